@@ -1,0 +1,49 @@
+"""The formats of token shards, a module each, and the facts that every writer reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """One file as it was written.
+
+    Attributes:
+        name: the name relative to the tokens folder, with `/` between its parts.
+        bytes: its size.
+        sha256: the SHA-256 of its bytes, 64 lower-case hex digits.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ShardFiles:
+    """One shard as it was written.
+
+    Attributes:
+        documents: how many documents it holds, empty ones included.
+        tokens: how many token ids it holds.
+        files: its files, in the order in which they became visible.
+    """
+
+    documents: int
+    tokens: int
+    files: tuple[FileFacts, ...]
+
+
+def shard_name(index: int, count: int) -> str:
+    """Names a shard after its split of the plan.
+
+    Args:
+        index: the split's number, from 0.
+        count: how many splits the plan has.
+
+    Returns:
+        For 3 and 12 `shard-00003-of-00012`: five digits, or more where a number needs them. Up to
+        100,000 shards the names sort in the order of the splits.
+    """
+    return f"shard-{index:05d}-of-{count:05d}"

@@ -1,0 +1,60 @@
+// What every binding needs: Python buffers as spans, vectors as arrays, without copying.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bpe_beam {
+
+namespace py = pybind11;
+
+template <typename T>
+using InputArray = py::array_t<T, py::array::c_style>;
+
+/// A one-dimensional contiguous buffer of bytes. Lives while `info` lives.
+inline std::string_view bytes_of(const py::buffer_info& info) {
+  if (info.ndim != 1 || (info.size > 0 && info.strides[0] != info.itemsize)) {
+    throw std::invalid_argument("data must be one contiguous buffer");
+  }
+  return {static_cast<const char*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)};
+}
+
+template <typename T>
+std::span<const T> span_of(const InputArray<T>& array) {
+  return {array.data(), static_cast<std::size_t>(array.size())};
+}
+
+/// Refuses offsets that do not ascend within `size` bytes: they may come from anywhere.
+inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t size) {
+  if (offsets.empty()) throw std::invalid_argument("offsets are empty: there is always one more");
+  std::int64_t last = 0;
+  for (const std::int64_t offset : offsets) {
+    if (offset < last || static_cast<std::size_t>(offset) > size) {
+      throw std::invalid_argument("offsets do not ascend within the data");
+    }
+    last = offset;
+  }
+}
+
+/// Hands a vector (or string) to Python as an array that owns it.
+template <typename Container>
+py::array_t<typename Container::value_type> as_array(Container&& values) {
+  using Owned = std::remove_reference_t<Container>;
+  auto owner = std::make_unique<Owned>(std::forward<Container>(values));
+  auto* const data = owner->data();
+  const std::size_t size = owner->size();
+  py::capsule capsule(owner.release(), [](void* held) { delete static_cast<Owned*>(held); });
+  return py::array_t<typename Owned::value_type>(static_cast<py::ssize_t>(size), data, capsule);
+}
+
+}  // namespace bpe_beam

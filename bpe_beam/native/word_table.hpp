@@ -1,0 +1,259 @@
+// Words and how often they occur: open addressing, short words inside the slot, 64-bit counts.
+//
+// 24 bytes a slot at most 5/8 full, and the bytes of words over 15 bytes in an arena. With places
+// (16 bytes a slot more) the table keeps where each word occurred first.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpt2_scanner.hpp"
+#include "hash.hpp"
+#include "special_tokens.hpp"
+#include "word_key.hpp"
+
+namespace bpe_beam {
+
+/// Where a word occurred: its document's place, and how many words stand before it there.
+struct Place {
+  std::uint64_t document = 0;
+  std::uint64_t word = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+/// Words in the order of their bytes, as columns.
+struct WordColumns {
+  std::vector<std::int64_t> offsets{0};
+  std::string bytes;
+  std::vector<std::int64_t> counts;
+  std::vector<std::uint64_t> documents;  // empty without places, like `words`
+  std::vector<std::uint64_t> words;
+};
+
+class WordTable {
+ public:
+  explicit WordTable(bool with_places = false) : with_places_(with_places) { resize(kMinSlots); }
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool with_places() const { return with_places_; }
+
+  /// Bytes held by the slots, the places and the arena.
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return slots_.capacity() * sizeof(Slot) + places_.capacity() * sizeof(Place) +
+           arena_.capacity();
+  }
+
+  /// Adds `count` occurrences of a word, the earliest at `place`. `readable`: see pack_word.
+  void add(std::string_view word, std::int64_t count, Place place, std::size_t readable) {
+    if (word.empty()) throw std::invalid_argument("a word is empty");
+    if (count < 1) throw std::invalid_argument("a word's count is below 1");
+    const std::size_t at = find_or_insert(word, readable);
+    std::int64_t& total = slots_[at].count;
+    if (__builtin_add_overflow(total, count, &total)) {
+      throw std::overflow_error("a word's count is beyond 64 bits");
+    }
+    if (with_places_ && place < places_[at]) places_[at] = place;
+  }
+
+  /// Adds the words of one document, special tokens cut out. Returns how many words it has.
+  std::uint64_t add_text(std::string_view text, const SpecialTokens& specials,
+                         std::uint64_t document) {
+    std::uint64_t words = 0;
+    std::size_t begin = 0;
+    while (begin < text.size()) {
+      const SpecialTokens::Match match = specials.find(text, begin);
+      words += add_plain(text, begin, match.begin, Place{document, words});
+      begin = match.end;
+    }
+    return words;
+  }
+
+  /// Adds every word of another table.
+  void add_table(const WordTable& other) {
+    for (std::size_t i = 0; i < other.slots_.size(); ++i) {
+      if (other.slots_[i].key.empty()) continue;
+      const std::string_view word = other.word_at(i);
+      add(word, other.slots_[i].count, other.with_places_ ? other.places_[i] : Place{},
+          word.size());
+    }
+  }
+
+  /// The words of each of `partitions` partitions, sorted by their bytes.
+  [[nodiscard]] std::vector<WordColumns> split(std::uint32_t partitions) const {
+    if (partitions < 1) throw std::invalid_argument("partitions is below 1");
+    std::vector<std::vector<SortKey>> members(partitions);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].key.empty()) continue;
+      const std::string_view word = word_at(i);
+      const std::uint32_t partition = partitions == 1 ? 0 : partition_of(word, partitions);
+      members[partition].push_back({sort_prefix(word), i});
+    }
+    std::vector<WordColumns> result(partitions);
+    for (std::uint32_t p = 0; p < partitions; ++p) {
+      sort_members(members[p]);
+      result[p] = columns(members[p]);
+      std::vector<SortKey>().swap(members[p]);
+    }
+    return result;
+  }
+
+  /// Forgets every word and gives the memory back.
+  void clear() {
+    slots_ = {};
+    places_ = {};
+    arena_ = {};
+    size_ = 0;
+    resize(kMinSlots);
+  }
+
+ private:
+  static constexpr std::size_t kMinSlots = 1024;
+  static constexpr Place kNowhere{~std::uint64_t{0}, ~std::uint64_t{0}};
+
+  struct Slot {
+    WordKey key;
+    std::int64_t count = 0;
+  };
+
+  /// The first eight bytes, big-endian, decide most comparisons without touching the word.
+  struct SortKey {
+    std::uint64_t prefix;
+    std::size_t slot;
+  };
+
+  static std::uint64_t sort_prefix(std::string_view word) {
+    return __builtin_bswap64(load_up_to_8(word.data(), word.size() < 8 ? word.size() : 8));
+  }
+
+  std::uint64_t add_plain(std::string_view text, std::size_t begin, std::size_t end, Place place) {
+    // The pattern must not look past `end`, where a special token stands; the packing may.
+    const std::string_view plain = text.substr(0, end);
+    std::uint64_t words = 0;
+    for (; begin < end; ++words) {
+      const std::size_t next = Gpt2Scanner::next(plain, begin);
+      const std::size_t at = find_or_insert(plain.substr(begin, next - begin), text.size() - begin);
+      ++slots_[at].count;  // one at a time, 2^63 is out of reach
+      if (with_places_) {
+        if (place < places_[at]) places_[at] = place;
+        ++place.word;
+      }
+      begin = next;
+    }
+    return words;
+  }
+
+  [[nodiscard]] std::string_view word_at(std::size_t slot) const {
+    const WordKey& key = slots_[slot].key;
+    return key.is_long() ? long_word(key) : key.inline_bytes();
+  }
+
+  // A long word in the arena: its size in eight bytes, then its bytes.
+  [[nodiscard]] std::string_view long_word(const WordKey& key) const {
+    const std::size_t offset = key.high & ((std::uint64_t{1} << 56) - 1);
+    std::uint64_t size = 0;
+    std::memcpy(&size, arena_.data() + offset, sizeof size);
+    return {arena_.data() + offset + sizeof size, size};
+  }
+
+  std::size_t find_or_insert(std::string_view word, std::size_t readable) {
+    if (word.size() > WordKey::kMaxInline) return find_or_insert_long(word);
+    const WordKey key = pack_word(word, readable);
+    std::size_t at = hash_key(key, seed_) & mask_;
+    while (true) {
+      if (slots_[at].key == key) return at;
+      if (slots_[at].key.empty()) break;
+      at = (at + 1) & mask_;
+    }
+    return insert(at, key);
+  }
+
+  std::size_t find_or_insert_long(std::string_view word) {
+    const std::uint64_t hash = hash_bytes(word, seed_);
+    std::size_t at = hash & mask_;
+    while (true) {
+      const WordKey& key = slots_[at].key;
+      if (key.empty()) break;
+      if (key.low == hash && key.is_long() && long_word(key) == word) return at;
+      at = (at + 1) & mask_;
+    }
+    const std::uint64_t offset = arena_.size();
+    const std::uint64_t size = word.size();
+    arena_.append(reinterpret_cast<const char*>(&size), sizeof size);
+    arena_.append(word);
+    return insert(at, WordKey{hash, offset | (WordKey::kLong << 56)});
+  }
+
+  /// Puts a new key into the free slot `at`; returns where it stands afterwards.
+  std::size_t insert(std::size_t at, const WordKey& key) {
+    slots_[at] = Slot{key, 0};
+    ++size_;
+    if (size_ * 8 <= slots_.size() * 5) return at;
+    resize(slots_.size() * 2);
+    return find_key(key);
+  }
+
+  [[nodiscard]] std::uint64_t slot_hash(const WordKey& key) const {
+    return key.is_long() ? key.low : hash_key(key, seed_);
+  }
+
+  [[nodiscard]] std::size_t find_key(const WordKey& key) const {
+    std::size_t at = slot_hash(key) & mask_;
+    while (slots_[at].key != key) at = (at + 1) & mask_;
+    return at;
+  }
+
+  void resize(std::size_t slots) {
+    std::vector<Slot> old(slots);
+    old.swap(slots_);
+    std::vector<Place> old_places(with_places_ ? slots : 0, kNowhere);
+    old_places.swap(places_);
+    mask_ = slots - 1;
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      if (old[i].key.empty()) continue;
+      std::size_t at = slot_hash(old[i].key) & mask_;
+      while (!slots_[at].key.empty()) at = (at + 1) & mask_;
+      slots_[at] = old[i];
+      if (with_places_) places_[at] = old_places[i];
+    }
+  }
+
+  void sort_members(std::vector<SortKey>& members) const {
+    std::sort(members.begin(), members.end(), [this](const SortKey& a, const SortKey& b) {
+      if (a.prefix != b.prefix) return a.prefix < b.prefix;
+      return word_at(a.slot) < word_at(b.slot);
+    });
+  }
+
+  [[nodiscard]] WordColumns columns(const std::vector<SortKey>& members) const {
+    WordColumns result;
+    result.offsets.reserve(members.size() + 1);
+    result.counts.reserve(members.size());
+    for (const SortKey& member : members) {
+      result.bytes.append(word_at(member.slot));
+      result.offsets.push_back(static_cast<std::int64_t>(result.bytes.size()));
+      result.counts.push_back(slots_[member.slot].count);
+      if (with_places_) {
+        result.documents.push_back(places_[member.slot].document);
+        result.words.push_back(places_[member.slot].word);
+      }
+    }
+    return result;
+  }
+
+  bool with_places_;
+  std::uint64_t seed_ = process_seed();
+  std::size_t size_ = 0;
+  std::size_t mask_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<Place> places_;
+  std::string arena_;
+};
+
+}  // namespace bpe_beam
