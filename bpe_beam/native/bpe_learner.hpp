@@ -37,9 +37,9 @@ struct LearnedMerge {
 class BpeLearner {
  public:
   /// `symbols`: the words' initial ids, one after another, word w at offsets[w]..offsets[w+1].
-  /// `counts`: how often each word occurs. `tokens`: the bytes of every id there is; ids whose
-  /// bytes are equal are refused. With kFirstSeen words must stand in the order of their first
-  /// occurrence; else their order does not matter.
+  /// `counts`: how often each word occurs. `tokens`: the bytes of every id there is, empty for a
+  /// token that no merge can make; ids whose bytes are equal are refused. With kFirstSeen words
+  /// must stand in the order of their first occurrence; else their order does not matter.
   BpeLearner(std::span<const std::uint32_t> symbols, std::span<const std::int64_t> offsets,
              std::span<const std::int64_t> counts, std::vector<std::string> tokens,
              std::size_t vocab_size, std::int64_t min_frequency, TieBreak tie_break)
@@ -53,6 +53,7 @@ class BpeLearner {
     }
     widths_.assign(tokens_.size(), 1);
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
+      if (tokens_[id].empty()) continue;
       if (!id_of_.emplace(tokens_[id], static_cast<std::uint32_t>(id)).second) {
         throw std::invalid_argument("two ids have the same token");
       }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_VOCAB_SIZE = 2**31
+"""Ids are at most 2^31 - 1, so that 32 bits hold them with a sign or without."""
+
 
 @dataclass(frozen=True)
 class FileFacts:

@@ -21,19 +21,20 @@ local temporary file, since a gigabyte of empty lines has a billion documents.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import FileFacts, ShardFiles
+from bpe_beam.shards.formats import MAX_VOCAB_SIZE, ShardFiles
+from bpe_beam.shards.formats.documents import check_documents
+from bpe_beam.shards.formats.files import HashingFile, RangeFile
 from bpe_beam.storage import Storage
 
 MAX_DOCUMENT_TOKENS = 2**31 - 1
@@ -44,7 +45,6 @@ _VERSION = 1
 _HEADER = struct.Struct("<9sQBQQ")
 _DTYPES = {4: np.dtype("<i4"), 8: np.dtype("<u2")}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-_MAX_VOCAB_SIZE = 2**31
 # Documents, or tokens, held at a time: some megabytes whichever array it is.
 _BLOCK = 1 << 18
 _SPOOL_IN_MEMORY = 4 << 20
@@ -59,29 +59,12 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
     Raises:
         UsageError: if `vocab_size` is out of range.
     """
-    if not 1 <= vocab_size <= _MAX_VOCAB_SIZE:
+    if not 1 <= vocab_size <= MAX_VOCAB_SIZE:
         raise UsageError(
             f"vocab_size is {vocab_size}; Megatron shards hold ids of a vocabulary of 1 to "
-            f"{_MAX_VOCAB_SIZE} entries"
+            f"{MAX_VOCAB_SIZE} entries"
         )
     return _DTYPES[8 if vocab_size <= 2**16 else 4]
-
-
-class _HashingFile:
-    """Passes bytes on to a file, and counts and hashes them on the way."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._sha256 = hashlib.sha256()
-        self._bytes = 0
-
-    def write(self, data: bytes) -> None:
-        self._file.write(data)
-        self._sha256.update(data)
-        self._bytes += len(data)
-
-    def facts(self, name: str) -> FileFacts:
-        return FileFacts(name, self._bytes, self._sha256.hexdigest())
 
 
 class MegatronWriter:
@@ -121,10 +104,10 @@ class MegatronWriter:
         self._result: ShardFiles | None = None
 
     def __enter__(self) -> MegatronWriter:
-        # mypy and ruff want a `with` here; it is closed in __exit__.
+        # Closed by __exit__.
         self._lengths = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)  # noqa: SIM115
         self._bin_context = self._storage.create(self._bin_url)
-        self._bin = _HashingFile(self._bin_context.__enter__())
+        self._bin = HashingFile(self._bin_context.__enter__())
         self._open = True
         return self
 
@@ -144,17 +127,15 @@ class MegatronWriter:
         """
         if not self._open:
             raise ValueError("write_documents outside the writer's with block")
-        _check_arrays(ids, offsets)
+        check_documents(
+            ids,
+            offsets,
+            vocab_size=self._vocab_size,
+            max_tokens=MAX_DOCUMENT_TOKENS,
+            shard=self._name,
+            first=self._documents,
+        )
         lengths = np.diff(offsets)
-        too_long = np.flatnonzero(lengths > MAX_DOCUMENT_TOKENS)
-        if too_long.size:
-            raise DataError(
-                f"{self._name}: document {self._documents + int(too_long[0])} has "
-                f"{int(lengths[too_long[0]])} tokens; a Megatron index holds at most "
-                f"{MAX_DOCUMENT_TOKENS} a document: cut the document"
-            )
-        if ids.size and int(ids.max()) >= self._vocab_size:
-            self._refuse_id(ids, offsets)
         self._whole = False
         for start in range(0, ids.size, _BLOCK):
             self._bin.write(ids[start : start + _BLOCK].astype(self._dtype).tobytes())
@@ -192,7 +173,7 @@ class MegatronWriter:
             if not self._whole:
                 raise DataError(f"{self._name}: writing a batch of documents failed before")
             with self._storage.create(self._idx_url) as file:
-                idx = _HashingFile(file)
+                idx = HashingFile(file)
                 self._write_index(idx)
                 # The index stands complete under its attempt's name, so what can still fail is
                 # two renames; whoever sees the .idx sees the .bin.
@@ -211,7 +192,7 @@ class MegatronWriter:
             (self._bin.facts(f"{self._name}.bin"), idx.facts(f"{self._name}.idx")),
         )
 
-    def _write_index(self, idx: _HashingFile) -> None:
+    def _write_index(self, idx: HashingFile) -> None:
         count = self._documents
         idx.write(_HEADER.pack(_MAGIC, _VERSION, _CODES[self._dtype], count, count + 1))
         for lengths in self._spooled():
@@ -245,62 +226,6 @@ class MegatronWriter:
             "there, and the variable TMPDIR chooses another folder"
         )
 
-    def _refuse_id(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        token = int(np.argmax(ids >= self._vocab_size))
-        document = int(np.searchsorted(offsets, token, side="right")) - 1
-        raise DataError(
-            f"{self._name}: document {self._documents + document}, token "
-            f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
-            f"allowed are 0 to {self._vocab_size - 1}"
-        )
-
-
-def _check_arrays(ids: NDArray[Any], offsets: NDArray[Any]) -> None:
-    if ids.dtype != np.uint32 or ids.ndim != 1:
-        raise ValueError(f"ids must be uint32 [tokens], not {ids.dtype} {ids.shape}")
-    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-        raise ValueError(f"offsets must be int64 [n + 1], not {offsets.dtype} {offsets.shape}")
-    if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
-        raise ValueError(f"offsets must rise from 0 to the {ids.size} ids")
-
-
-class _RangeFile:
-    """A file read by ranges; whatever goes wrong is a DataError that names file and byte."""
-
-    def __init__(self, storage: Storage, url: str) -> None:
-        self.url = url
-        try:
-            self.size = storage.size(url)
-            self._file = storage.open(url)
-        except OSError as error:
-            raise DataError(f"{url}: cannot be opened: {error.strerror or error}") from error
-        self._position = 0
-
-    def close(self) -> None:
-        self._file.close()
-
-    def read(self, start: int, count: int) -> bytes:
-        """Reads `count` bytes from byte `start` on; as many, never fewer."""
-        try:
-            if start != self._position:
-                self._file.seek(start)
-            parts = []
-            missing = count
-            while missing and (part := self._file.read(missing)):
-                parts.append(part)
-                missing -= len(part)
-        except OSError as error:
-            raise DataError(
-                f"{self.url}: cannot be read at byte {start}: {error.strerror or error}"
-            ) from error
-        if missing:
-            raise DataError(
-                f"{self.url}: ends at byte {start + count - missing}, where bytes up to "
-                f"{start + count} were expected"
-            )
-        self._position = start + count
-        return b"".join(parts)
-
 
 class MegatronReader:
     """Reads one shard of one sequence a document back; `len` is its number of documents.
@@ -325,19 +250,20 @@ class MegatronReader:
         Raises:
             DataError: if a file is missing or breaks the layout; names file and place.
         """
-        with ExitStack() as stack:
-            self._idx = _RangeFile(storage, storage.join(folder, f"{name}.idx"))
-            stack.callback(self._idx.close)
-            self._bin = _RangeFile(storage, storage.join(folder, f"{name}.bin"))
-            stack.callback(self._bin.close)
+        idx_url = storage.join(folder, f"{name}.idx")
+        with ExitStack() as opened:
+            self._idx = RangeFile(storage, idx_url)
+            opened.callback(self._idx.close)
+            self._bin = RangeFile(storage, storage.join(folder, f"{name}.bin"))
+            opened.callback(self._bin.close)
             self.dtype, self._count = self._read_header()
             # Handles of their own, so that each of the three arrays is read straight through.
-            pointers = _RangeFile(storage, self._idx.url)
-            stack.callback(pointers.close)
-            self.token_count = self._check_sequences(pointers)
-            self._check_document_index(pointers)
-            stack.pop_all()
-        pointers.close()
+            with (
+                closing(RangeFile(storage, idx_url)) as pointers,
+                closing(RangeFile(storage, idx_url)) as documents,
+            ):
+                self.token_count = self._check_index(pointers, documents)
+            opened.pop_all()
 
     def __enter__(self) -> MegatronReader:
         return self
@@ -450,9 +376,7 @@ class MegatronReader:
     def _read_header(self) -> tuple[np.dtype[Any], int]:
         idx = self._idx
         if idx.size < _HEADER.size:
-            raise DataError(
-                f"{idx.url}: has {idx.size} bytes; the header alone has {_HEADER.size}"
-            )
+            raise DataError(f"{idx.url}: has {idx.size} bytes; the header alone has {_HEADER.size}")
         magic, version, code, sequences, documents = _HEADER.unpack(idx.read(0, _HEADER.size))
         if magic != _MAGIC:
             raise DataError(f"{idx.url}: byte 0: the magic is {magic!r}; expected {_MAGIC!r}")
@@ -475,36 +399,39 @@ class MegatronReader:
             )
         return _DTYPES[code], sequences
 
-    def _check_sequences(self, pointers: _RangeFile) -> int:
-        """Holds lengths, pointers and the size of the .bin against each other; counts the ids."""
+    def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
+        """Holds the three arrays and the size of the .bin against each other; counts the ids.
+
+        The arrays are checked side by side: a file of holes that claims any number of documents
+        fails at its first block.
+        """
+        pointers_at = _HEADER.size + 4 * self._count
+        documents_at = pointers_at + 8 * self._count
         width = self.dtype.itemsize
         tokens = 0
         for first in range(0, self._count, _BLOCK):
             stop = min(first + _BLOCK, self._count)
+            numbers = np.arange(first, stop, dtype=np.int64)
+            _check_array(documents, documents_at, "entry of the document index", first, numbers)
             lengths = self.lengths(first, stop)
             ends = tokens + np.cumsum(lengths, dtype=np.int64)
-            at = _HEADER.size + 4 * self._count + 8 * first
-            found = np.frombuffer(pointers.read(at, 8 * lengths.size), dtype="<i8")
-            _check_equal(
-                pointers.url, at, "pointer of document", first, found, (ends - lengths) * width
-            )
+            starts = (ends - lengths) * width
+            _check_array(pointers, pointers_at, "pointer of document", first, starts)
             tokens = int(ends[-1])
             # Before the next block, so that no sum outgrows 64 bits.
             if tokens * width > self._bin.size:
-                break
+                raise DataError(
+                    f"{self._bin.url}: has {self._bin.size} bytes; the first {stop} documents of "
+                    f"the index alone need {tokens * width}"
+                )
+        last = np.array([self._count], dtype=np.int64)
+        _check_array(documents, documents_at, "entry of the document index", self._count, last)
         if tokens * width != self._bin.size:
             raise DataError(
-                f"{self._bin.url}: has {self._bin.size} bytes; the index gives "
-                f"{tokens} tokens or more of {width} bytes"
+                f"{self._bin.url}: has {self._bin.size} bytes; the {self._count} documents of the "
+                f"index have {tokens} tokens of {width} bytes, {tokens * width} bytes"
             )
         return tokens
-
-    def _check_document_index(self, idx: _RangeFile) -> None:
-        for first in range(0, self._count + 1, _BLOCK):
-            expected = np.arange(first, min(first + _BLOCK, self._count + 1), dtype=np.int64)
-            at = _HEADER.size + 12 * self._count + 8 * first
-            found = np.frombuffer(idx.read(at, 8 * expected.size), dtype="<i8")
-            _check_equal(idx.url, at, "entry of the document index", first, found, expected)
 
 
 def _check_range(what: str, start: int, stop: int, count: int) -> None:
@@ -512,18 +439,16 @@ def _check_range(what: str, start: int, stop: int, count: int) -> None:
         raise IndexError(f"{what} {start} to {stop} are not within the {count} of the shard")
 
 
-def _check_equal(
-    url: str,
-    at: int,
-    what: str,
-    first: int,
-    found: NDArray[np.int64],
-    expected: NDArray[np.int64],
+def _check_array(
+    file: RangeFile, array_at: int, what: str, first: int, expected: NDArray[np.int64]
 ) -> None:
+    """Reads a block of an int64 array, from its entry `first` on, and compares."""
+    at = array_at + 8 * first
+    found = np.frombuffer(file.read(at, 8 * expected.size), dtype="<i8")
     differs = found != expected
     if differs.any():
         bad = int(np.argmax(differs))
         raise DataError(
-            f"{url}: byte {at + 8 * bad}: the {what} {first + bad} is {int(found[bad])}; expected "
-            f"{int(expected[bad])}"
+            f"{file.url}: byte {at + 8 * bad}: the {what} {first + bad} is {int(found[bad])}; "
+            f"expected {int(expected[bad])}"
         )

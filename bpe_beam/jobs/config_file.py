@@ -1,0 +1,133 @@
+"""Settings from a YAML file: the long flags as keys, their values as they would be typed.
+
+The file is read as a tree of nodes rather than as Python values, so that `no` and `010` mean what
+they mean on a command line, and errors can name the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.values import did_you_mean
+
+MAX_CONFIG_BYTES = 1 << 20
+"""Nobody writes a megabyte of settings; a corpus given by mistake has more."""
+
+
+@dataclass(frozen=True)
+class ConfigValue:
+    """One setting of a file.
+
+    Attributes:
+        where: File and line, for errors.
+        value: A list of texts; True or False; or, for a key that takes a mapping, the mapping.
+    """
+
+    where: str
+    value: list[str] | bool | dict[str, Any]
+
+
+def read_config(
+    path: str,
+    job: str,
+    *,
+    texts: Collection[str],
+    switches: Collection[str],
+    mappings: Collection[str],
+) -> dict[str, ConfigValue]:
+    """Reads a YAML file of settings.
+
+    Args:
+        path: A local file.
+        job: The job that is to run; a `job` key of the file must say the same.
+        texts: Keys whose value is a text or a number, or a list of them.
+        switches: Keys whose value is true or false.
+        mappings: Keys whose value is a mapping.
+
+    Returns:
+        The settings by key, with `_` for `-`.
+
+    Raises:
+        UsageError: If the file is missing or no YAML mapping, or a key is unknown or repeated, or
+            a value cannot be one; with file and line.
+    """
+    settings: dict[str, ConfigValue] = {}
+    for key_node, node in _read_pairs(path):
+        where = f"{path}, line {key_node.start_mark.line + 1}"
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise UsageError(f"{where}: a key must be a word")
+        key = key_node.value.replace("-", "_")
+        if key in settings:
+            raise UsageError(f"{where}: {key_node.value} stands there twice")
+        known = {"job", *texts, *switches, *mappings}
+        if key not in known:
+            raise UsageError(
+                f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
+            )
+        settings[key] = ConfigValue(where, _value(node, where, key, switches, mappings))
+    stated = settings.pop("job", None)
+    if stated is not None and stated.value != [job]:
+        raise UsageError(f"{stated.where}: this file is for another job than {job}")
+    return settings
+
+
+def _read_pairs(path: str) -> list[tuple[yaml.Node, yaml.Node]]:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"config {path} cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise UsageError(f"config {path} has over {MAX_CONFIG_BYTES:,} bytes: not a settings file")
+    try:
+        root = yaml.compose(data, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"config {path} is not valid YAML{_reason(error)}") from None
+    if root is None:
+        return []
+    if not isinstance(root, yaml.MappingNode):
+        raise UsageError(f"config {path} must hold settings, one `name: value` a line")
+    return list(root.value)
+
+
+def _reason(error: Exception) -> str:
+    """The parser's reason without the text that it quotes, which may hold secrets."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    return (f", line {mark.line + 1}" if mark else "") + (f": {problem}" if problem else "")
+
+
+def _value(
+    node: yaml.Node, where: str, key: str, switches: Collection[str], mappings: Collection[str]
+) -> list[str] | bool | dict[str, Any]:
+    if key in switches:
+        if isinstance(node, yaml.ScalarNode) and node.value.lower() in ("true", "false"):
+            return bool(node.value.lower() == "true")
+        raise UsageError(f"{where}: {key} must be true or false")
+    if key in mappings:
+        if isinstance(node, yaml.MappingNode):
+            return _mapping(node, where, key)
+        raise UsageError(f"{where}: {key} must be a mapping, one `name: value` a line")
+    items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for item in items:
+        if not isinstance(item, yaml.ScalarNode):
+            raise UsageError(f"{where}: {key} must be a text, a number, or a list of them")
+        if item.tag == "tag:yaml.org,2002:null":
+            raise UsageError(f"{where}: {key} has no value")
+    return [item.value for item in items]
+
+
+def _mapping(node: yaml.MappingNode, where: str, key: str) -> dict[str, Any]:
+    try:
+        mapping: Any = yaml.constructor.SafeConstructor().construct_document(node)
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
+        raise UsageError(f"{where}: {key} cannot be read{_reason(error)}") from None
+    if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):
+        raise UsageError(f"{where}: the names in {key} must be words")
+    return mapping

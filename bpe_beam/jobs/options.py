@@ -1,0 +1,303 @@
+"""Every option of every job, declared once: for the parser, the help, and the keys of YAML files.
+
+Defaults stand in `settings.py` alone; the help reads them there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bpe_beam.jobs import settings
+from bpe_beam.jobs.settings import InputSettings, QuickstartSettings, TokenizeSettings
+from bpe_beam.jobs.settings import TrainSettings as Train
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes:
+        flag: As typed, e.g. `--vocab-size`; or the bare name of a positional argument.
+        metavar: What the help calls its value; empty for a switch.
+        help: What it does; `%` is doubled, as argparse wants.
+        kind: One value, many after one flag, one each time the flag is given, or no value.
+    """
+
+    flag: str
+    metavar: str
+    help: str
+    kind: Literal["one", "many", "repeat", "switch"] = "one"
+
+    @property
+    def key(self) -> str:
+        """Its name in YAML files."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of the command line.
+
+    Attributes:
+        summary: What it does, in a line.
+        groups: Its options under the headings of its help.
+        example: Command lines that work.
+        note: More for the end of its help.
+    """
+
+    summary: str
+    groups: dict[str, tuple[Option, ...]]
+    example: str
+    note: str = ""
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """Its options by flag."""
+        return {option.flag: option for group in self.groups.values() for option in group}
+
+
+def _choice(names: tuple[str, ...]) -> str:
+    return "{" + ",".join(names) + "}"
+
+
+_INPUT = Option(
+    "--input",
+    "P",
+    "paths, URLs, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a line",
+    "many",
+)
+_READING = (
+    _INPUT,
+    Option(
+        "--input-format",
+        _choice(settings.INPUT_FORMATS),
+        "auto goes by the file's name: .jsonl and .ndjson are JSON lines, the rest text; .gz and "
+        f".zst are unpacked (default {InputSettings.input_format})",
+    ),
+    Option("--text-field", "NAME", f"JSON field of the text (default {InputSettings.text_field})"),
+    Option("--id-field", "NAME", f"JSON field of the id (default {InputSettings.id_field})"),
+    Option(
+        "--document-separator",
+        "S",
+        r"text files: what ends a document, with \n \t \r \\ \xNN for what a shell cannot hold; "
+        r"the word file makes each file one document (default \n, a newline)",
+    ),
+    Option(
+        "--range-bytes",
+        "N",
+        "how finely files are cut, e.g. 64MB; what is made follows from this and the input, never "
+        "from workers (default: the corpus's size over 1,000, from 16MB to 1GB)",
+    ),
+    Option(
+        "--max-rejects",
+        "N|P%",
+        "how many records may be unusable, as a number or as a share of all; beyond it the job "
+        f"fails (default {InputSettings.max_rejects.replace('%', '%%')})",
+    ),
+)
+_COMMON = (
+    Option(
+        "--config",
+        "F.yaml",
+        "settings from a file: long options as keys, runner_options for the runner's flags; "
+        "options given here win; may be repeated, later files win",
+        "repeat",
+    ),
+    Option("--quiet", "", "no progress and no summary on stderr", "switch"),
+    Option("--debug", "", "show tracebacks and Beam's own messages", "switch"),
+    Option("--summary-file", "F", "write the summary as JSON to a path or URL; - is stdout"),
+    Option(
+        "--storage-options",
+        "JSON",
+        "options of file systems by protocol, as JSON or @FILE: "
+        '{"s3": {"endpoint_url": ...}}; the clouds\' usual variables work without it',
+    ),
+)
+_RUNNING = (
+    Option("--runner", "R", "a Beam runner, e.g. FlinkRunner (default: in process)"),
+    Option("--workers", "N", "threads, in process (default: one a core)"),
+)
+_OVERWRITE = Option(
+    "--overwrite", "", "remove what an earlier job wrote in the output folder, only that", "switch"
+)
+_SPECIAL = Option(
+    "--special-token",
+    "T",
+    "a token to be cut out of the text, never counted or merged; repeat for more",
+    "repeat",
+)
+_CUTTING = (
+    Option(
+        "--normalizer", _choice(settings.NORMALIZERS), "what is done to the text (default none)"
+    ),
+    Option(
+        "--pretokenizer",
+        _choice(settings.PRETOKENIZERS),
+        "how the text is cut into words (default gpt2)",
+    ),
+)
+_TOKENIZER = Option("--tokenizer", "F", "a tokenizer.json, path or URL (required)")
+_ALLOWED = Option(
+    "--allowed-special",
+    "none|all|T,T",
+    "special tokens that count as such where they stand in the text; the others are plain text "
+    "(default none)",
+)
+
+JOBS: dict[str, Job] = {
+    "count": Job(
+        "count the words of a corpus, once, for any number of trainings",
+        {
+            "what": (
+                Option("--output", "DIR", "folder of the counts (required)"),
+                *_CUTTING,
+                _SPECIAL,
+            ),
+            "reading text": _READING,
+            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+        },
+        "bpe-beam count --input 'data/*.jsonl.gz' --output counts/",
+    ),
+    "train": Job(
+        "learn a tokenizer, from counts or from a corpus",
+        {
+            "what": (
+                Option("--output", "DIR", "folder of the tokenizer (required)"),
+                Option("--vocab-size", "N", "entries in all, special tokens included (required)"),
+                Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
+                Option("--model", _choice(settings.MODELS), f"(default {Train.model})"),
+                Option(
+                    "--min-frequency",
+                    "N",
+                    "stop when the best pair occurs less often (default "
+                    f"{Train.min_frequency}: only when no pair is left)",
+                ),
+                Option(
+                    "--tie-break",
+                    _choice(settings.TIE_BREAKS),
+                    f"which of several best pairs is merged (default {Train.tie_break})",
+                ),
+                Option(
+                    "--alphabet",
+                    _choice(settings.ALPHABETS),
+                    "start from all 256 bytes, or from those seen; with bytes any text can be "
+                    f"encoded (default {Train.alphabet})",
+                ),
+                *_CUTTING,
+                Option(
+                    "--special-token",
+                    "T",
+                    "a token to be cut out of the text, first in the vocabulary; repeat for more; "
+                    "with --counts, one more than those that count cut",
+                    "repeat",
+                ),
+                Option(
+                    "--driver-memory",
+                    "SIZE",
+                    "what the learner may hold; a table of words beyond it is refused (default "
+                    f"{Train.driver_memory // 10**9}GB)",
+                ),
+            ),
+            "reading text": _READING,
+            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+        },
+        "bpe-beam train --input 'data/*.jsonl.gz' --vocab-size 32000 --output tok/\n"
+        "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/",
+        "Writes tokenizer.json (Hugging Face's format), vocab.json, merges.txt, summary.json.",
+    ),
+    "tokenize": Job(
+        "turn a corpus into token shards",
+        {
+            "what": (
+                _TOKENIZER,
+                Option("--output", "DIR", "folder of the shards (required)"),
+                Option(
+                    "--format",
+                    _choice(settings.SHARD_FORMATS),
+                    f"(default {TokenizeSettings.format})",
+                ),
+                Option("--append", "TOKEN", "put this token after each document"),
+                Option("--prepend", "TOKEN", "put this token before each document"),
+                _ALLOWED,
+            ),
+            "reading text": _READING,
+            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+        },
+        "bpe-beam tokenize --tokenizer tok/tokenizer.json --input 'data/*.jsonl.gz' \\\n"
+        "      --append '<|endoftext|>' --output tokens/",
+    ),
+    "verify": Job(
+        "read every shard back and prove it whole",
+        {
+            "what": (
+                Option("folder", "DIR", "what tokenize wrote"),
+                Option("--full", "", "check also each document's tokens", "switch"),
+                Option(
+                    "--input",
+                    "P",
+                    "the corpus, to be compared with what was tokenized; as for tokenize",
+                    "many",
+                ),
+            ),
+            "running": (*_RUNNING, *_COMMON),
+        },
+        "bpe-beam verify tokens/",
+        "Exit code 1 if anything does not stand.",
+    ),
+    "encode": Job(
+        "text to token ids, on one line",
+        {
+            "what": (
+                Option(
+                    "text",
+                    "TEXT",
+                    "the text, after -- if it begins with a dash; without it, stdin is read: "
+                    "UTF-8, as it is, but for one newline at its end",
+                ),
+                _TOKENIZER,
+                _ALLOWED,
+                Option("--show", "", "a table of tokens, ids and places instead", "switch"),
+            ),
+            "running": _COMMON,
+        },
+        "bpe-beam encode --tokenizer tok/tokenizer.json --show 'Hello, world'",
+    ),
+    "decode": Job(
+        "token ids to text",
+        {
+            "what": (
+                Option("ids", "ID", "ids, between spaces or commas; without any, stdin is read"),
+                _TOKENIZER,
+            ),
+            "running": _COMMON,
+        },
+        "bpe-beam decode --tokenizer tok/tokenizer.json 15496 11 995",
+        "Writes the bytes of the text as they are, and a newline after them on a terminal only.",
+    ),
+    "inspect": Job(
+        "say what a tokenizer, a counts folder or a folder of shards holds",
+        {
+            "what": (Option("path", "PATH", "a tokenizer.json, or a folder that a job wrote"),),
+            "running": _COMMON,
+        },
+        "bpe-beam inspect tok/tokenizer.json",
+    ),
+    "quickstart": Job(
+        "try it all on the Python standard library's sources: train, tokenize, verify",
+        {
+            "what": (
+                Option(
+                    "--output",
+                    "DIR",
+                    f"folder of all that is made (default {QuickstartSettings.output})",
+                ),
+            ),
+            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+        },
+        "bpe-beam quickstart",
+    ),
+}
+
+RUNNING_JOBS = frozenset(name for name, job in JOBS.items() if "--runner" in job.options)
+"""The jobs that take a Beam runner and its flags."""

@@ -1,0 +1,356 @@
+"""What a job is told to do: frozen settings, checked when they are made.
+
+The command line, a YAML file and a launcher all end here, so a setting that cannot work is refused
+in one place, before anything is read or written. Light on purpose: no Beam, Arrow or NumPy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bpe_beam.errors import UsageError
+
+INPUT_FORMATS = ("auto", "text", "jsonl")
+MODELS = ("bpe",)
+TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
+ALPHABETS = ("bytes", "seen")
+NORMALIZERS = ("none",)
+PRETOKENIZERS = ("gpt2",)
+SHARD_FORMATS = ("megatron",)
+
+# DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
+# jobs run FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
+IN_PROCESS_RUNNERS = ("fnapi", "direct")
+
+MAX_VOCAB_SIZE = 2**32 - 1
+"""Token ids are unsigned 32-bit integers."""
+
+MAX_RANGE_BYTES = 2**44
+"""A place in a file is kept in 44 bits."""
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise UsageError(message)
+
+
+def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    _require(value in choices, f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _require_text(name: str, value: str) -> None:
+    """Refuses what is empty or cannot be written as UTF-8 (an argument of undecodable bytes)."""
+    _require(value != "", f"{name} must not be empty")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{name} must be valid UTF-8, not {value!r}") from error
+
+
+def _require_special_tokens(tokens: tuple[str, ...]) -> None:
+    for token in tokens:
+        _require_text("special_token", token)
+    repeated = sorted({token for token in tokens if tokens.count(token) > 1})
+    _require(not repeated, f"special_token names {', '.join(map(repr, repeated))} more than once")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a job runs, whatever it does; no artifact depends on any of it.
+
+    Attributes:
+        runner: A Beam runner by name; None is in process.
+        workers: Threads in process; None is one a core. Other runners have flags of their own.
+        runner_options: Flags for the runner, each whole: `--name=value` or `--name`.
+        overwrite: Remove what an earlier job wrote in the output folder.
+        quiet: No progress, no summary on stderr.
+        debug: Tracebacks and Beam's own messages.
+        summary_file: Where the summary goes as JSON; `-` is stdout.
+        storage_options: Options of file systems by protocol. May hold secrets: never shown.
+    """
+
+    runner: str | None = None
+    workers: int | None = None
+    runner_options: tuple[str, ...] = ()
+    overwrite: bool = False
+    quiet: bool = False
+    debug: bool = False
+    summary_file: str | None = None
+    storage_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Checks each setting, and those that exclude one another."""
+        if self.runner is not None:
+            _require_text("runner", self.runner)
+        if self.summary_file is not None:
+            _require(self.summary_file != "", "summary_file must not be empty; - is stdout")
+        if self.workers is not None:
+            _require(
+                1 <= self.workers <= 1024,
+                f"workers must be between 1 and 1,024, not {self.workers:,}",
+            )
+            _require(
+                self.in_process,
+                f"workers counts threads of this process and does nothing with the runner "
+                f"{self.runner}; use the runner's own flags",
+            )
+            _require(
+                not any(o.partition("=")[0] == "--direct_num_workers" for o in self.runner_options),
+                "workers and --direct_num_workers say the same thing: give one of them",
+            )
+        for option in self.runner_options:
+            _require(option.startswith("--"), f"runner_options: {option!r} is not a flag")
+        for protocol, options in self.storage_options.items():
+            _require(
+                isinstance(protocol, str) and isinstance(options, Mapping),
+                "storage_options must be options by protocol, such as "
+                '{"s3": {"endpoint_url": "http://localhost:9000"}}',
+            )
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the job runs in this process, on threads."""
+        name = (self.runner or "direct").lower().rpartition(".")[2]
+        return name.removesuffix("runner") in IN_PROCESS_RUNNERS
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """What is read, and how it becomes documents.
+
+    Attributes:
+        inputs: Paths, URLs, globs or `@file` lists.
+        input_format: One of `INPUT_FORMATS`; auto goes by the file's name.
+        text_field: JSON field of the text.
+        id_field: JSON field of the document's id.
+        document_separator: What ends a document of a text file; `file` makes each file one.
+        range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
+        max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
+    """
+
+    inputs: tuple[str, ...]
+    input_format: str = "auto"
+    text_field: str = "text"
+    id_field: str = "id"
+    document_separator: str = "\n"
+    range_bytes: int | None = None
+    max_rejects: str = "0.1%"
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        _require(bool(self.inputs), "input names no file, folder or glob")
+        _require(all(self.inputs), "input must not be an empty string")
+        _require_choice("input_format", self.input_format, INPUT_FORMATS)
+        _require_text("text_field", self.text_field)
+        _require_text("id_field", self.id_field)
+        _require_text("document_separator", self.document_separator)
+        if self.range_bytes is not None:
+            _require(
+                1 <= self.range_bytes <= MAX_RANGE_BYTES,
+                f"range_bytes must be between 1 and {MAX_RANGE_BYTES:,} (16 TiB), "
+                f"not {self.range_bytes:,}",
+            )
+        share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", self.max_rejects)
+        _require(
+            share is not None,
+            "max_rejects must be a number of records such as 10, or a share of them such as "
+            f"0.1%, not {self.max_rejects!r}",
+        )
+        if share and self.max_rejects.endswith("%"):
+            whole, fraction = int(share[1]), int(share[2] or 0)
+            _require(
+                whole < 100 or (whole == 100 and fraction == 0),
+                f"max_rejects must be at most 100%, not {self.max_rejects}",
+            )
+
+
+@dataclass(frozen=True)
+class CountSettings:
+    """Corpus to word counts.
+
+    Attributes:
+        input: What is read.
+        output: Folder of the counts.
+        run: How the job runs.
+        normalizer: One of `NORMALIZERS`.
+        pretokenizer: One of `PRETOKENIZERS`.
+        special_tokens: Cut out of the text and not counted.
+    """
+
+    input: InputSettings
+    output: str
+    run: RunSettings = RunSettings()
+    normalizer: str = "none"
+    pretokenizer: str = "gpt2"
+    special_tokens: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        _require_text("output", self.output)
+        _require_choice("normalizer", self.normalizer, NORMALIZERS)
+        _require_choice("pretokenizer", self.pretokenizer, PRETOKENIZERS)
+        _require_special_tokens(self.special_tokens)
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Word counts, or a corpus, to a tokenizer.
+
+    Attributes:
+        output: Folder of the tokenizer.
+        vocab_size: Entries in all: special tokens, alphabet and joined tokens.
+        counts: Folder that `count` wrote; or
+        input: a corpus, one of the two.
+        run: How the job runs.
+        model: One of `MODELS`.
+        min_frequency: Stop when the best pair occurs less often than this; 0, as in Hugging Face's
+            trainer, stops only when no pair is left.
+        tie_break: One of `TIE_BREAKS`.
+        alphabet: One of `ALPHABETS`.
+        special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
+            that were cut when counting.
+        normalizer: One of `NORMALIZERS`; None with `counts`, which carry theirs.
+        pretokenizer: One of `PRETOKENIZERS`; None with `counts`, which carry theirs.
+        driver_memory: What the learner may hold, in bytes.
+    """
+
+    output: str
+    vocab_size: int
+    counts: str | None = None
+    input: InputSettings | None = None
+    run: RunSettings = RunSettings()
+    model: str = "bpe"
+    min_frequency: int = 0
+    tie_break: str = "lowest_id"
+    alphabet: str = "bytes"
+    special_tokens: tuple[str, ...] = ()
+    normalizer: str | None = None
+    pretokenizer: str | None = None
+    driver_memory: int = 8 * 10**9
+
+    def __post_init__(self) -> None:
+        """Checks each setting, and those that exclude one another."""
+        _require_text("output", self.output)
+        _require(
+            (self.counts is None) != (self.input is None),
+            "train learns from counts (a folder that count wrote) or from input (a corpus): "
+            + ("give one of them" if self.counts is None else "not from both"),
+        )
+        if self.counts is not None:
+            _require_text("counts", self.counts)
+            for name, value in (
+                ("normalizer", self.normalizer),
+                ("pretokenizer", self.pretokenizer),
+            ):
+                _require(
+                    value is None,
+                    f"{name} stands in the counts and cannot be given with them; count again for "
+                    "another",
+                )
+        else:
+            # The frozen way to give a default that holds only without counts.
+            object.__setattr__(self, "normalizer", self.normalizer or "none")
+            object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
+            _require_choice("normalizer", str(self.normalizer), NORMALIZERS)
+            _require_choice("pretokenizer", str(self.pretokenizer), PRETOKENIZERS)
+        _require_choice("model", self.model, MODELS)
+        _require_choice("tie_break", self.tie_break, TIE_BREAKS)
+        _require_choice("alphabet", self.alphabet, ALPHABETS)
+        _require_special_tokens(self.special_tokens)
+        # A special token of one character may be a symbol of the alphabet already.
+        least = sum(len(token) > 1 for token in self.special_tokens)
+        least = max(1, least + (256 if self.alphabet == "bytes" else 0))
+        _require(
+            least <= self.vocab_size <= MAX_VOCAB_SIZE,
+            f"vocab_size must be between {least:,} (the alphabet and the special tokens alone) and "
+            f"{MAX_VOCAB_SIZE:,}, not {self.vocab_size:,}",
+        )
+        _require(
+            0 <= self.min_frequency < 2**63,
+            f"min_frequency must be between 0 and 2^63 - 1, not {self.min_frequency:,}",
+        )
+        _require(
+            10**6 <= self.driver_memory < 2**63,
+            f"driver_memory must be at least 1MB, not {self.driver_memory:,} bytes",
+        )
+
+
+@dataclass(frozen=True)
+class TokenizeSettings:
+    """Corpus and tokenizer to token shards.
+
+    Attributes:
+        input: What is read.
+        tokenizer: A `tokenizer.json`.
+        output: Folder of the shards.
+        run: How the job runs.
+        format: One of `SHARD_FORMATS`.
+        append: Token put after each document, or None.
+        prepend: Token put before each document, or None.
+        allowed_special: Special tokens that count as such where they stand in the text: `none`,
+            `all`, or a tuple of them; the others are plain text.
+    """
+
+    input: InputSettings
+    tokenizer: str
+    output: str
+    run: RunSettings = RunSettings()
+    format: str = "megatron"
+    append: str | None = None
+    prepend: str | None = None
+    allowed_special: Literal["none", "all"] | tuple[str, ...] = "none"
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        _require_text("tokenizer", self.tokenizer)
+        _require_text("output", self.output)
+        _require_choice("format", self.format, SHARD_FORMATS)
+        for name, token in (("append", self.append), ("prepend", self.prepend)):
+            if token is not None:
+                _require_text(name, token)
+        if isinstance(self.allowed_special, tuple):
+            for token in self.allowed_special:
+                _require_text("allowed_special", token)
+        else:
+            _require_choice("allowed_special", self.allowed_special, ("none", "all"))
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """A folder of shards, to be proved whole.
+
+    Attributes:
+        folder: What `tokenize` wrote.
+        full: Check also what costs as much as writing them did.
+        input: The corpus, to be compared with the one that was tokenized; or None.
+        run: How the job runs.
+    """
+
+    folder: str
+    full: bool = False
+    input: InputSettings | None = None
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        _require_text("folder", self.folder)
+
+
+@dataclass(frozen=True)
+class QuickstartSettings:
+    """A trial of everything on text that every machine has.
+
+    Attributes:
+        output: Folder of all that is made.
+        run: How the jobs run.
+    """
+
+    output: str = "bpe-beam-quickstart"
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        _require_text("output", self.output)

@@ -1,0 +1,155 @@
+"""Values as people type them, on a command line or in YAML, read into what settings hold.
+
+Integers decide everywhere: no size or number passes through a float.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bpe_beam.errors import UsageError
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+_SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+
+
+def parse_integer(name: str, text: str) -> int:
+    """Reads a whole number of ASCII digits.
+
+    Args:
+        name: What the number is for, as the user calls it; named in the error.
+        text: The digits, with a minus sign if need be.
+
+    Raises:
+        UsageError: If `text` is anything else, e.g. "8e3", "8_000" or "8.0".
+    """
+    if re.fullmatch(r"-?[0-9]{1,20}", text) is None:
+        raise UsageError(f"{name} must be a whole number, such as 32000, not {text!r}")
+    return int(text)
+
+
+def parse_size(name: str, text: str) -> int:
+    """Reads a number of bytes: `500MB`, `8GB`, `1GiB` or plain digits.
+
+    Args:
+        name: What the size is for, as the user calls it; named in the error.
+        text: A whole number and a unit: B, KB, MB, GB, TB (powers of 1,000), KiB, MiB, GiB, TiB
+            (powers of 1,024), upper or lower case.
+
+    Returns:
+        The size in bytes.
+
+    Raises:
+        UsageError: If `text` is anything else; fractions too, which would need rounding.
+    """
+    match = re.fullmatch(r"([0-9]{1,20}) ?([A-Za-z]*)", text)
+    unit = _UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
+        raise UsageError(
+            f"{name} must be a size: a whole number with KB, MB, GB, TB, KiB, MiB, GiB, TiB or "
+            f"nothing after it, such as 500MB, not {text!r}"
+        )
+    return int(match[1]) * unit
+
+
+def parse_separator(name: str, text: str) -> str:
+    r"""Reads a document separator as a command line can hold it.
+
+    Args:
+        name: What the separator is called in the error.
+        text: The separator, with the escapes `\n`, `\t`, `\r`, `\\` and `\xNN` (an ASCII character
+            by its two hexadecimal digits). The word `file` stays as it is.
+
+    Returns:
+        The separator with its escapes replaced.
+
+    Raises:
+        UsageError: If a backslash is followed by anything else.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        escape = match[1]
+        if escape in _SEPARATOR_ESCAPES:
+            return _SEPARATOR_ESCAPES[escape]
+        if len(escape) == 3 and int(escape[1:], 16) < 0x80:
+            return chr(int(escape[1:], 16))
+        raise UsageError(
+            f"{name} holds \\{escape}: the escapes are \\n, \\t, \\r, \\\\ and \\x00 to \\x7f; "
+            "write \\\\ for a backslash, and other characters as themselves"
+        )
+
+    return re.sub(r"\\(x[0-9A-Fa-f]{2}|.|$)", replace, text, flags=re.DOTALL)
+
+
+def parse_storage_options(name: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+    """Reads storage options, by protocol, from JSON.
+
+    Args:
+        name: What the options are called in the error.
+        text: A JSON object of objects. May hold secrets, so no error quotes it.
+
+    Raises:
+        UsageError: If `text` is anything else.
+    """
+    try:
+        options = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        # `from None`: the decoder's exception carries the text.
+        raise UsageError(f"{name} is not valid JSON{where}") from None
+    if not isinstance(options, dict) or not all(isinstance(v, dict) for v in options.values()):
+        raise UsageError(
+            f"{name} must be options by protocol, such as "
+            '{"s3": {"endpoint_url": "http://localhost:9000"}}'
+        )
+    return options
+
+
+def parse_ids(name: str, text: str) -> list[int]:
+    """Reads token ids, separated by white space or commas.
+
+    Args:
+        name: Where the ids stand, named in the error.
+        text: The ids, in decimal.
+
+    Raises:
+        UsageError: If one of them is not a number below 2^32; the error says which.
+    """
+    ids = []
+    for position, word in enumerate(text.replace(",", " ").split(), start=1):
+        if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**32:
+            raise UsageError(
+                f"{name}: number {position} is {word[:50]!r}; a token id is a whole number from 0 "
+                "to 4,294,967,295"
+            )
+        ids.append(int(word))
+    return ids
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What to add to a message about an unknown name.
+
+    Args:
+        name: What was given.
+        known: What there is.
+
+    Returns:
+        "; did you mean X?" with the nearest known name, or an empty string if none is near.
+    """
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,83 @@
+"""The two kinds of file that formats work with: hashed while written, checked while read."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import BinaryIO
+
+from bpe_beam.errors import DataError
+from bpe_beam.shards.formats import FileFacts
+from bpe_beam.storage import Storage
+
+
+class HashingFile:
+    """Passes bytes on to a file, and counts and hashes them on the way."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Wraps a file that is open for writing; whoever opened it closes it."""
+        self._file = file
+        self._sha256 = hashlib.sha256()
+        self._bytes = 0
+
+    def write(self, data: bytes) -> None:
+        """Appends `data`."""
+        self._file.write(data)
+        self._sha256.update(data)
+        self._bytes += len(data)
+
+    def facts(self, name: str) -> FileFacts:
+        """Returns what was written so far, under the name given."""
+        return FileFacts(name, self._bytes, self._sha256.hexdigest())
+
+
+class RangeFile:
+    """A file read by ranges; whatever goes wrong is a DataError that names file and byte.
+
+    Attributes:
+        url: its path or URL.
+        size: its size in bytes, as the storage tells it.
+    """
+
+    def __init__(self, storage: Storage, url: str) -> None:
+        """Opens a file.
+
+        Raises:
+            DataError: if it is missing or cannot be opened.
+        """
+        self.url = url
+        try:
+            self.size = storage.size(url)
+            self._file = storage.open(url)
+        except OSError as error:
+            raise DataError(f"{url}: cannot be opened: {error.strerror or error}") from error
+        self._position = 0
+
+    def close(self) -> None:
+        """Closes it."""
+        self._file.close()
+
+    def read(self, start: int, count: int) -> bytes:
+        """Reads exactly `count` bytes from byte `start` on; in order, without seeking.
+
+        Raises:
+            DataError: if the file ends before, or reading fails.
+        """
+        parts = []
+        missing = count
+        try:
+            if start != self._position:
+                self._file.seek(start)
+            while missing and (part := self._file.read(missing)):
+                parts.append(part)
+                missing -= len(part)
+        except OSError as error:
+            raise DataError(
+                f"{self.url}: cannot be read at byte {start}: {error.strerror or error}"
+            ) from error
+        self._position = start + count - missing
+        if missing:
+            raise DataError(
+                f"{self.url}: ends at byte {self._position}; bytes up to {start + count} were "
+                "expected"
+            )
+        return b"".join(parts)

@@ -1,0 +1,405 @@
+"""Re-reads a folder of token shards and proves it whole, against its own manifest.
+
+`verify` needs nothing but the folder. Encoding the corpus again and comparing is the job's part;
+`compare_split` is what it compares with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards.formats import FileFacts
+from bpe_beam.shards.formats.megatron import MegatronReader, token_dtype
+from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals, read_manifest
+from bpe_beam.storage import Storage
+
+MAX_PROBLEMS = 100
+"""So many problems are told in full; the others are counted."""
+
+_JOB = "job.json"
+_TOKENIZER = "tokenizer.json"
+_REJECTS = "rejects"
+_BLOCK = 4 << 20
+_TOKENS = 1 << 20
+# Left by a writer that was killed; no reader of shards takes it for one.
+_ATTEMPT = re.compile(r"\.attempt-[0-9a-f]{12}$")
+_LOOKS_LIKE_A_SHARD = re.compile(r"^shard-|\.(bin|idx)$")
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What `verify` read and found.
+
+    Attributes:
+        problems: the first `MAX_PROBLEMS`, in the order of the shards; empty if all is well.
+        problem_count: how many there are in all.
+        documents: documents found in the shards that could be read.
+        tokens: their tokens.
+        bytes: bytes read of shards, rejects and the tokenizer.
+        shards: shards of the manifest that were read and have no problem.
+    """
+
+    problems: tuple[str, ...]
+    problem_count: int
+    documents: int
+    tokens: int
+    bytes: int
+    shards: int
+
+    @property
+    def ok(self) -> bool:
+        """True if there is no problem."""
+        return not self.problem_count
+
+
+def verify(
+    storage: Storage,
+    folder: str,
+    *,
+    workers: int = 1,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> VerifyReport:
+    """Reads every byte of a tokens folder and holds it against the folder's manifest.
+
+    Per shard: both files with their sizes and hashes, the structure of the index, the width of an
+    id, every id below the vocabulary's size, documents and tokens. For the folder: the totals,
+    the rejects, the tokenizer's fingerprint, and that no shard stands there that does not belong.
+
+    Args:
+        storage: where to read.
+        folder: path or URL of the folder.
+        workers: how many shards are read at a time, in threads; some MB of memory each.
+        on_progress: called with the bytes read so far and the bytes in all; never by two threads
+            at once.
+
+    Returns:
+        What was found; problems do not raise.
+
+    Raises:
+        UsageError: if there is no such folder, or it is empty.
+    """
+    if workers < 1:
+        raise UsageError(f"workers is {workers}; allowed: 1 and more")
+    names = storage.list_names(folder)
+    if not names:
+        raise UsageError(f"{folder}: is missing or empty; expected a folder of token shards")
+    problems = _Problems()
+    try:
+        manifest = _finished_manifest(storage, folder, names)
+    except DataError as error:
+        problems.add(str(error))
+        return VerifyReport(tuple(problems.first), problems.count, 0, 0, 0, 0)
+
+    progress = _Progress(_all_files(manifest), on_progress)
+    problems.extend(_check_sums(manifest))
+    problems.extend(_check_names(storage, folder, manifest, names))
+    problems.extend(_check_tokenizer(storage, folder, manifest, progress))
+    problems.extend(_check_rejects(storage, folder, manifest, progress))
+    documents = tokens = whole = 0
+
+    def check(shard: Shard) -> _ShardFindings:
+        return _check_shard(storage, folder, shard, manifest.vocab_size, progress)
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for findings in pool.map(check, manifest.shards):
+            problems.extend(findings.problems)
+            documents += findings.documents
+            tokens += findings.tokens
+            whole += not findings.problems
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return VerifyReport(
+        tuple(problems.first), problems.count, documents, tokens, progress.done, whole
+    )
+
+
+def compare_split(
+    reader: MegatronReader,
+    expected_batches: Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]],
+) -> str | None:
+    """Compares a shard with the documents that it should hold; streams both sides.
+
+    Args:
+        reader: the shard, open.
+        expected_batches: its documents in order, cut into batches in any way: ids, uint32
+            [tokens], and offsets, int64 [documents + 1], from 0 to `len(ids)`. Taken only as far
+            as the first difference.
+
+    Returns:
+        The first difference, by document and place in it, both from 0; None if there is none.
+
+    Raises:
+        DataError: if the shard cannot be read.
+    """
+    document = token = 0
+    for ids, offsets in expected_batches:
+        expected = np.diff(offsets)
+        found = reader.lengths(document, min(document + expected.size, len(reader)))
+        differs = np.flatnonzero(expected[: found.size] != found)
+        same = int(differs[0]) if differs.size else found.size
+        # As far as the documents are equally long, and on into the first that is not.
+        stop = int(offsets[same])
+        if same < found.size:
+            stop += int(min(expected[same], found[same]))
+        for start in range(0, stop, _TOKENS):
+            part = ids[start : min(start + _TOKENS, stop)]
+            differs = np.flatnonzero(
+                reader.tokens(token + start, token + start + part.size) != part
+            )
+            if differs.size:
+                at = start + int(differs[0])
+                inner = int(np.searchsorted(offsets, at, side="right")) - 1
+                id_found = int(reader.tokens(token + at, token + at + 1)[0])
+                return (
+                    f"document {document + inner}, token {at - int(offsets[inner])}: the id is "
+                    f"{id_found}; expected {int(ids[at])}"
+                )
+        if same < found.size:
+            return (
+                f"document {document + same} has {int(found[same])} tokens; expected "
+                f"{int(expected[same])} (the first {int(min(expected[same], found[same]))} are "
+                "the same)"
+            )
+        document += found.size
+        token += stop
+        if found.size < expected.size:
+            return f"document {document} is missing: the shard ends after {document} documents"
+    if document < len(reader):
+        return f"document {document} is too much: the shard has {len(reader)}; expected {document}"
+    return None
+
+
+class _Problems:
+    """The first problems in full, and the number of all."""
+
+    def __init__(self) -> None:
+        self.first: list[str] = []
+        self.count = 0
+
+    def add(self, problem: str) -> None:
+        self.count += 1
+        if len(self.first) < MAX_PROBLEMS:
+            self.first.append(problem)
+
+    def extend(self, problems: Iterable[str]) -> None:
+        for problem in problems:
+            self.add(problem)
+
+
+class _Progress:
+    """Adds up bytes read, from any thread."""
+
+    def __init__(self, files: Iterable[FileFacts], listener: Callable[[int, int], None] | None):
+        self.done = 0
+        self._all = sum(file.bytes for file in files)
+        self._listener = listener
+        self._lock = Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self.done += count
+            if self._listener:
+                # A file may have grown; more than all of it is never done.
+                self._listener(min(self.done, self._all), self._all)
+
+
+def _all_files(manifest: Manifest) -> Iterator[FileFacts]:
+    for shard in manifest.shards:
+        yield from shard.files
+    yield from manifest.reject_files
+
+
+def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:
+    if MANIFEST in names:
+        return read_manifest(storage, folder)
+    if _JOB in names:
+        raise DataError(
+            f"{folder}: not finished: the job was interrupted or is running; run it again"
+        )
+    raise DataError(
+        f"{folder}: holds neither {MANIFEST} nor {_JOB}: not the output of a tokenize job"
+    )
+
+
+def _check_sums(manifest: Manifest) -> Iterator[str]:
+    expected = Totals.of(manifest.shards)
+    for name, value in vars(manifest.totals).items():
+        if value != vars(expected)[name]:
+            yield (
+                f"{MANIFEST}: totals.{name} is {value}; the shards add up to {vars(expected)[name]}"
+            )
+    by_reason = sum(manifest.reject_reasons.values())
+    if by_reason != expected.rejects:
+        yield (
+            f"{MANIFEST}: rejects.by_reason adds up to {by_reason}; the shards add up to "
+            f"{expected.rejects}"
+        )
+
+
+def _check_names(
+    storage: Storage, folder: str, manifest: Manifest, names: list[str]
+) -> Iterator[str]:
+    """Files that stand there without the manifest's knowledge; a reader would take them in."""
+    known = {file.name for file in _all_files(manifest)}
+    there = [name for name in names if _LOOKS_LIKE_A_SHARD.search(name)]
+    if _REJECTS in names:
+        inside = storage.list_names(storage.join(folder, _REJECTS))
+        there += [f"{_REJECTS}/{name}" for name in inside]
+    for name in sorted(there):
+        if name not in known and not _ATTEMPT.search(name):
+            yield f"{name}: stands in the folder, and not in the manifest"
+
+
+def _read(storage: Storage, url: str, progress: _Progress) -> Iterator[bytes]:
+    """Reads a file in blocks of `_BLOCK` bytes, all full but the last."""
+    file = storage.open(url)
+    try:
+        block = bytearray()
+        while part := file.read(_BLOCK - len(block)):
+            progress.add(len(part))
+            block += part
+            if len(block) == _BLOCK:
+                yield bytes(block)
+                block.clear()
+        if block:
+            yield bytes(block)
+    finally:
+        file.close()
+
+
+@dataclass
+class _FileCheck:
+    """Holds a file against its size and hash, and shows its blocks to whoever looks closer."""
+
+    storage: Storage
+    folder: str
+    facts: FileFacts
+    progress: _Progress
+    problems: list[str] = field(default_factory=list)
+
+    def blocks(self) -> Iterator[bytes]:
+        name = self.facts.name
+        url = self.storage.join(self.folder, *name.split("/"))
+        digest = hashlib.sha256()
+        size = 0
+        try:
+            for block in _read(self.storage, url, self.progress):
+                digest.update(block)
+                size += len(block)
+                yield block
+        except FileNotFoundError:
+            self.problems.append(f"{name}: is missing")
+            return
+        except (OSError, DataError) as error:
+            self.problems.append(f"{name}: cannot be read at byte {size}: {error}")
+            return
+        if size != self.facts.bytes:
+            self.problems.append(f"{name}: has {size} bytes; expected {self.facts.bytes}")
+        elif digest.hexdigest() != self.facts.sha256:
+            self.problems.append(
+                f"{name}: the SHA-256 is {digest.hexdigest()}; expected {self.facts.sha256}"
+            )
+
+
+def _check_tokenizer(
+    storage: Storage, folder: str, manifest: Manifest, progress: _Progress
+) -> Iterator[str]:
+    digest = hashlib.sha256()
+    try:
+        for block in _read(storage, storage.join(folder, _TOKENIZER), progress):
+            digest.update(block)
+    except (OSError, DataError) as error:
+        yield f"{_TOKENIZER}: cannot be read: {error}"
+        return
+    if digest.hexdigest() != manifest.tokenizer:
+        yield (
+            f"{_TOKENIZER}: the fingerprint is {digest.hexdigest()}; the shards were made with "
+            f"{manifest.tokenizer}"
+        )
+
+
+def _check_rejects(
+    storage: Storage, folder: str, manifest: Manifest, progress: _Progress
+) -> Iterator[str]:
+    lines = 0
+    broken = False
+    for facts in manifest.reject_files:
+        check = _FileCheck(storage, folder, facts, progress)
+        lines += sum(block.count(b"\n") for block in check.blocks())
+        broken = broken or bool(check.problems)
+        yield from check.problems
+    if not broken and lines != manifest.totals.rejects:
+        yield (
+            f"{_REJECTS}: the files hold {lines} records; {MANIFEST} has {manifest.totals.rejects}"
+        )
+
+
+@dataclass
+class _ShardFindings:
+    problems: list[str]
+    documents: int = 0
+    tokens: int = 0
+
+
+def _check_shard(
+    storage: Storage, folder: str, shard: Shard, vocab_size: int, progress: _Progress
+) -> _ShardFindings:
+    bin_facts, idx_facts = shard.files
+    ids = _FileCheck(storage, folder, bin_facts, progress)
+    dtype = token_dtype(vocab_size)
+    outside: tuple[int, int] | None = None
+    outside_count = 0
+    token = 0
+    for block in ids.blocks():
+        # int32 is read as uint32: a negative id is one that is far too great.
+        values = np.frombuffer(block, f"<u{dtype.itemsize}", len(block) // dtype.itemsize)
+        if values.size and int(values.max()) >= vocab_size:
+            bad = np.flatnonzero(values >= vocab_size)
+            outside = outside or (token + int(bad[0]), int(values[bad[0]]))
+            outside_count += bad.size
+        token += values.size
+    index = _FileCheck(storage, folder, idx_facts, progress)
+    for _ in index.blocks():
+        pass
+    findings = _ShardFindings(ids.problems + index.problems)
+    problems = findings.problems
+    place = ""
+    try:
+        with MegatronReader(storage, folder, shard.name) as reader:
+            findings.documents, findings.tokens = len(reader), reader.token_count
+            if reader.dtype != dtype:
+                # What was read above as ids was none.
+                outside = None
+                problems.append(
+                    f"{idx_facts.name}: byte 17: ids are stored as {reader.dtype}; expected "
+                    f"{dtype} for a vocabulary of {vocab_size}"
+                )
+            elif outside:
+                place = "document {}, token {}, ".format(*reader.locate(outside[0]))
+            for what, found, expected in (
+                ("documents", len(reader), shard.documents),
+                ("tokens", reader.token_count, shard.tokens),
+            ):
+                if found != expected:
+                    problems.append(f"{shard.name}: has {found} {what}; expected {expected}")
+    except DataError as error:
+        # A missing file is told already.
+        if not any(problem.endswith(": is missing") for problem in problems):
+            problems.append(str(error))
+    if outside:
+        at, value = outside
+        problems.append(
+            f"{bin_facts.name}: {place}byte {at * dtype.itemsize}: the id is {value}; expected 0 "
+            f"to {vocab_size - 1}; {outside_count} such ids in this shard"
+        )
+    return findings
