@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <queue>
 #include <span>
 #include <stdexcept>
@@ -41,9 +42,17 @@ class WordCache {
 
   struct Slot {
     WordKey key;
-    std::array<std::uint32_t, kMaxIds> ids{};  // kUnused after the last
+    std::array<std::uint32_t, kMaxIds> ids{};
+
+    [[nodiscard]] bool holds(const WordKey& word) const {
+      return key.low == word.low && (key.high & ~kCountBits) == word.high;
+    }
+    [[nodiscard]] std::size_t count() const { return key.high >> kCountShift; }
+    void put(const WordKey& word, std::span<const std::uint32_t> word_ids) {
+      key = {word.low, word.high | (static_cast<std::uint64_t>(word_ids.size()) << kCountShift)};
+      std::copy(word_ids.begin(), word_ids.end(), ids.begin());
+    }
   };
-  static constexpr std::uint32_t kUnused = 0xFFFFFFFF;
 
   /// Holds at most `bytes` (at least one slot).
   explicit WordCache(std::size_t bytes) {
@@ -55,6 +64,10 @@ class WordCache {
   Slot& slot_of(const WordKey& key) { return slots_[hash_key(key, seed_) & (slots_.size() - 1)]; }
 
  private:
+  // A key's length is at most 15: the upper half of its byte tells how many ids there are.
+  static constexpr int kCountShift = 60;
+  static constexpr std::uint64_t kCountBits = std::uint64_t{0xF} << kCountShift;
+
   std::uint64_t seed_ = process_seed();
   std::vector<Slot> slots_;
 };
@@ -120,39 +133,53 @@ class BpeModel {
     return rank_of_.find(PairMap::key(left, right));
   }
 
+  /// A word that has been found and whose cache slot is on its way from memory.
+  struct Pending {
+    WordKey key;
+    WordCache::Slot* slot = nullptr;  // none for a long word
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  // Enough words to hide the way to memory.
+  static constexpr std::size_t kPending = 32;
+
   void encode_plain(std::string_view text, std::size_t begin, std::size_t end,
                     BpeEncodingState& state, std::vector<std::uint32_t>& out) const {
     const std::string_view plain = text.substr(0, end);
+    std::array<Pending, kPending> pending;
     while (begin < end) {
-      const std::size_t next = Gpt2Scanner::next(plain, begin);
-      const std::string_view word = plain.substr(begin, next - begin);
-      if (word.size() <= WordKey::kMaxInline) {
-        encode_short(word, text.size() - begin, begin, state, out);
-      } else {
-        merge_word(word, begin, state);
-        out.insert(out.end(), state.ids.begin(), state.ids.end());
+      std::size_t words = 0;
+      for (; words < kPending && begin < end; ++words) {
+        Pending& word = pending[words];
+        word.begin = begin;
+        word.end = Gpt2Scanner::next(plain, begin);
+        word.slot = nullptr;
+        if (word.end - begin <= WordKey::kMaxInline) {
+          word.key = pack_word(plain.substr(begin, word.end - begin), text.size() - begin);
+          word.slot = &state.cache.slot_of(word.key);
+          __builtin_prefetch(word.slot);
+        }
+        begin = word.end;
       }
-      begin = next;
+      for (std::size_t i = 0; i < words; ++i) encode_word(plain, pending[i], state, out);
     }
   }
 
-  void encode_short(std::string_view word, std::size_t readable, std::size_t offset,
-                    BpeEncodingState& state, std::vector<std::uint32_t>& out) const {
-    const WordKey key = pack_word(word, readable);
-    WordCache::Slot& slot = state.cache.slot_of(key);
-    if (slot.key == key) [[likely]] {
-      for (const std::uint32_t id : slot.ids) {
-        if (id == WordCache::kUnused) break;
-        out.push_back(id);
-      }
+  void encode_word(std::string_view text, const Pending& word, BpeEncodingState& state,
+                   std::vector<std::uint32_t>& out) const {
+    if (word.slot != nullptr && word.slot->holds(word.key)) [[likely]] {
+      // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
+      const std::size_t size = out.size();
+      out.resize(size + WordCache::kMaxIds);
+      std::memcpy(out.data() + size, word.slot->ids.data(), sizeof word.slot->ids);
+      out.resize(size + word.slot->count());
       return;
     }
-    merge_word(word, offset, state);
+    merge_word(text.substr(word.begin, word.end - word.begin), word.begin, state);
     out.insert(out.end(), state.ids.begin(), state.ids.end());
-    if (state.ids.size() <= WordCache::kMaxIds) {
-      slot.key = key;
-      slot.ids.fill(WordCache::kUnused);
-      std::copy(state.ids.begin(), state.ids.end(), slot.ids.begin());
+    if (word.slot != nullptr && state.ids.size() <= WordCache::kMaxIds) {
+      word.slot->put(word.key, state.ids);
     }
   }
 

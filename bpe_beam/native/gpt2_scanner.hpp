@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "unicode_classes.hpp"
@@ -53,8 +55,32 @@ class Gpt2Scanner {
     return {char_class(point.value), point.size};
   }
 
+  /// How many of the eight bytes at `at` are ASCII letters before the first that is none. Most
+  /// words end within one call, so their length costs no branch that could be mispredicted.
+  static std::size_t ascii_letters(const char* at) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    constexpr std::uint64_t kHigh = 0x80 * kOnes;
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, at, 8);
+    // Within seven bits no sum carries into the next byte; its high bit tells the comparison.
+    const std::uint64_t lower = (bytes | 0x20 * kOnes) & ~kHigh;
+    const std::uint64_t from_a = lower + (0x80 - 'a') * kOnes;
+    const std::uint64_t beyond_z = lower + (0x80 - 'z' - 1) * kOnes;
+    const std::uint64_t others = ~(from_a & ~beyond_z & ~bytes) & kHigh;
+    return others == 0 ? 8 : static_cast<std::size_t>(std::countr_zero(others)) / 8;
+  }
+
   /// The end of the run of characters of one class that begins at `at`.
   static const char* run_end(const char* at, const char* end, CharClass kind) {
+    if (kind == CharClass::kLetter) {
+      while (end - at >= 8) {
+        const std::size_t letters = ascii_letters(at);
+        at += letters;
+        if (letters == 8) continue;
+        if (static_cast<unsigned char>(*at) < 0x80) return at;
+        break;
+      }
+    }
     while (at < end) {
       const Char here = char_at(at, end);
       if (here.kind != kind) break;

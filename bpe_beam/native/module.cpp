@@ -351,7 +351,7 @@ PYBIND11_MODULE(_native, m) {
   py::class_<PyBpeEncoder>(m, "BpeEncoder", "Texts to ids by BPE merges.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::uint32_t>&, Specials,
                     std::size_t>(),
-           "merges"_a, "byte_ids"_a, "specials"_a = Specials{}, "cache_bytes"_a = 4 << 20)
+           "merges"_a, "byte_ids"_a, "specials"_a = Specials{}, "cache_bytes"_a = 16 << 20)
       .def("encode", &PyBpeEncoder::encode, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
       .def("encode_batch", &PyBpeEncoder::encode_batch, "data"_a, "offsets"_a,

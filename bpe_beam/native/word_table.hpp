@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -132,21 +133,46 @@ class WordTable {
     return __builtin_bswap64(load_up_to_8(word.data(), word.size() < 8 ? word.size() : 8));
   }
 
+  /// A word that has been found and whose slot is on its way from memory.
+  struct Pending {
+    WordKey key;
+    std::uint64_t hash = 0;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+
+  // Enough words to hide the way to memory.
+  static constexpr std::size_t kPending = 32;
+
   std::uint64_t add_plain(std::string_view text, std::size_t begin, std::size_t end, Place place) {
     // The pattern must not look past `end`, where a special token stands; the packing may.
     const std::string_view plain = text.substr(0, end);
-    std::uint64_t words = 0;
-    for (; begin < end; ++words) {
-      const std::size_t next = Gpt2Scanner::next(plain, begin);
-      const std::size_t at = find_or_insert(plain.substr(begin, next - begin), text.size() - begin);
-      ++slots_[at].count;  // one at a time, 2^63 is out of reach
-      if (with_places_) {
-        if (place < places_[at]) places_[at] = place;
-        ++place.word;
+    std::array<Pending, kPending> pending;
+    const std::uint64_t first = place.word;
+    while (begin < end) {
+      std::size_t words = 0;
+      for (; words < kPending && begin < end; ++words) {
+        Pending& word = pending[words];
+        word.begin = begin;
+        word.end = begin = Gpt2Scanner::next(plain, begin);
+        if (word.end - word.begin <= WordKey::kMaxInline) {
+          const std::string_view bytes = plain.substr(word.begin, word.end - word.begin);
+          word.key = pack_word(bytes, text.size() - word.begin);
+          word.hash = hash_key(word.key, seed_);
+          __builtin_prefetch(&slots_[word.hash & mask_]);
+        }
       }
-      begin = next;
+      for (std::size_t i = 0; i < words; ++i, ++place.word) {
+        const Pending& word = pending[i];
+        const std::size_t size = word.end - word.begin;
+        const std::size_t at = size <= WordKey::kMaxInline
+                                   ? find_or_insert_short(word.key, word.hash)
+                                   : find_or_insert_long(plain.substr(word.begin, size));
+        ++slots_[at].count;  // one at a time, 2^63 is out of reach
+        if (with_places_ && place < places_[at]) places_[at] = place;
+      }
     }
-    return words;
+    return place.word - first;
   }
 
   [[nodiscard]] std::string_view word_at(std::size_t slot) const {
@@ -165,7 +191,11 @@ class WordTable {
   std::size_t find_or_insert(std::string_view word, std::size_t readable) {
     if (word.size() > WordKey::kMaxInline) return find_or_insert_long(word);
     const WordKey key = pack_word(word, readable);
-    std::size_t at = hash_key(key, seed_) & mask_;
+    return find_or_insert_short(key, hash_key(key, seed_));
+  }
+
+  std::size_t find_or_insert_short(const WordKey& key, std::uint64_t hash) {
+    std::size_t at = hash & mask_;
     while (true) {
       if (slots_[at].key == key) return at;
       if (slots_[at].key.empty()) break;
