@@ -9,10 +9,12 @@ second and draws; those who work never wait for a terminal.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, TextIO
@@ -144,13 +146,17 @@ class TerminalBar:
         from tqdm import tqdm  # ten milliseconds that --help and pipes need not pay
 
         in_bytes = snapshot.unit == "bytes"
+        # On a terminal that does not tell its size tqdm finds no room and shows nothing.
+        wide = _columns(stream) > 0
         self._bar: tqdm[Any] = tqdm(
             total=snapshot.total,
             desc=snapshot.stage,
             unit="B" if in_bytes else f" {snapshot.unit}",
             unit_scale=in_bytes,
             file=stream,
-            dynamic_ncols=True,
+            dynamic_ncols=wide,
+            ncols=None if wide else 100,
+            nrows=None if wide else 24,
             mininterval=0,
             miniters=0,
             delay=0,
@@ -158,9 +164,9 @@ class TerminalBar:
 
     def show(self, snapshot: Snapshot) -> None:
         """Redraws the bar."""
+        total = self._bar.total = snapshot.total
         # tqdm drops its bar when more is done than there is.
-        total = self._bar.total
-        self._bar.n = snapshot.done if total is None else min(snapshot.done, int(total))
+        self._bar.n = snapshot.done if total is None else min(snapshot.done, total)
         parts = []
         if snapshot.unit != "bytes" and snapshot.bytes is not None:
             parts.append(f"{snapshot.bytes / 1e6:,.1f} MB")
@@ -175,12 +181,19 @@ class TerminalBar:
         self._bar.close()
 
 
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
+
+
 class Stage:
     """A long piece of a job, as a context manager; made by `Progress.stage`.
 
     Args:
         name: What it is called, and what `report` names it by.
-        total: How much there is to do, in `unit`, or None.
+        total: How much there is to do, in `unit`, or None; may be set when it becomes known.
         unit: What is counted, e.g. "bytes", "splits", "merges".
         open_display: Makes what shows it; None shows nothing.
         clock: Seconds, from any start.
@@ -227,7 +240,8 @@ class Stage:
             _reported[self.name] = {}
         self._start = self._clock()
         if self._open_display is not None:
-            self._safely(self._begin)
+            with self._surviving():
+                self._display = self._open_display(self.snapshot())
             self._poller = threading.Thread(target=self._poll, name="progress", daemon=True)
             self._poller.start()
         return self
@@ -242,24 +256,22 @@ class Stage:
         if self._poller is not None:
             self._stop.set()
             self._poller.join()
-        self._safely(lambda d: d.close(self.snapshot(), finished=kind is None))
+        if self._display is not None:
+            with self._surviving():
+                self._display.close(self.snapshot(), finished=kind is None)
         with _lock:
             _reported.pop(self.name, None)
 
-    def _begin(self, _: Display | None) -> None:
-        assert self._open_display is not None
-        self._display = self._open_display(self.snapshot())
-
     def _poll(self) -> None:
-        while not self._stop.wait(_POLL_SECONDS):
-            self._safely(lambda d: d.show(self.snapshot()))
+        while self._display is not None and not self._stop.wait(_POLL_SECONDS):
+            with self._surviving():
+                self._display.show(self.snapshot())
 
-    def _safely(self, use: Callable[[Any], None]) -> None:
-        """Shows something, or from then on nothing: a closed stderr must not end a job."""
-        if self._display is None and use != self._begin:
-            return
+    @contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Shows nothing more once stderr is gone: that must not end a job."""
         try:
-            use(self._display)
+            yield
         except (OSError, ValueError):
             self._display = None
 

@@ -1,0 +1,19 @@
+"""Where documents come from: a plan of files and splits, readers to Arrow batches, rejects."""
+
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split, make_plan
+from bpe_beam.corpus.readers import BATCH_SCHEMA, ReadSettings, read_split
+from bpe_beam.corpus.rejects import Reject, RejectLimit, RejectWriter
+
+__all__ = [
+    "BATCH_SCHEMA",
+    "InputFile",
+    "Plan",
+    "ReadSettings",
+    "Reject",
+    "RejectLimit",
+    "RejectWriter",
+    "Slice",
+    "Split",
+    "make_plan",
+    "read_split",
+]

@@ -9,10 +9,11 @@ normalizer and pre-tokenizer the words were made, so that nobody trains on words
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -89,21 +90,54 @@ class CountsManifest:
         document = {"version": VERSION, "fingerprint": self.fingerprint, **asdict(self)}
         return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
+    @staticmethod
+    def from_bytes(data: bytes, place: str) -> CountsManifest:
+        """Reads a manifest's file.
+
+        Args:
+            data: Its content.
+            place: What to call it in errors.
+
+        Raises:
+            UsageError: A manifest of another version.
+            DataError: No manifest of word counts, or one that was changed.
+        """
+        try:
+            document = json.loads(data)
+            if document["version"] != VERSION:
+                raise UsageError(
+                    f"{place}: version {document['version']!r}; this bpe-beam reads {VERSION}"
+                )
+            values = {field.name: document[field.name] for field in fields(CountsManifest)}
+            values["special_tokens"] = tuple(values["special_tokens"])
+            values["inputs"] = tuple((name, size) for name, size in values["inputs"])
+            values["parts"] = tuple(CountsPart(**part) for part in values["parts"])
+            manifest = CountsManifest(**values)
+            fingerprint = manifest.fingerprint
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise DataError(f"{place} is no manifest of word counts: {error!r}") from error
+        if document.get("fingerprint") != fingerprint:
+            raise DataError(f"{place}: its fingerprint does not fit its settings; it was changed")
+        return manifest
+
 
 def part_name(partition: int, partitions: int) -> str:
     """The file name of a partition's part."""
     return f"part-{partition:05}-of-{partitions:05}.parquet"
 
 
-class _HashingFile:
+class _HashingFile(io.RawIOBase):
     """Hands on what is written, and keeps its size and SHA-256."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self.file = file
         self.hash = hashlib.sha256()
         self.bytes = 0
 
-    def write(self, data: Any) -> int:
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
         self.hash.update(data)
         self.bytes += len(data)
         self.file.write(data)
@@ -163,20 +197,7 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
         if storage.exists(storage.join(folder, "job.json")):
             raise UsageError(f"{folder} is not finished: run its job again, which resumes it")
         raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST}")
-    try:
-        document = json.loads(storage.read_bytes(url))
-        if document["version"] != VERSION:
-            raise UsageError(f"{url}: version {document['version']!r}; this is bpe-beam's {VERSION}")
-        values = {field.name: document[field.name] for field in fields(CountsManifest)}
-        values["special_tokens"] = tuple(values["special_tokens"])
-        values["inputs"] = tuple((name, size) for name, size in values["inputs"])
-        values["parts"] = tuple(CountsPart(**part) for part in values["parts"])
-        manifest = CountsManifest(**values)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DataError(f"{url} is no manifest of word counts: {error!r}") from error
-    if document.get("fingerprint") != manifest.fingerprint:
-        raise DataError(f"{url}: its fingerprint does not fit its settings; it has been changed")
-    return manifest
+    return CountsManifest.from_bytes(storage.read_bytes(url), url)
 
 
 def iter_parts(storage: Storage, folder: str, manifest: CountsManifest) -> Iterator[pa.Table]:

@@ -7,30 +7,16 @@ they mean on a command line, and errors can name the line.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.values import did_you_mean
+from bpe_beam.jobs.values import GivenValue, did_you_mean
 
 MAX_CONFIG_BYTES = 1 << 20
 """Nobody writes a megabyte of settings; a corpus given by mistake has more."""
-
-
-@dataclass(frozen=True)
-class ConfigValue:
-    """One setting of a file.
-
-    Attributes:
-        where: File and line, for errors.
-        value: A list of texts; True or False; or, for a key that takes a mapping, the mapping.
-    """
-
-    where: str
-    value: list[str] | bool | dict[str, Any]
 
 
 def read_config(
@@ -40,7 +26,7 @@ def read_config(
     texts: Collection[str],
     switches: Collection[str],
     mappings: Collection[str],
-) -> dict[str, ConfigValue]:
+) -> dict[str, GivenValue]:
     """Reads a YAML file of settings.
 
     Args:
@@ -57,7 +43,7 @@ def read_config(
         UsageError: If the file is missing or no YAML mapping, or a key is unknown or repeated, or
             a value cannot be one; with file and line.
     """
-    settings: dict[str, ConfigValue] = {}
+    settings: dict[str, GivenValue] = {}
     for key_node, node in _read_pairs(path):
         where = f"{path}, line {key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):
@@ -70,7 +56,7 @@ def read_config(
             raise UsageError(
                 f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
             )
-        settings[key] = ConfigValue(where, _value(node, where, key, switches, mappings))
+        settings[key] = GivenValue(where, _value(node, where, key, switches, mappings))
     stated = settings.pop("job", None)
     if stated is not None and stated.value != [job]:
         raise UsageError(f"{stated.where}: this file is for another job than {job}")

@@ -12,7 +12,10 @@ from typing import TextIO
 
 from bpe_beam.errors import DataError, UsageError
 
-_KINDS = {"UsageError": UsageError, "DataError": DataError}
+_KINDS: dict[str, type[UsageError] | type[DataError]] = {
+    "UsageError": UsageError,
+    "DataError": DataError,
+}
 # The message ends where Beam names the step, or where the traceback or a Java stack goes on: our
 # own messages hold no blank line.
 _OURS = re.compile(

@@ -22,12 +22,14 @@ class Option:
         metavar: What the help calls its value; empty for a switch.
         help: What it does; `%` is doubled, as argparse wants.
         kind: One value, many after one flag, one each time the flag is given, or no value.
+        required: Whether the job cannot do without it.
     """
 
     flag: str
     metavar: str
     help: str
     kind: Literal["one", "many", "repeat", "switch"] = "one"
+    required: bool = False
 
     @property
     def key(self) -> str:
@@ -137,7 +139,7 @@ _CUTTING = (
         "how the text is cut into words (default gpt2)",
     ),
 )
-_TOKENIZER = Option("--tokenizer", "F", "a tokenizer.json, path or URL (required)")
+_TOKENIZER = Option("--tokenizer", "F", "a tokenizer.json, path or URL", required=True)
 _ALLOWED = Option(
     "--allowed-special",
     "none|all|T,T",
@@ -150,9 +152,15 @@ JOBS: dict[str, Job] = {
         "count the words of a corpus, once, for any number of trainings",
         {
             "what": (
-                Option("--output", "DIR", "folder of the counts (required)"),
+                Option("--output", "DIR", "folder of the counts", required=True),
                 *_CUTTING,
                 _SPECIAL,
+                Option(
+                    "--tie-break",
+                    _choice(settings.TIE_BREAKS),
+                    "the tie rule of trainings to come: first_seen also keeps where each word "
+                    f"occurs first (default {Train.tie_break})",
+                ),
             ),
             "reading text": _READING,
             "running": (*_RUNNING, _OVERWRITE, *_COMMON),
@@ -163,8 +171,10 @@ JOBS: dict[str, Job] = {
         "learn a tokenizer, from counts or from a corpus",
         {
             "what": (
-                Option("--output", "DIR", "folder of the tokenizer (required)"),
-                Option("--vocab-size", "N", "entries in all, special tokens included (required)"),
+                Option("--output", "DIR", "folder of the tokenizer", required=True),
+                Option(
+                    "--vocab-size", "N", "entries in all, special tokens included", required=True
+                ),
                 Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
                 Option("--model", _choice(settings.MODELS), f"(default {Train.model})"),
                 Option(
@@ -211,7 +221,7 @@ JOBS: dict[str, Job] = {
         {
             "what": (
                 _TOKENIZER,
-                Option("--output", "DIR", "folder of the shards (required)"),
+                Option("--output", "DIR", "folder of the shards", required=True),
                 Option(
                     "--format",
                     _choice(settings.SHARD_FORMATS),
@@ -231,12 +241,15 @@ JOBS: dict[str, Job] = {
         "read every shard back and prove it whole",
         {
             "what": (
-                Option("folder", "DIR", "what tokenize wrote"),
-                Option("--full", "", "check also each document's tokens", "switch"),
+                Option("folder", "DIR", "what tokenize wrote", required=True),
+                Option(
+                    "--full", "", "also encode the corpus again and compare each token", "switch"
+                ),
                 Option(
                     "--input",
                     "P",
-                    "the corpus, to be compared with what was tokenized; as for tokenize",
+                    "the corpus, where it stands now, to compare its files with those tokenized; "
+                    "paths, URLs, globs, or @FILE",
                     "many",
                 ),
             ),
@@ -267,7 +280,9 @@ JOBS: dict[str, Job] = {
         "token ids to text",
         {
             "what": (
-                Option("ids", "ID", "ids, between spaces or commas; without any, stdin is read"),
+                Option(
+                    "ids", "ID ...", "ids, between spaces or commas; without any, stdin is read"
+                ),
                 _TOKENIZER,
             ),
             "running": _COMMON,
@@ -278,7 +293,11 @@ JOBS: dict[str, Job] = {
     "inspect": Job(
         "say what a tokenizer, a counts folder or a folder of shards holds",
         {
-            "what": (Option("path", "PATH", "a tokenizer.json, or a folder that a job wrote"),),
+            "what": (
+                Option(
+                    "path", "PATH", "a tokenizer.json, or a folder that a job wrote", required=True
+                ),
+            ),
             "running": _COMMON,
         },
         "bpe-beam inspect tok/tokenizer.json",

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bpe_beam.errors import UsageError
+from bpe_beam.jobs.checks import (
+    require,
+    require_allowed_special,
+    require_choice,
+    require_special_tokens,
+    require_text,
+)
 
 INPUT_FORMATS = ("auto", "text", "jsonl")
 MODELS = ("bpe",)
@@ -25,36 +31,11 @@ SHARD_FORMATS = ("megatron",)
 # jobs run FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
 IN_PROCESS_RUNNERS = ("fnapi", "direct")
 
-MAX_VOCAB_SIZE = 2**32 - 1
-"""Token ids are unsigned 32-bit integers."""
+MAX_VOCAB_SIZE = 2**31
+"""Ids are at most 2^31 - 1: what every format of shards can hold."""
 
 MAX_RANGE_BYTES = 2**44
 """A place in a file is kept in 44 bits."""
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise UsageError(message)
-
-
-def _require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    _require(value in choices, f"{name} must be one of {', '.join(choices)}, not {value!r}")
-
-
-def _require_text(name: str, value: str) -> None:
-    """Refuses what is empty or cannot be written as UTF-8 (an argument of undecodable bytes)."""
-    _require(value != "", f"{name} must not be empty")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UsageError(f"{name} must be valid UTF-8, not {value!r}") from error
-
-
-def _require_special_tokens(tokens: tuple[str, ...]) -> None:
-    for token in tokens:
-        _require_text("special_token", token)
-    repeated = sorted({token for token in tokens if tokens.count(token) > 1})
-    _require(not repeated, f"special_token names {', '.join(map(repr, repeated))} more than once")
 
 
 @dataclass(frozen=True)
@@ -84,27 +65,27 @@ class RunSettings:
     def __post_init__(self) -> None:
         """Checks each setting, and those that exclude one another."""
         if self.runner is not None:
-            _require_text("runner", self.runner)
+            require_text("runner", self.runner)
         if self.summary_file is not None:
-            _require(self.summary_file != "", "summary_file must not be empty; - is stdout")
+            require(self.summary_file != "", "summary_file must not be empty; - is stdout")
         if self.workers is not None:
-            _require(
+            require(
                 1 <= self.workers <= 1024,
                 f"workers must be between 1 and 1,024, not {self.workers:,}",
             )
-            _require(
+            require(
                 self.in_process,
                 f"workers counts threads of this process and does nothing with the runner "
                 f"{self.runner}; use the runner's own flags",
             )
-            _require(
+            require(
                 not any(o.partition("=")[0] == "--direct_num_workers" for o in self.runner_options),
                 "workers and --direct_num_workers say the same thing: give one of them",
             )
         for option in self.runner_options:
-            _require(option.startswith("--"), f"runner_options: {option!r} is not a flag")
+            require(option.startswith("--"), f"runner_options: {option!r} is not a flag")
         for protocol, options in self.storage_options.items():
-            _require(
+            require(
                 isinstance(protocol, str) and isinstance(options, Mapping),
                 "storage_options must be options by protocol, such as "
                 '{"s3": {"endpoint_url": "http://localhost:9000"}}',
@@ -141,27 +122,27 @@ class InputSettings:
 
     def __post_init__(self) -> None:
         """Checks each setting."""
-        _require(bool(self.inputs), "input names no file, folder or glob")
-        _require(all(self.inputs), "input must not be an empty string")
-        _require_choice("input_format", self.input_format, INPUT_FORMATS)
-        _require_text("text_field", self.text_field)
-        _require_text("id_field", self.id_field)
-        _require_text("document_separator", self.document_separator)
+        require(bool(self.inputs), "input names no file, folder or glob")
+        require(all(self.inputs), "input must not be an empty string")
+        require_choice("input_format", self.input_format, INPUT_FORMATS)
+        require_text("text_field", self.text_field)
+        require_text("id_field", self.id_field)
+        require_text("document_separator", self.document_separator)
         if self.range_bytes is not None:
-            _require(
+            require(
                 1 <= self.range_bytes <= MAX_RANGE_BYTES,
                 f"range_bytes must be between 1 and {MAX_RANGE_BYTES:,} (16 TiB), "
                 f"not {self.range_bytes:,}",
             )
         share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", self.max_rejects)
-        _require(
+        require(
             share is not None,
             "max_rejects must be a number of records such as 10, or a share of them such as "
             f"0.1%, not {self.max_rejects!r}",
         )
         if share and self.max_rejects.endswith("%"):
             whole, fraction = int(share[1]), int(share[2] or 0)
-            _require(
+            require(
                 whole < 100 or (whole == 100 and fraction == 0),
                 f"max_rejects must be at most 100%, not {self.max_rejects}",
             )
@@ -178,6 +159,7 @@ class CountSettings:
         normalizer: One of `NORMALIZERS`.
         pretokenizer: One of `PRETOKENIZERS`.
         special_tokens: Cut out of the text and not counted.
+        with_places: Keep where each word occurs first, which the tie rule `first_seen` needs.
     """
 
     input: InputSettings
@@ -186,13 +168,14 @@ class CountSettings:
     normalizer: str = "none"
     pretokenizer: str = "gpt2"
     special_tokens: tuple[str, ...] = ()
+    with_places: bool = False
 
     def __post_init__(self) -> None:
         """Checks each setting."""
-        _require_text("output", self.output)
-        _require_choice("normalizer", self.normalizer, NORMALIZERS)
-        _require_choice("pretokenizer", self.pretokenizer, PRETOKENIZERS)
-        _require_special_tokens(self.special_tokens)
+        require_text("output", self.output)
+        require_choice("normalizer", self.normalizer, NORMALIZERS)
+        require_choice("pretokenizer", self.pretokenizer, PRETOKENIZERS)
+        require_special_tokens(self.special_tokens)
 
 
 @dataclass(frozen=True)
@@ -233,19 +216,19 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         """Checks each setting, and those that exclude one another."""
-        _require_text("output", self.output)
-        _require(
+        require_text("output", self.output)
+        require(
             (self.counts is None) != (self.input is None),
             "train learns from counts (a folder that count wrote) or from input (a corpus): "
             + ("give one of them" if self.counts is None else "not from both"),
         )
         if self.counts is not None:
-            _require_text("counts", self.counts)
+            require_text("counts", self.counts)
             for name, value in (
                 ("normalizer", self.normalizer),
                 ("pretokenizer", self.pretokenizer),
             ):
-                _require(
+                require(
                     value is None,
                     f"{name} stands in the counts and cannot be given with them; count again for "
                     "another",
@@ -254,25 +237,25 @@ class TrainSettings:
             # The frozen way to give a default that holds only without counts.
             object.__setattr__(self, "normalizer", self.normalizer or "none")
             object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
-            _require_choice("normalizer", str(self.normalizer), NORMALIZERS)
-            _require_choice("pretokenizer", str(self.pretokenizer), PRETOKENIZERS)
-        _require_choice("model", self.model, MODELS)
-        _require_choice("tie_break", self.tie_break, TIE_BREAKS)
-        _require_choice("alphabet", self.alphabet, ALPHABETS)
-        _require_special_tokens(self.special_tokens)
+            require_choice("normalizer", str(self.normalizer), NORMALIZERS)
+            require_choice("pretokenizer", str(self.pretokenizer), PRETOKENIZERS)
+        require_choice("model", self.model, MODELS)
+        require_choice("tie_break", self.tie_break, TIE_BREAKS)
+        require_choice("alphabet", self.alphabet, ALPHABETS)
+        require_special_tokens(self.special_tokens)
         # A special token of one character may be a symbol of the alphabet already.
         least = sum(len(token) > 1 for token in self.special_tokens)
         least = max(1, least + (256 if self.alphabet == "bytes" else 0))
-        _require(
+        require(
             least <= self.vocab_size <= MAX_VOCAB_SIZE,
             f"vocab_size must be between {least:,} (the alphabet and the special tokens alone) and "
             f"{MAX_VOCAB_SIZE:,}, not {self.vocab_size:,}",
         )
-        _require(
+        require(
             0 <= self.min_frequency < 2**63,
             f"min_frequency must be between 0 and 2^63 - 1, not {self.min_frequency:,}",
         )
-        _require(
+        require(
             10**6 <= self.driver_memory < 2**63,
             f"driver_memory must be at least 1MB, not {self.driver_memory:,} bytes",
         )
@@ -305,17 +288,13 @@ class TokenizeSettings:
 
     def __post_init__(self) -> None:
         """Checks each setting."""
-        _require_text("tokenizer", self.tokenizer)
-        _require_text("output", self.output)
-        _require_choice("format", self.format, SHARD_FORMATS)
+        require_text("tokenizer", self.tokenizer)
+        require_text("output", self.output)
+        require_choice("format", self.format, SHARD_FORMATS)
         for name, token in (("append", self.append), ("prepend", self.prepend)):
             if token is not None:
-                _require_text(name, token)
-        if isinstance(self.allowed_special, tuple):
-            for token in self.allowed_special:
-                _require_text("allowed_special", token)
-        else:
-            _require_choice("allowed_special", self.allowed_special, ("none", "all"))
+                require_text(name, token)
+        require_allowed_special(self.allowed_special)
 
 
 @dataclass(frozen=True)
@@ -324,9 +303,9 @@ class VerifySettings:
 
     Attributes:
         folder: What `tokenize` wrote.
-        full: Check also what costs as much as writing them did.
-        input: The corpus, to be compared with the one that was tokenized; or None.
-        run: How the job runs.
+        full: Encode the corpus again and compare each token.
+        input: The corpus, where it stands now; or None. Needed to be `full`.
+        run: How the job runs; in process only.
     """
 
     folder: str
@@ -336,7 +315,11 @@ class VerifySettings:
 
     def __post_init__(self) -> None:
         """Checks each setting."""
-        _require_text("folder", self.folder)
+        require_text("folder", self.folder)
+        require(
+            self.run.in_process and not self.run.runner_options,
+            "verify runs in this process, on threads: it takes no runner and no flags of one",
+        )
 
 
 @dataclass(frozen=True)
@@ -353,4 +336,66 @@ class QuickstartSettings:
 
     def __post_init__(self) -> None:
         """Checks each setting."""
-        _require_text("output", self.output)
+        require_text("output", self.output)
+
+
+@dataclass(frozen=True)
+class EncodeSettings:
+    """One text to ids.
+
+    Attributes:
+        tokenizer: A `tokenizer.json`.
+        text: The text; None reads standard input.
+        allowed_special: As in `TokenizeSettings`.
+        show: A table of tokens, ids and places instead of a line of ids.
+        run: Only what concerns messages and storage.
+    """
+
+    tokenizer: str
+    text: str | None = None
+    allowed_special: Literal["none", "all"] | tuple[str, ...] = "none"
+    show: bool = False
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        require_text("tokenizer", self.tokenizer)
+        if self.text:
+            require_text("text", self.text)
+        require_allowed_special(self.allowed_special)
+
+
+@dataclass(frozen=True)
+class DecodeSettings:
+    """Some ids to text.
+
+    Attributes:
+        tokenizer: A `tokenizer.json`.
+        ids: The ids as typed, several in one text or not; None reads standard input.
+        run: Only what concerns messages and storage.
+    """
+
+    tokenizer: str
+    ids: tuple[str, ...] | None = None
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        require_text("tokenizer", self.tokenizer)
+
+
+@dataclass(frozen=True)
+class InspectSettings:
+    """Something that a job made, to be looked at.
+
+    Attributes:
+        path: A tokenizer file, a counts folder or a folder of shards.
+        run: Only what concerns messages and storage.
+    """
+
+    path: str
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        require_text("path", self.path)

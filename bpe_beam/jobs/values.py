@@ -9,6 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bpe_beam.errors import UsageError
@@ -26,6 +27,19 @@ _UNITS = {
     "TIB": 2**40,
 }
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+
+
+@dataclass(frozen=True)
+class GivenValue:
+    """One setting as it was given.
+
+    Attributes:
+        where: The flag, or file and line, for errors.
+        value: A list of texts; True or False; or, for a key that takes a mapping, the mapping.
+    """
+
+    where: str
+    value: list[str] | bool | dict[str, Any]
 
 
 def parse_integer(name: str, text: str) -> int:
@@ -128,14 +142,14 @@ def parse_ids(name: str, text: str) -> list[int]:
         text: The ids, in decimal.
 
     Raises:
-        UsageError: If one of them is not a number below 2^32; the error says which.
+        UsageError: If one of them is not a number below 2^31; the error says which.
     """
     ids = []
     for position, word in enumerate(text.replace(",", " ").split(), start=1):
-        if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**32:
+        if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**31:
             raise UsageError(
                 f"{name}: number {position} is {word[:50]!r}; a token id is a whole number from 0 "
-                "to 4,294,967,295"
+                "to 2,147,483,647"
             )
         ids.append(int(word))
     return ids

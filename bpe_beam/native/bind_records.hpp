@@ -1,3 +1,128 @@
+// Python's way to records.hpp and jsonl.hpp. The GIL is released while a window is cut.
 #pragma once
+
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
-inline void bind_records(pybind11::module_&) {}
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "binding.hpp"
+#include "jsonl.hpp"
+#include "records.hpp"
+
+namespace bpe_beam {
+
+inline py::array_t<std::uint8_t> as_array(Strings& strings) {
+  const auto size = static_cast<py::ssize_t>(strings.bytes().size());
+  char* const bytes = strings.release_bytes().release();
+  py::capsule owner(bytes, [](void* held) { delete[] static_cast<char*>(held); });
+  return py::array_t<std::uint8_t>(size, reinterpret_cast<std::uint8_t*>(bytes), owner);
+}
+
+/// (text, text ends, ids, id ends, has id or empty, starts, bad rows, start, search, records)
+inline py::tuple as_tuple(Records&& records) {
+  std::vector<std::int64_t> rows;
+  rows.reserve(5 * records.bad.size());
+  for (const BadRecord& bad : records.bad) {
+    rows.insert(rows.end(), {bad.begin, bad.end, bad.flaw, bad.position, bad.index});
+  }
+  const auto bad = static_cast<py::ssize_t>(records.bad.size());
+  return py::make_tuple(as_array(records.text), as_array(records.text.release_offsets()),
+                        as_array(records.ids), as_array(records.ids.release_offsets()),
+                        as_array(std::move(records.has_id)), as_array(std::move(records.starts)),
+                        as_array(std::move(rows)).reshape({bad, py::ssize_t{5}}),
+                        records.reached.start, records.reached.search, records.reached.records);
+}
+
+inline Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t search,
+                       std::size_t stop, bool final, std::size_t max_records,
+                       std::size_t max_bytes) {
+  if (start > data.size() || max_records == 0) {
+    throw std::invalid_argument("start lies behind the data, or max_records is 0");
+  }
+  return {start, search, stop, final, max_records, max_bytes};
+}
+
+inline py::tuple text_records_of(const py::buffer& data, const std::string& separator,
+                                 std::size_t start, std::size_t search, std::size_t stop,
+                                 bool final, std::size_t max_records, std::size_t max_bytes,
+                                 const std::string& id_prefix, std::uint64_t base) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
+  Records records{Strings(0), Strings(0), {}, {}, {}, {}};
+  {
+    const py::gil_scoped_release release;
+    records = text_records(bytes, separator, cut, id_prefix, base);
+  }
+  return as_tuple(std::move(records));
+}
+
+inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_t search,
+                                  std::size_t stop, bool final, std::size_t max_records,
+                                  std::size_t max_bytes, const std::string& text_field,
+                                  const std::string& id_field) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
+  Records records{Strings(0), Strings(0), {}, {}, {}, {}};
+  {
+    const py::gil_scoped_release release;
+    records = jsonl_records(bytes, cut, text_field, id_field);
+  }
+  return as_tuple(std::move(records));
+}
+
+inline py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
+                                  std::size_t search, std::size_t at_least) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  if (separator.empty()) throw std::invalid_argument("the separator is empty");
+  SeparatorEnd found{};
+  {
+    const py::gil_scoped_release release;
+    found = first_separator_end(bytes, separator, search, at_least);
+  }
+  const auto end = found.end == kNowhere ? std::int64_t{-1} : static_cast<std::int64_t>(found.end);
+  return py::make_tuple(end, found.search);
+}
+
+inline std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  std::size_t gap = kNowhere;
+  {
+    const py::gil_scoped_release release;
+    gap = last_gap(bytes, separator);
+  }
+  return gap == kNowhere ? -1 : static_cast<std::int64_t>(gap);
+}
+
+inline void bind_records(py::module_& m) {
+  using namespace pybind11::literals;
+  py::list flaws;
+  for (const std::string_view name : kFlawNames) flaws.append(py::str(std::string(name)));
+  m.attr("RECORD_FLAWS") = py::tuple(flaws);
+  m.attr("MAX_JSON_DEPTH") = kMaxJsonDepth;
+  m.def("text_records", &text_records_of, "data"_a, "separator"_a, "start"_a, "search"_a, "stop"_a,
+        "final"_a, "max_records"_a, "max_bytes"_a, "id_prefix"_a, "base"_a,
+        "Cuts a window at a separator (empty: one record). Returns (text uint8[], its ends "
+        "int64[n + 1], ids uint8[], their ends int64[n + 1], has id uint8[0], starts int64[n], "
+        "bad int64[k, 5]: begin, end, flaw, position, index; and where to go on: start, search; "
+        "records passed).");
+  m.def("jsonl_records", &jsonl_records_of, "data"_a, "start"_a, "search"_a, "stop"_a, "final"_a,
+        "max_records"_a, "max_bytes"_a, "text_field"_a, "id_field"_a,
+        "The same for lines of JSON: has id uint8[n]; blank lines count as records passed only.");
+  m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
+        "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
+        "-1; where to go on).");
+  m.def("last_gap", &last_gap_of, "data"_a, "separator"_a,
+        "The last place that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
+}
+
+}  // namespace bpe_beam

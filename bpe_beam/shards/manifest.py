@@ -15,7 +15,7 @@ from typing import Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts, shard_name
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -155,7 +155,7 @@ class Manifest:
         try:
             value = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{place}: is not JSON: {error}") from error
+            raise DataError(f"{place}: cannot be read as JSON: {error}") from error
         return Manifest.from_json(value, place)
 
     @staticmethod
@@ -180,11 +180,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         DataError: if it is missing or malformed.
     """
     url = storage.join(folder, MANIFEST)
-    try:
-        data = storage.read_bytes(url)
-    except OSError as error:
-        raise DataError(f"{url}: cannot be read: {error.strerror or error}") from error
-    return Manifest.from_bytes(data, url)
+    return Manifest.from_bytes(storage.read_bytes(url), redact(url))
 
 
 _TOP = {

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import FileFacts
+from bpe_beam.shards.formats.files import RangeFile
 from bpe_beam.shards.formats.megatron import MegatronReader, token_dtype
 from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals, read_manifest
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 
 MAX_PROBLEMS = 100
 """So many problems are told in full; the others are counted."""
@@ -32,7 +34,7 @@ _BLOCK = 4 << 20
 _TOKENS = 1 << 20
 # Left by a writer that was killed; no reader of shards takes it for one.
 _ATTEMPT = re.compile(r"\.attempt-[0-9a-f]{12}$")
-_LOOKS_LIKE_A_SHARD = re.compile(r"^shard-|\.(bin|idx)$")
+_LOOKS_LIKE_OURS = re.compile(r"^(shard-|rejects/)|\.(bin|idx)$")
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,9 @@ def verify(
         raise UsageError(f"workers is {workers}; allowed: 1 and more")
     names = storage.list_names(folder)
     if not names:
-        raise UsageError(f"{folder}: is missing or empty; expected a folder of token shards")
+        raise UsageError(
+            f"{redact(folder)}: is missing or empty; expected a folder of token shards"
+        )
     problems = _Problems()
     try:
         manifest = _finished_manifest(storage, folder, names)
@@ -101,13 +105,17 @@ def verify(
 
     progress = _Progress(_all_files(manifest), on_progress)
     problems.extend(_check_sums(manifest))
-    problems.extend(_check_names(storage, folder, manifest, names))
+    if _REJECTS in names:
+        inside = storage.list_names(storage.join(folder, _REJECTS))
+        names = names + [f"{_REJECTS}/{name}" for name in inside]
+    there = frozenset(names)
+    problems.extend(_check_foreign(manifest, there))
     problems.extend(_check_tokenizer(storage, folder, manifest, progress))
-    problems.extend(_check_rejects(storage, folder, manifest, progress))
+    problems.extend(_check_rejects(storage, folder, manifest, there, progress))
     documents = tokens = whole = 0
 
     def check(shard: Shard) -> _ShardFindings:
-        return _check_shard(storage, folder, shard, manifest.vocab_size, progress)
+        return _check_shard(storage, folder, shard, manifest.vocab_size, there, progress)
 
     pool = ThreadPoolExecutor(workers)
     try:
@@ -224,10 +232,10 @@ def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manif
         return read_manifest(storage, folder)
     if _JOB in names:
         raise DataError(
-            f"{folder}: not finished: the job was interrupted or is running; run it again"
+            f"{redact(folder)}: not finished: the job was interrupted or is running; run it again"
         )
     raise DataError(
-        f"{folder}: holds neither {MANIFEST} nor {_JOB}: not the output of a tokenize job"
+        f"{redact(folder)}: holds neither {MANIFEST} nor {_JOB}: not the output of a tokenize job"
     )
 
 
@@ -246,35 +254,21 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
         )
 
 
-def _check_names(
-    storage: Storage, folder: str, manifest: Manifest, names: list[str]
-) -> Iterator[str]:
+def _check_foreign(manifest: Manifest, there: Set[str]) -> Iterator[str]:
     """Files that stand there without the manifest's knowledge; a reader would take them in."""
     known = {file.name for file in _all_files(manifest)}
-    there = [name for name in names if _LOOKS_LIKE_A_SHARD.search(name)]
-    if _REJECTS in names:
-        inside = storage.list_names(storage.join(folder, _REJECTS))
-        there += [f"{_REJECTS}/{name}" for name in inside]
-    for name in sorted(there):
-        if name not in known and not _ATTEMPT.search(name):
+    for name in sorted(there - known):
+        if _LOOKS_LIKE_OURS.search(name) and not _ATTEMPT.search(name):
             yield f"{name}: stands in the folder, and not in the manifest"
 
 
-def _read(storage: Storage, url: str, progress: _Progress) -> Iterator[bytes]:
-    """Reads a file in blocks of `_BLOCK` bytes, all full but the last."""
-    file = storage.open(url)
-    try:
-        block = bytearray()
-        while part := file.read(_BLOCK - len(block)):
-            progress.add(len(part))
-            block += part
-            if len(block) == _BLOCK:
-                yield bytes(block)
-                block.clear()
-        if block:
-            yield bytes(block)
-    finally:
-        file.close()
+def _blocks(storage: Storage, url: str, progress: _Progress) -> Iterator[bytes]:
+    """Reads a file through, in blocks of `_BLOCK` bytes; the last may have fewer."""
+    with closing(RangeFile(storage, url)) as file:
+        for start in range(0, file.size, _BLOCK):
+            block = file.read(start, min(_BLOCK, file.size - start))
+            progress.add(len(block))
+            yield block
 
 
 @dataclass
@@ -284,24 +278,25 @@ class _FileCheck:
     storage: Storage
     folder: str
     facts: FileFacts
+    there: Set[str]
     progress: _Progress
     problems: list[str] = field(default_factory=list)
 
     def blocks(self) -> Iterator[bytes]:
         name = self.facts.name
-        url = self.storage.join(self.folder, *name.split("/"))
+        if name not in self.there:
+            self.problems.append(f"{name}: is missing")
+            return
         digest = hashlib.sha256()
         size = 0
         try:
-            for block in _read(self.storage, url, self.progress):
+            url = self.storage.join(self.folder, *name.split("/"))
+            for block in _blocks(self.storage, url, self.progress):
                 digest.update(block)
                 size += len(block)
                 yield block
-        except FileNotFoundError:
-            self.problems.append(f"{name}: is missing")
-            return
-        except (OSError, DataError) as error:
-            self.problems.append(f"{name}: cannot be read at byte {size}: {error}")
+        except DataError as error:
+            self.problems.append(str(error))
             return
         if size != self.facts.bytes:
             self.problems.append(f"{name}: has {size} bytes; expected {self.facts.bytes}")
@@ -316,10 +311,10 @@ def _check_tokenizer(
 ) -> Iterator[str]:
     digest = hashlib.sha256()
     try:
-        for block in _read(storage, storage.join(folder, _TOKENIZER), progress):
+        for block in _blocks(storage, storage.join(folder, _TOKENIZER), progress):
             digest.update(block)
-    except (OSError, DataError) as error:
-        yield f"{_TOKENIZER}: cannot be read: {error}"
+    except DataError as error:
+        yield str(error)
         return
     if digest.hexdigest() != manifest.tokenizer:
         yield (
@@ -329,12 +324,12 @@ def _check_tokenizer(
 
 
 def _check_rejects(
-    storage: Storage, folder: str, manifest: Manifest, progress: _Progress
+    storage: Storage, folder: str, manifest: Manifest, there: Set[str], progress: _Progress
 ) -> Iterator[str]:
     lines = 0
     broken = False
     for facts in manifest.reject_files:
-        check = _FileCheck(storage, folder, facts, progress)
+        check = _FileCheck(storage, folder, facts, there, progress)
         lines += sum(block.count(b"\n") for block in check.blocks())
         broken = broken or bool(check.problems)
         yield from check.problems
@@ -352,10 +347,15 @@ class _ShardFindings:
 
 
 def _check_shard(
-    storage: Storage, folder: str, shard: Shard, vocab_size: int, progress: _Progress
+    storage: Storage,
+    folder: str,
+    shard: Shard,
+    vocab_size: int,
+    there: Set[str],
+    progress: _Progress,
 ) -> _ShardFindings:
     bin_facts, idx_facts = shard.files
-    ids = _FileCheck(storage, folder, bin_facts, progress)
+    ids = _FileCheck(storage, folder, bin_facts, there, progress)
     dtype = token_dtype(vocab_size)
     outside: tuple[int, int] | None = None
     outside_count = 0
@@ -368,7 +368,7 @@ def _check_shard(
             outside = outside or (token + int(bad[0]), int(values[bad[0]]))
             outside_count += bad.size
         token += values.size
-    index = _FileCheck(storage, folder, idx_facts, progress)
+    index = _FileCheck(storage, folder, idx_facts, there, progress)
     for _ in index.blocks():
         pass
     findings = _ShardFindings(ids.problems + index.problems)

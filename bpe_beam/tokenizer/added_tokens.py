@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer.models import shortened
+from bpe_beam.tokenizer.text_input import count_characters
 
 
 @dataclass(frozen=True)
@@ -26,3 +32,71 @@ class AddedToken:
     rstrip: bool = False
     normalized: bool = False
     special: bool = True
+
+
+class SpecialTokens:
+    """The special tokens of a tokenizer, and where they stand in a text.
+
+    The native encoder cuts them out by itself; this finds them where their place is asked for.
+    """
+
+    def __init__(self, tokens: Iterable[AddedToken]) -> None:
+        self.ids = {token.content: token.id for token in tokens}
+        """Id by text."""
+        contents = sorted((content.encode() for content in self.ids), key=len, reverse=True)
+        self.longest = len(contents[0]) if contents else 0
+        """Bytes of the longest one."""
+        # `re` takes the first alternative that fits, so the longest stand first.
+        self._pattern = re.compile(b"|".join(map(re.escape, contents))) if contents else None
+
+    def allowed(self, tokens: str | Collection[str]) -> list[int]:
+        """The ids of the tokens that are allowed.
+
+        Args:
+            tokens: "all", or a collection of special tokens.
+
+        Raises:
+            UsageError: Another string, or a token that is not special; lists what there is.
+        """
+        if isinstance(tokens, (str, bytes)):
+            if tokens == "all":
+                return list(self.ids.values())
+            raise UsageError(
+                f'allowed_special={tokens!r}: must be "all" or a collection of special tokens, '
+                f"such as [{tokens!r}]"
+            )
+        for token in tokens:
+            if token not in self.ids:
+                raise UsageError(
+                    f"allowed_special: {shortened(token)} is not a special token of this "
+                    f"tokenizer; it has {shortened(list(self.ids))}"
+                )
+        return [self.ids[token] for token in tokens]
+
+    def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
+        """Special tokens in a text of UTF-8, leftmost and longest: (id, start, end in bytes)."""
+        if self._pattern is not None:
+            for match in self._pattern.finditer(data):
+                yield self.ids[match.group().decode()], match.start(), match.end()
+
+    def refuse(self, data: bytes, allowed: Collection[int], where: str = "", done: int = 0) -> None:
+        """Refuses a text that holds a special token which is not allowed.
+
+        Args:
+            data: The text, in UTF-8.
+            allowed: Ids of the tokens that may stand there.
+            where: What the message says before the place.
+            done: How many characters came before.
+
+        Raises:
+            DataError: Names the token, its place in characters, and the ways out.
+        """
+        for token_id, start, end in self.find(data):
+            if token_id not in allowed:
+                token = data[start:end].decode()
+                raise DataError(
+                    f"{where}the special token {shortened(token)} stands in the text, at character "
+                    f"{done + count_characters(data[:start])}, and is not allowed. To have it as a "
+                    f'special token, pass allowed_special=[{token!r}] or allowed_special="all"; to '
+                    'have it as plain text, disallowed_special="text"; or take it out of the text'
+                )

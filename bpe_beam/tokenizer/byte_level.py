@@ -65,4 +65,4 @@ def to_bytes(chars: str) -> bytes:
 
 def is_byte_level(chars: str) -> bool:
     """Tells whether every character is of the byte-level alphabet."""
-    return all(char in CHAR_TO_BYTE for char in chars)
+    return CHAR_TO_BYTE.keys() >= set(chars)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,15 +23,17 @@ MISSING_BYTE = 2**32 - 1
 
 @dataclass(frozen=True)
 class Naming:
-    """How to name the place of a fault: JSON paths unless told otherwise.
+    """How to name the place of a fault; as paths in `tokenizer.json` unless told otherwise.
 
     Attributes:
         token: From a token of the vocabulary to its place.
         merge: From the rank of a merge to its place.
+        added: From the number of an added token to its place.
     """
 
-    token: Callable[[str], str] = field(default=lambda token: f"model.vocab[{token!r}]")
+    token: Callable[[str], str] = field(default=lambda token: f"model.vocab[{shortened(token)}]")
     merge: Callable[[int], str] = field(default=lambda rank: f"model.merges[{rank}]")
+    added: Callable[[int], str] = field(default=lambda number: f"added_tokens[{number}]")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class BPE:
     vocab: Mapping[str, int]
     merges: Sequence[tuple[str, str]]
 
-    def check(self, added: Collection[str], naming: Naming | None = None) -> None:
+    def check(self, added: Collection[str], naming: Naming) -> None:
         """Refuses a vocabulary or merges that cannot work.
 
         Args:
@@ -55,29 +58,35 @@ class BPE:
         Raises:
             UsageError: Names the place, what stands there, and what may.
         """
-        naming = naming or Naming()
+        vocab = self.vocab
         tokens_by_id: dict[int, str] = {}
-        for token, token_id in self.vocab.items():
-            place = naming.token(token)
-            check_id(token_id, place)
-            if token_id in tokens_by_id:
+        for token, token_id in vocab.items():
+            if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
+                check_id(token_id, naming.token(token))
+            other = tokens_by_id.setdefault(token_id, token)
+            if other is not token:
                 raise UsageError(
-                    f"{place}: id {token_id} is taken by token {tokens_by_id[token_id]!r}"
+                    f"{naming.token(token)}: id {token_id} is taken by {shortened(other)}"
                 )
-            tokens_by_id[token_id] = token
             if not token:
-                raise UsageError(f"{place}: an empty token")
-            if token not in added and not byte_level.is_byte_level(token):
+                raise UsageError(f"{naming.token(token)}: an empty token")
+            if not byte_level.is_byte_level(token) and token not in added:
                 raise UsageError(
-                    f"{place}: neither an added token nor written in the byte-level alphabet"
+                    f"{naming.token(token)}: neither an added token nor written in the byte-level "
+                    "alphabet"
                 )
-        for rank, pair in enumerate(self.merges):
-            for token in (*pair, "".join(pair)):
-                if token not in self.vocab:
-                    raise UsageError(
-                        f"{naming.merge(rank)}: {token!r} of {' + '.join(map(repr, pair))} is not "
-                        "in the vocabulary"
-                    )
+        for rank, (left, right) in enumerate(self.merges):
+            if left in vocab and right in vocab and left + right in vocab:
+                continue
+            missing = next(token for token in (left, right, left + right) if token not in vocab)
+            raise UsageError(
+                f"{naming.merge(rank)}: {shortened(missing)} of {shortened([left, right])} is not "
+                "in the vocabulary"
+            )
+
+    def token_bytes(self, token: str) -> bytes:
+        """The bytes of the text that a token of the vocabulary stands for."""
+        return byte_level.to_bytes(token)
 
     def merge_rows(self) -> npt.NDArray[np.uint32]:
         """The merges for the native encoder: uint32[merges, 3] of left, right and joined id."""
@@ -114,9 +123,10 @@ def check_id(token_id: object, place: str) -> int:
 
 
 def shortened(value: object) -> str:
-    """A value as Python writes it, cut to what a message can hold."""
+    """A value as JSON writes it, cut to what a message can hold."""
     try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, lists in lists
+        text = json.dumps(value, ensure_ascii=False)
+        text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates
+    except (TypeError, ValueError, RecursionError):  # no JSON, an endless integer, too deep
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."

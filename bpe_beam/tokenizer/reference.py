@@ -8,6 +8,7 @@ leftmost first, until no adjacent pair has a rank. Cost: quadratic in the length
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import regex
 
@@ -52,9 +53,7 @@ def encode_word(
             raise DataError(f"symbol {symbol!r} at {place} is not in the vocabulary")
     while True:
         ranked = [
-            (ranks[pair], place)
-            for place, pair in enumerate(zip(tokens, tokens[1:], strict=False))
-            if pair in ranks
+            (ranks[pair], place) for place, pair in enumerate(pairwise(tokens)) if pair in ranks
         ]
         if not ranked:
             return tokens

@@ -16,6 +16,7 @@ from bpe_beam import _native
 from bpe_beam.counts.word_counts import string_buffers
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe
 
 # Measured on the unique words of English, Chinese and 46 languages, 32,000 merges; see
@@ -152,6 +153,14 @@ def learn_bpe(
         np.concatenate(merges),
         np.concatenate(counts),
     )
+
+
+def tokenizer_of(learned: LearnedBpe, recipe: BpeRecipe) -> Tokenizer:
+    """The tokenizer that was learned, with the recipe's special tokens."""
+    specials = len(recipe.special_tokens)
+    vocab = [*recipe.special_tokens, *map(byte_level.to_chars, learned.tokens[specials:])]
+    merges = [(vocab[left], vocab[right]) for left, right, _ in learned.merges.tolist()]
+    return Tokenizer.from_learned(vocab, merges, recipe.special_tokens)
 
 
 def _initial_vocabulary(words: Words, recipe: BpeRecipe) -> tuple[list[str], np.ndarray]:

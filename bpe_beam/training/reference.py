@@ -8,6 +8,7 @@ string make the same symbol. Cost: (merges) x (symbols of all words); for small 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
@@ -100,7 +101,7 @@ def count_pairs(counted: Iterable[tuple[Sequence[str], int]]) -> dict[Pair, int]
     """
     counts: dict[Pair, int] = {}
     for symbols, count in counted:
-        for pair in zip(symbols, symbols[1:], strict=False):
+        for pair in pairwise(symbols):
             counts[pair] = counts.get(pair, 0) + count
     return counts
 

@@ -37,8 +37,3 @@ def test_a_foreign_character_is_named_with_its_place() -> None:
     assert not byte_level.is_byte_level("ab c")
     with pytest.raises(DataError, match=r"' ' \(U\+0020\) at 2 is not in the byte-level"):
         byte_level.to_bytes("ab c")
-
-
-def test_equal_to_tokenizers() -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    assert set(byte_level.BYTE_TO_CHAR) == set(tokenizers.pre_tokenizers.ByteLevel.alphabet())

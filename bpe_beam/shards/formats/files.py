@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import FileFacts
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 
 
 class HashingFile:
@@ -34,7 +34,7 @@ class RangeFile:
     """A file read by ranges; whatever goes wrong is a DataError that names file and byte.
 
     Attributes:
-        url: its path or URL.
+        url: its path or URL, without what may be secret.
         size: its size in bytes, as the storage tells it.
     """
 
@@ -44,13 +44,9 @@ class RangeFile:
         Raises:
             DataError: if it is missing or cannot be opened.
         """
-        self.url = url
-        try:
-            self.size = storage.size(url)
-            self._file = storage.open(url)
-        except OSError as error:
-            raise DataError(f"{url}: cannot be opened: {error.strerror or error}") from error
-        self._position = 0
+        self.url = redact(url)
+        self.size = storage.size(url)
+        self._file = storage.open(url)
 
     def close(self) -> None:
         """Closes it."""
@@ -65,19 +61,19 @@ class RangeFile:
         parts = []
         missing = count
         try:
-            if start != self._position:
+            # Asked, not remembered: some stores give one file to all who open it.
+            if self._file.tell() != start:
                 self._file.seek(start)
             while missing and (part := self._file.read(missing)):
                 parts.append(part)
                 missing -= len(part)
-        except OSError as error:
+        except Exception as error:  # the clouds' libraries raise types of their own
             raise DataError(
-                f"{self.url}: cannot be read at byte {start}: {error.strerror or error}"
+                f"{self.url}: cannot be read at byte {start}: {type(error).__name__}: {error}"
             ) from error
-        self._position = start + count - missing
         if missing:
             raise DataError(
-                f"{self.url}: ends at byte {self._position}; bytes up to {start + count} were "
-                "expected"
+                f"{self.url}: ends at byte {start + count - missing}; bytes up to "
+                f"{start + count} were expected"
             )
         return b"".join(parts)

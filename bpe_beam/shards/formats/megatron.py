@@ -14,6 +14,7 @@ The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM),
 
 A document is one sequence here, so D is S + 1 and the document index counts from 0 to S.
 Document boundaries stand in the index alone; they are never inferred from an end-of-text id.
+A shard without tokens has an empty .bin, which Megatron opens with `mmap=False` only.
 
 Both classes hold blocks of fixed size, never a whole file. The writer spools the lengths to a
 local temporary file, since a gigabyte of empty lines has a billion documents.
@@ -43,7 +44,7 @@ MAX_DOCUMENT_TOKENS = 2**31 - 1
 _MAGIC = b"MMIDIDX\0\0"
 _VERSION = 1
 _HEADER = struct.Struct("<9sQBQQ")
-_DTYPES = {4: np.dtype("<i4"), 8: np.dtype("<u2")}
+_DTYPES: dict[int, np.dtype[Any]] = {4: np.dtype("<i4"), 8: np.dtype("<u2")}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 # Documents, or tokens, held at a time: some megabytes whichever array it is.
 _BLOCK = 1 << 18
@@ -105,7 +106,7 @@ class MegatronWriter:
 
     def __enter__(self) -> MegatronWriter:
         # Closed by __exit__.
-        self._lengths = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)  # noqa: SIM115
+        self._lengths = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)
         self._bin_context = self._storage.create(self._bin_url)
         self._bin = HashingFile(self._bin_context.__enter__())
         self._open = True

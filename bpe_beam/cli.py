@@ -1,0 +1,296 @@
+"""The command line: `bpe-beam JOB [options] [any option of the chosen Beam runner]`.
+
+Light to import: what a job needs is imported when it runs, and Beam only by jobs that run on it.
+
+Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted (as shells
+have it for SIGINT); 141 whoever read stdout went away (as for SIGPIPE).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn, TextIO, cast
+
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.failures import WithoutTracebacks, describe, our_error
+from bpe_beam.jobs.given import Given, settings_of
+from bpe_beam.jobs.options import JOBS, RUNNING_JOBS
+from bpe_beam.jobs.settings import RunSettings
+from bpe_beam.jobs.values import GivenValue, did_you_mean
+
+_SHOWN = ("quickstart", "count", "train", "tokenize", "verify", "encode")
+"""The jobs whose examples the overview shows."""
+
+_INTERRUPTED = 130
+_READER_GONE = 141
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but an error is raised instead of printed with the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        leftover = "unrecognized arguments: "
+        if message.startswith(leftover):
+            message = (
+                f"unexpected: {message.removeprefix(leftover)}; quote a value that holds spaces"
+            )
+        raise UsageError(message)
+
+
+def run() -> NoReturn:
+    """The console entry: runs `main` on the process's arguments and exits."""
+    code = main(sys.argv[1:])
+    if code == _INTERRUPTED:
+        # Threads of a runner would be waited for until their last batch is done; what they leave
+        # unfinished was never visible.
+        os._exit(code)
+    sys.exit(code)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs one job.
+
+    Args:
+        argv: The arguments after the program's name.
+
+    Returns:
+        The exit code; never raises, except for what `--debug` lets through to stderr.
+    """
+    job = argv[0] if argv and argv[0] in JOBS else ""
+    name = f"bpe-beam {job}".rstrip()
+    try:
+        code = _main(job, argv)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        again = " without --overwrite" if "--overwrite" in argv else ""
+        resumes = f"; the same command{again} resumes" if job in RUNNING_JOBS else ""
+        return _say(f"{name}: interrupted{resumes}", _INTERRUPTED)
+    except BrokenPipeError:
+        # Python would try to flush once more at exit, and complain.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_GONE
+    except Exception as error:
+        return _fail(name, error, debug="--debug" in argv)
+
+
+def _fail(name: str, error: Exception, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exception(error)
+    ours = our_error(error)
+    if ours is not None:
+        return _say(f"{name}: {ours}", 2 if isinstance(ours, UsageError) else 1)
+    hint = "" if debug else "; run with --debug for more"
+    return _say(f"{name}: failed unexpectedly: {describe(error)}{hint}", 1)
+
+
+def _say(message: str, code: int) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        print(message, file=sys.stderr, flush=True)
+    return code
+
+
+def _main(job: str, argv: Sequence[str]) -> int:
+    first = argv[0] if argv else ""
+    if first in ("-h", "--help", "help"):
+        print(_overview(), end="")
+        return 0
+    if first == "--version":
+        print(f"bpe-beam {_version()}")
+        return 0
+    if not job:
+        jobs = ", ".join(JOBS)
+        if not argv:
+            raise UsageError(f"name a job ({jobs}), or --help")
+        if first.startswith("-"):
+            raise UsageError(f"the job comes first ({jobs}), then its options; not {first}")
+        raise UsageError(f"{first!r} is none of the jobs {jobs}{did_you_mean(first, JOBS)}")
+    try:
+        with _calm("--debug" in argv):
+            settings = settings_of(_read_arguments(job, argv[1:]))
+    except SystemExit:  # argparse has printed the help
+        return 0
+    _run_job(job, settings)
+    return 0
+
+
+def _run_job(job: str, settings: Any) -> None:
+    from bpe_beam.jobs.summary import show_summary, write_summary
+    from bpe_beam.progress import Progress
+
+    run: RunSettings = settings.run
+    # Before stderr is filtered: what the job shows of itself needs no filter.
+    progress = Progress(quiet=run.quiet, stream=sys.stderr)
+    with _calm(run.debug):
+        summary = importlib.import_module(f"bpe_beam.jobs.{job}").run(settings, progress)
+    # The others' results are what they print.
+    if job in RUNNING_JOBS and not run.quiet:
+        show_summary(summary, sys.stderr)
+    if run.summary_file is not None:
+        write_summary(summary, run.summary_file, run.storage_options)
+
+
+@contextlib.contextmanager
+def _calm(debug: bool) -> Iterator[None]:
+    """Keeps what Beam logs, and its tracebacks, from stderr: `main` says what failed, once."""
+    if debug:
+        logging.basicConfig(level=logging.INFO)
+        yield
+        return
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stderr(cast(TextIO, WithoutTracebacks(sys.stderr))):
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _read_arguments(job: str, argv: Sequence[str]) -> Given:
+    """What was given: the files of `--config`, then the arguments, which win.
+
+    Raises:
+        SystemExit: After printing the help, if that was asked for.
+        UsageError: If an option is unknown or misses its value.
+    """
+    own, runner_flags = _split(job, argv)
+    options = JOBS[job].options
+    typed = vars(_parser(job).parse_args(own))
+    values: dict[str, GivenValue] = {}
+    files = typed.pop("config", [])
+    if files:
+        from bpe_beam.jobs.config_file import read_config
+
+        keys = {option.key: option for option in options.values() if option.flag[0] == "-"}
+        mappings = {"storage_options"} | ({"runner_options"} if job in RUNNING_JOBS else set())
+        switches = {key for key, option in keys.items() if option.kind == "switch"}
+        texts = keys.keys() - mappings - switches - {"config"}
+        for file in files:
+            values |= read_config(file, job, texts=texts, switches=switches, mappings=mappings)
+    for option in options.values():
+        if option.key in typed:
+            value = typed[option.key]
+            value = [value] if isinstance(value, str) else value
+            values[option.key] = GivenValue(option.flag, value)
+    return Given(job, values, tuple(runner_flags))
+
+
+def _split(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Takes the runner's flags out of the arguments, each made whole (`--name=value`).
+
+    argparse would guess what follows a flag that it does not know.
+    """
+    options = JOBS[job].options
+    own: list[str] = []
+    runner_flags: list[str] = []
+    rest = list(argv)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            own += [argument, *rest]
+            break
+        name, equals, _ = argument.partition("=")
+        if not name.startswith("--") or name in options or name == "--help":
+            own.append(argument)
+            continue
+        takes_value = _runner_flag_takes_value(job, name)
+        if takes_value and not equals:
+            if not rest:
+                raise UsageError(f"{name} needs a value")
+            argument = f"{argument}={rest.pop(0)}"
+        runner_flags.append(argument)
+    return own, runner_flags
+
+
+def _runner_flag_takes_value(job: str, name: str) -> bool:
+    """Whether a flag that is none of the job's is followed by a value.
+
+    Raises:
+        UsageError: If no runner knows it either.
+    """
+    others = [other for other in JOBS if name in JOBS[other].options]
+    if others:
+        raise UsageError(f"{name} is an option of {', '.join(others)}, not of {job}")
+    options = JOBS[job].options
+    if job not in RUNNING_JOBS:
+        raise UsageError(f"{name} is not an option of {job}{did_you_mean(name, options)}")
+    from bpe_beam.jobs.runner_flags import known_flags
+
+    known = known_flags()
+    if name not in known:
+        # Our own first: of two that are equally near, those are likelier.
+        near = did_you_mean(name, options) or did_you_mean(name, known)
+        raise UsageError(f"{name} is an option neither of {job} nor of a Beam runner{near}")
+    return known[name]
+
+
+def _parser(job: str) -> _Parser:
+    spec = JOBS[job]
+    running = " [flags of the Beam runner]" if job in RUNNING_JOBS else ""
+    positional = [option for option in spec.options.values() if option.flag[0] != "-"]
+    names = "".join(f" {o.metavar}" if o.required else f" [{o.metavar}]" for o in positional)
+    parser = _Parser(
+        prog=f"bpe-beam {job}",
+        usage=f"bpe-beam {job}{names} [options]{running}",
+        description=f"{spec.summary[0].upper()}{spec.summary[1:]}.",
+        epilog=f"example:\n  {spec.example}" + (f"\n\n{spec.note}" if spec.note else ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    for heading, group in spec.groups.items():
+        section = parser.add_argument_group(heading)
+        for option in group:
+            if option.kind == "switch":
+                section.add_argument(option.flag, action="store_true", help=option.help)
+                continue
+            positional_one = "?" if option.kind == "one" else "*"
+            nargs = {"one": None, "many": "+", "repeat": None}[option.kind]
+            action = {"one": "store", "many": "extend", "repeat": "append"}[option.kind]
+            section.add_argument(
+                option.flag,
+                metavar=option.metavar,
+                nargs=nargs if option.flag[0] == "-" else positional_one,
+                action=action if option.flag[0] == "-" else "store",
+                help=option.help + (" (required)" if option.required else ""),
+            )
+    section.add_argument("-h", "--help", action="help", help="show this help")
+    return parser
+
+
+def _overview() -> str:
+    jobs = "\n".join(f"  {name:11} {job.summary}" for name, job in JOBS.items())
+    examples = "\n".join(f"  {JOBS[name].example}" for name in _SHOWN)
+    return (
+        "usage: bpe-beam JOB [options] [flags of the Beam runner]\n\n"
+        "Learn subword tokenizers from corpora of any size, and turn them into token shards, on\n"
+        f"Apache Beam: in process, or on any runner.\n\njobs:\n{jobs}\n\n"
+        "options of every job:\n"
+        "  --config F.yaml, --quiet, --debug, --summary-file F, --storage-options JSON\n"
+        "  bpe-beam JOB --help shows the rest; bpe-beam --version the version\n\n"
+        f"examples:\n{examples}\n\n"
+        "exit codes: 0 done, 1 the job ran and failed, 2 wrong usage or settings\n"
+    )
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("bpe-beam")
+    except metadata.PackageNotFoundError:
+        return "of a source tree that is not installed"
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,198 @@
+"""The count job: a corpus to a counts folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from bpe_beam.corpus import Plan
+from bpe_beam.counts.artifact import CountsManifest, CountsPart, part_name
+from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.output import OutputFolder, Receipt
+from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.settings import CountSettings
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+from bpe_beam.transforms.split_counts import BlockPlace, CountSplits, CountTask, blocks_name
+from bpe_beam.transforms.split_work import piece_name, works_of
+
+
+def run(
+    settings: CountSettings, progress: Progress, *, plan: Plan | None = None
+) -> dict[str, Any]:
+    """Counts a corpus.
+
+    Args:
+        settings: What to do.
+        progress: Where it is shown.
+        plan: The plan of the inputs, if it has been made already.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: Settings that cannot work, an output folder that is not free.
+        DataError: A corpus that is empty or has too many rejects; storage that fails.
+    """
+    started = time.monotonic()
+    storage = Storage(settings.run.storage_options)
+    plan = plan or corpus_input.plan_of(storage, settings.input)
+    counting = {
+        "normalizer": settings.normalizer,
+        "pretokenizer": settings.pretokenizer,
+        "special_tokens": list(settings.special_tokens),
+        "with_places": settings.with_places,
+    }
+    folder = OutputFolder.claim(
+        storage,
+        settings.output,
+        {"job": "count", **counting, **corpus_input.identity(settings.input, plan)},
+        _names(plan),
+        settings.run.overwrite,
+        restore=_restore,
+    )
+    resumed = folder.finished
+    if not folder.finished:
+        _count(settings, plan, counting, folder, progress)
+    manifest = CountsManifest.from_bytes(
+        storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
+    )
+    return _summary(settings, manifest, plan, resumed, time.monotonic() - started)
+
+
+def _names(plan: Plan) -> list[str]:
+    """Every file that the job may write."""
+    splits = len(plan.splits)
+    return [
+        *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
+        *(f"work/{blocks_name(split.index, splits)}" for split in plan.splits),
+        *corpus_input.rejects_names(plan),
+    ]
+
+
+def _restore(manifest: bytes) -> Mapping[str, Mapping[str, Any]]:
+    """The pieces of a finished folder, for it to be mended if a part is missing."""
+    parts = json.loads(manifest)["parts"]
+    return {
+        piece_name("part", i, PARTITIONS): {
+            "files": [{key: part[key] for key in ("name", "bytes", "sha256")}],
+            "facts": part,
+        }
+        for i, part in enumerate(parts)
+    }
+
+
+def _count(
+    settings: CountSettings,
+    plan: Plan,
+    counting: dict[str, Any],
+    folder: OutputFolder,
+    progress: Progress,
+) -> None:
+    """Does what is left to do, and finishes the folder."""
+    folder.storage.make_folder(folder.path("rejects"))
+    done = corpus_input.done_splits(folder, plan, "counts")
+    parts_left = [
+        i
+        for i in range(PARTITIONS)
+        # Parts of an earlier run stand for all splits: they were begun when all were counted.
+        if folder.receipt(piece_name("part", i, PARTITIONS)) is None
+    ]
+    task = CountTask(
+        receipts=folder.writer(),
+        reading=corpus_input.read_settings(settings.input),
+        counting=counting,
+        splits=len(plan.splits),
+    )
+    works = works_of(plan, done)
+    if works or parts_left:
+        with progress.stage("count", len(plan.splits), "splits") as stage:
+            stage.advance(len(done))
+            run_pipeline(
+                settings.run,
+                lambda pipeline: (
+                    pipeline | "Count" >> CountSplits(task, works, _known(done), parts_left)
+                ),
+            )
+    receipts = folder.receipts()
+    manifest = _manifest(counting, plan, receipts)
+    rejects_files = _rejects_files(receipts)
+    corpus_input.check_documents(
+        folder, settings.input, manifest.documents, sum(manifest.rejects.values()), rejects_files
+    )
+    folder.finish("manifest.json", manifest.to_json())
+    folder.storage.remove_folder_if_empty(folder.path("rejects"))
+
+
+def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
+    """Where the blocks of finished splits stand."""
+    return [
+        (partition, (split, start, size))
+        for split, receipt in done.items()
+        for partition, start, size in receipt["facts"]["blocks"]
+    ]
+
+
+def _rejects_files(receipts: Mapping[str, Receipt]) -> list[str]:
+    return [
+        file["name"]
+        for receipt in receipts.values()
+        for file in receipt["files"]
+        if file["name"].startswith("rejects/")
+    ]
+
+
+def _manifest(
+    counting: dict[str, Any], plan: Plan, receipts: Mapping[str, Receipt]
+) -> CountsManifest:
+    splits = [
+        receipts[piece_name("counts", split.index, len(plan.splits))]["facts"]
+        for split in plan.splits
+    ]
+    parts = tuple(
+        CountsPart(**receipts[piece_name("part", i, PARTITIONS)]["facts"])
+        for i in range(PARTITIONS)
+    )
+    return CountsManifest(
+        normalizer=counting["normalizer"],
+        pretokenizer=counting["pretokenizer"],
+        special_tokens=tuple(counting["special_tokens"]),
+        with_places=counting["with_places"],
+        **corpus_input.sums(splits, "documents", "text_bytes", "words"),
+        unique_words=sum(part.unique_words for part in parts),
+        word_bytes=sum(part.word_bytes for part in parts),
+        rejects=corpus_input.reject_reasons(splits),
+        inputs=tuple((file.name, file.size) for file in plan.files),
+        parts=parts,
+    )
+
+
+def _summary(
+    settings: CountSettings,
+    manifest: CountsManifest,
+    plan: Plan,
+    resumed: bool,
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "job": "count",
+        "output": settings.output,
+        "was_finished_before": resumed or None,
+        "files": len(plan.files),
+        "duplicate_inputs": list(plan.duplicates) or None,
+        "documents": manifest.documents,
+        "text_bytes": manifest.text_bytes,
+        "words": manifest.words,
+        "unique_words": manifest.unique_words,
+        "rejects": sum(manifest.rejects.values()),
+        "rejects_by_reason": manifest.rejects or None,
+        "seconds": round(seconds, 3),
+        "text_bytes_per_second": round(manifest.text_bytes / seconds) if seconds else None,
+        "next": [
+            f"bpe-beam inspect {settings.output}",
+            f"bpe-beam train --counts {settings.output} --vocab-size 32000 --output tokenizer",
+        ],
+    }

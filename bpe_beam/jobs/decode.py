@@ -1,0 +1,46 @@
+"""`decode`: some ids to the bytes of their text, on stdout."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs.settings import DecodeSettings
+from bpe_beam.jobs.values import parse_ids
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+
+def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
+    """Writes the bytes as they are; on a terminal a newline after them.
+
+    Args:
+        settings: What to do.
+        progress: Not used: nothing here is long.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: If an argument is no id, or there is no such tokenizer.
+        DataError: If the tokenizer does not have an id, or standard input holds something else.
+    """
+    if settings.ids is not None:
+        ids = parse_ids("ids", " ".join(settings.ids))
+    else:
+        try:
+            text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
+            ids = parse_ids("standard input", text)
+        except UsageError as error:
+            raise DataError(str(error)) from None
+    storage = Storage(settings.run.storage_options)
+    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
+    data = tokenizer.decode_bytes(ids)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    if sys.stdout.isatty():
+        sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
+    return {"job": "decode", "tokens": len(ids), "text_bytes": len(data)}

@@ -1,0 +1,70 @@
+"""`encode`: one text to ids, on stdout, to see what a tokenizer does with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator
+from typing import Any, Literal
+
+from bpe_beam.errors import DataError
+from bpe_beam.jobs.settings import EncodeSettings
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+
+def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
+    """Writes ids on one line, or a table.
+
+    Args:
+        settings: What to do.
+        progress: Not used: nothing here is long.
+
+    Returns:
+        The summary.
+
+    Raises:
+        DataError: If standard input is not UTF-8.
+        UsageError: If there is no such tokenizer, or it cannot be run.
+    """
+    text = _text_of_stdin() if settings.text is None else settings.text
+    storage = Storage(settings.run.storage_options)
+    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
+    allowed: Literal["all"] | Collection[str]
+    allowed = () if settings.allowed_special == "none" else settings.allowed_special
+    if settings.show:
+        tokens, ids, offsets = tokenizer.encode_with_offsets(text, allowed_special=allowed)
+        for line in _table(text, tokens, ids, offsets):
+            print(line)
+    else:
+        ids = tokenizer.encode(text, allowed_special=allowed)
+        print(*ids)
+    return {
+        "job": "encode",
+        "text_bytes": len(text.encode("utf-8")),
+        "characters": len(text),
+        "tokens": len(ids),
+    }
+
+
+def _text_of_stdin() -> str:
+    """Standard input as it is, but for one newline at its end, which a shell's `echo` adds."""
+    data = sys.stdin.buffer.read()
+    try:
+        return data.removesuffix(b"\n").decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"standard input is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start:,}"
+        ) from error
+
+
+def _table(
+    text: str, tokens: list[str], ids: list[int], offsets: list[tuple[int, int]]
+) -> Iterator[str]:
+    """Lines of tokens, ids, places in characters, and the text there; after a heading."""
+    rows = [("token", "id", "place", "text")]
+    for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
+        rows.append((token, str(token_id), f"{start}-{end}", repr(text[start:end])))
+    wide, number, place = (max(len(row[column]) for row in rows) for column in range(3))
+    for row in rows:
+        yield f"{row[0]:{wide}}  {row[1]:>{number}}  {row[2]:>{place}}  {row[3]}"

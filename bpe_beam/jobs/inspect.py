@@ -1,0 +1,184 @@
+"""`inspect`: what a tokenizer, a counts folder or a folder of shards holds, for people, on stdout.
+
+It tells the three apart by what is in them. Memory: a tokenizer, or one Parquet part and the best
+words so far, or the first documents of a shard.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter
+from typing import Any
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs.settings import InspectSettings
+from bpe_beam.jobs.summary import format_summary
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+_FEW = 10
+_DOCUMENTS = 3
+_DOCUMENT_TOKENS = 60
+_MANIFEST = "manifest.json"
+_TOKENIZER = "tokenizer.json"
+
+
+def run(settings: InspectSettings, progress: Progress) -> dict[str, Any]:
+    """Writes what there is to stdout.
+
+    Args:
+        settings: What to look at.
+        progress: Not used: a counts folder is read at disk speed.
+
+    Returns:
+        The same as JSON values.
+
+    Raises:
+        UsageError: If there is nothing, or nothing that a job made.
+        DataError: If it is damaged.
+    """
+    storage = Storage(settings.run.storage_options)
+    facts = {"job": "inspect", **_look(storage, settings.path)}
+    print(format_summary({**facts, "job": f"inspect {settings.path}"}), end="")
+    return facts
+
+
+def _look(storage: Storage, path: str) -> dict[str, Any]:
+    if not storage.is_folder(path):
+        if not storage.exists(path):
+            raise UsageError(f"{path}: no such file or folder")
+        return tokenizer_facts(Tokenizer.from_file(path, storage=storage))
+    names = set(storage.list_names(path))
+    if _MANIFEST in names:
+        manifest = _manifest(storage, path)
+        if "shards" in manifest:
+            return shards_facts(storage, path)
+        return counts_facts(storage, path)
+    if _TOKENIZER in names:
+        url = storage.join(path, _TOKENIZER)
+        return tokenizer_facts(Tokenizer.from_file(url, storage=storage))
+    if "job.json" in names:
+        raise UsageError(f"{path} is not finished: run its job again, which resumes it")
+    raise UsageError(
+        f"{path} holds neither {_MANIFEST} nor {_TOKENIZER}: no job of bpe-beam finished there"
+    )
+
+
+def _manifest(storage: Storage, path: str) -> dict[str, Any]:
+    url = storage.join(path, _MANIFEST)
+    try:
+        manifest = json.loads(storage.read_bytes(url))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{url} is not valid JSON: {error}") from error
+    if not isinstance(manifest, dict):
+        raise DataError(f"{url} is not a manifest: it holds no object")
+    return manifest
+
+
+def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What a tokenizer is made of: parts, sizes, special tokens, longest tokens, some merges."""
+    parts = tokenizer.parts
+    special = tokenizer.special_tokens
+    vocab = [token for token in tokenizer.vocab if token not in special]
+    merges = [f"{left} {right}" for left, right in parts.model.merges]
+    ends = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], "...", *merges[-_FEW:]]
+    return {
+        "kind": "tokenizer",
+        "model": "byte-level BPE",
+        "vocab_size": tokenizer.vocab_size,
+        "merges": len(merges),
+        "highest_id": tokenizer.max_id,
+        "normalizer": _name(parts.normalizer),
+        "pre_tokenizer": _name(parts.pre_tokenizer),
+        "post_processor": _name(parts.post_processor),
+        "decoder": _name(parts.decoder),
+        "special_tokens": [f"{token_id} {token}" for token, token_id in special.items()],
+        "tokens_by_length": dict(sorted(Counter(map(len, vocab)).items())),
+        "longest_tokens": heapq.nlargest(_FEW, vocab, key=len),
+        "merges_first_and_last": ends,
+        "fingerprint": tokenizer.fingerprint,
+    }
+
+
+def _name(part: object) -> str:
+    """A part's class and settings, in words."""
+    return "none" if part is None else repr(part)
+
+
+def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
+    """What a counts folder holds: how the words were made, totals, the most frequent words.
+
+    Cost: reads every part.
+    """
+    from bpe_beam.counts.artifact import iter_parts, read_manifest
+
+    manifest = read_manifest(storage, path)
+    best: list[tuple[int, str]] = []
+    for part in iter_parts(storage, path, manifest):
+        # Only a part's best are made into Python values.
+        top = part.select(["word", "count"]).sort_by(
+            [("count", "descending"), ("word", "ascending")]
+        )
+        top = top.slice(0, _FEW)
+        best += zip(top["count"].to_pylist(), top["word"].to_pylist(), strict=True)
+        best = sorted(best, key=lambda row: (-row[0], row[1]))[:_FEW]
+    return {
+        "kind": "counts",
+        "normalizer": manifest.normalizer,
+        "pretokenizer": manifest.pretokenizer,
+        "special_tokens": list(manifest.special_tokens),
+        "documents": manifest.documents,
+        "text_bytes": manifest.text_bytes,
+        "words": manifest.words,
+        "unique_words": manifest.unique_words,
+        "rejects": dict(manifest.rejects),
+        "inputs": len(manifest.inputs),
+        "parts": len(manifest.parts),
+        "parts_bytes": sum(part.bytes for part in manifest.parts),
+        "most_frequent_words": [f"{count:,} {word!r}" for count, word in best],
+        "fingerprint": manifest.fingerprint,
+    }
+
+
+def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
+    """What a folder of shards holds: settings, totals, and its first documents as text.
+
+    Cost: reads the manifest and the indexes of the first shards that hold documents.
+    """
+    from bpe_beam.shards.formats.megatron import MegatronReader
+    from bpe_beam.shards.manifest import read_manifest
+
+    manifest = read_manifest(storage, path)
+    tokenizer = Tokenizer.from_file(storage.join(path, _TOKENIZER), storage=storage)
+    documents: list[str] = []
+    for shard in manifest.shards:
+        if len(documents) == _DOCUMENTS:
+            break
+        if shard.documents == 0:
+            continue
+        with MegatronReader(storage, path, shard.name) as reader:
+            for index in range(min(len(reader), _DOCUMENTS - len(documents))):
+                length = int(reader.lengths(index, index + 1)[0])
+                ids = reader.document(index)[:_DOCUMENT_TOKENS]
+                more = " ..." if length > len(ids) else ""
+                documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
+    totals = manifest.totals
+    return {
+        "kind": "shards",
+        "format": manifest.format,
+        "shards": totals.shards,
+        "documents": totals.documents,
+        "tokens": totals.tokens,
+        "text_bytes": totals.text_bytes,
+        "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+        "rejects": totals.rejects,
+        "rejects_by_reason": dict(manifest.reject_reasons),
+        "settings": dict(manifest.settings),
+        "vocab_size": manifest.vocab_size,
+        "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
+        "first_documents": documents,
+        "tokenizer_fingerprint": manifest.tokenizer,
+        "plan_fingerprint": manifest.plan_fingerprint,
+    }

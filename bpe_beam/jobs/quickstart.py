@@ -1,0 +1,100 @@
+"""The quickstart: all of it once, on text that every machine with Python has.
+
+Trains on the sources of Python's own standard library, tokenizes them, verifies the shards.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs import tokenize, train, verify
+from bpe_beam.jobs.settings import (
+    InputSettings,
+    QuickstartSettings,
+    TokenizeSettings,
+    TrainSettings,
+    VerifySettings,
+)
+from bpe_beam.jobs.summary import show_summary
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+
+VOCAB_SIZE = 8000
+END_OF_TEXT = "<|endoftext|>"
+
+
+def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
+    """Trains, tokenizes, verifies.
+
+    Args:
+        settings: Where to.
+        progress: Where it is shown.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: A Python without sources, an output folder that is not free.
+    """
+    storage = Storage(settings.run.storage_options)
+    trained = storage.join(settings.output, "tokenizer")
+    tokens = storage.join(settings.output, "tokens")
+    # The test suite's sources hold some files that are no UTF-8 on purpose: the first rejects.
+    given = InputSettings(inputs=_sources(), document_separator="file", max_rejects="1%")
+    steps = replace(settings.run, summary_file=None)
+    training = train.run(
+        TrainSettings(
+            output=trained,
+            vocab_size=VOCAB_SIZE,
+            input=given,
+            special_tokens=(END_OF_TEXT,),
+            run=steps,
+        ),
+        progress,
+    )
+    tokenizer = storage.join(trained, "tokenizer.json")
+    tokenizing = tokenize.run(
+        TokenizeSettings(
+            input=given, tokenizer=tokenizer, output=tokens, append=END_OF_TEXT, run=steps
+        ),
+        progress,
+    )
+    verifying = verify.run(VerifySettings(folder=tokens, run=steps), progress)
+    if not settings.run.quiet:
+        for part in (training, tokenizing, verifying):
+            show_summary({key: part[key] for key in part if key != "next"}, progress.stream)
+    return {
+        "job": "quickstart",
+        "corpus": f"{tokenizing['files']:,} sources of Python's standard library",
+        "tokenizer": tokenizer,
+        "tokens_folder": tokens,
+        "documents": tokenizing["documents"],
+        "text_bytes": tokenizing["text_bytes"],
+        "tokens": tokenizing["tokens"],
+        "bytes_per_token": tokenizing["bytes_per_token"],
+        "shards_whole": verifying["whole"],
+        "next": [
+            f"bpe-beam encode --tokenizer {tokenizer} --show 'def hello():'",
+            f"bpe-beam inspect {tokens}",
+            "bpe-beam train --input 'YOUR/*.jsonl.gz' --vocab-size 32000 --output tokenizer",
+        ],
+    }
+
+
+def _sources() -> tuple[str, ...]:
+    """The standard library's own `.py` files, without what was installed beside it."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in ("site-packages", "dist-packages")]
+        found += [str(Path(folder, name)) for name in files if name.endswith(".py")]
+    if not found:
+        raise UsageError(
+            f"this Python keeps no sources in {root}: give your own text to bpe-beam train"
+        )
+    return tuple(sorted(found))

@@ -1,0 +1,123 @@
+"""What a job says at its end: aligned lines for people, JSON for programs.
+
+A summary is a plain dictionary that a job returns. Its keys name the units: `..._bytes`, `bytes`,
+`seconds`, `..._per_second`. Two keys are read by name: `job`, and `next`, commands worth running
+now. A value that is itself a dictionary is shown indented; None is left out for people.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+from bpe_beam.jobs.job_record import json_bytes
+
+
+def format_summary(summary: Mapping[str, Any]) -> str:
+    """Writes a summary for people.
+
+    Args:
+        summary: What a job returned.
+
+    Returns:
+        Lines, each ended by a newline: a title, aligned values, and what to run next.
+    """
+    title = f"bpe-beam {summary['job']}" if "job" in summary else "bpe-beam"
+    rows = list(_rows("  ", {k: v for k, v in summary.items() if k not in ("job", "next")}))
+    width = max((len(label) for label, _ in rows), default=0)
+    lines = [title, *(f"{label:{width}}  {value}".rstrip() for label, value in rows)]
+    commands = summary.get("next") or []
+    if commands:
+        lines += ["next:", *(f"  {command}" for command in commands)]
+    return "\n".join(lines) + "\n"
+
+
+def show_summary(summary: Mapping[str, Any], stream: TextIO) -> None:
+    """Shows a summary to people; silently not, if the stream is closed.
+
+    Args:
+        summary: What a job returned.
+        stream: stderr, as a rule.
+    """
+    try:
+        stream.write(format_summary(summary))
+        stream.flush()
+    except (OSError, ValueError):
+        pass  # the job is done, and its results stand: nobody reading along does not undo it
+
+
+def write_summary(
+    summary: Mapping[str, Any],
+    target: str,
+    storage_options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Writes a summary as JSON.
+
+    Args:
+        summary: What a job returned, JSON-able.
+        target: A path or URL; `-` is stdout.
+        storage_options: Options of file systems by protocol.
+    """
+    data = json_bytes(dict(summary))
+    if target == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    from bpe_beam.storage import Storage  # loads fsspec, which - does not need
+
+    Storage(storage_options or {}).write_bytes(target, data)
+
+
+def format_bytes(count: int) -> str:
+    """A number of bytes in the unit that suits it, powers of 1,000: "1.2 GB"."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+        if abs(size) < 999.5 or unit == "PB":
+            break
+        size /= 1000
+    if unit == "B" or abs(size) >= 999.5:
+        return f"{size:,.0f} {unit}"
+    return f"{size:.3g} {unit}"
+
+
+def format_seconds(seconds: float) -> str:
+    """A time in the units that suit it: "0.42 s", "12.3 s", "2 min 5 s", "3 h 4 min"."""
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"
+
+
+def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        label = indent + key.replace("_", " ")
+        if value is None:
+            continue
+        if isinstance(value, Mapping):
+            yield label, "" if value else "none"
+            yield from _rows(indent + "  ", value)
+        elif isinstance(value, list | tuple):
+            yield label, _value(key, value[0]) if value else "none"
+            yield from (("", _value(key, each)) for each in value[1:])
+        else:
+            yield label, _value(key, value)
+
+
+def _value(key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        if key.endswith("bytes_per_second"):
+            return f"{format_bytes(round(value))}/s"
+        if key == "bytes" or key.endswith("_bytes"):
+            exact = f" ({value:,} bytes)" if value >= 1000 else ""
+            return format_bytes(round(value)) + exact
+        if key == "seconds" or key.endswith("_seconds"):
+            return format_seconds(value)
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

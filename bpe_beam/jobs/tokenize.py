@@ -1,0 +1,222 @@
+"""The tokenize job: a corpus and a tokenizer to a folder of token shards."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from bpe_beam.corpus import Plan
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.output import OutputFolder, Receipt
+from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.settings import TokenizeSettings
+from bpe_beam.progress import Progress
+from bpe_beam.shards.formats import FileFacts, shard_name
+from bpe_beam.shards.manifest import SUFFIXES, Manifest, Shard, SourceSlice, Totals
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms.encoding import Encoding
+from bpe_beam.transforms.split_shards import TokenizeSplits, TokenizeTask
+from bpe_beam.transforms.split_work import works_of
+
+_MANIFEST = "manifest.json"
+_TOKENIZER = "tokenizer.json"
+
+
+def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
+    """Tokenizes a corpus.
+
+    Args:
+        settings: What to do.
+        progress: Where it is shown.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: Settings that cannot work, an output folder that is not free.
+        DataError: A corpus that is empty or has too many rejects; storage that fails.
+    """
+    started = time.monotonic()
+    storage = Storage(settings.run.storage_options)
+    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
+    encoding = Encoding.of(
+        tokenizer,
+        append=settings.append,
+        prepend=settings.prepend,
+        allowed_special=settings.allowed_special,
+    )
+    plan = corpus_input.plan_of(storage, settings.input)
+    folder = OutputFolder.claim(
+        storage,
+        settings.output,
+        {
+            "job": "tokenize",
+            "tokenizer": tokenizer.fingerprint,
+            "format": settings.format,
+            **_framing(settings),
+            **corpus_input.identity(settings.input, plan),
+        },
+        _names(settings, plan),
+        settings.run.overwrite,
+        restore=_restore,
+    )
+    resumed = folder.finished
+    kept = len(corpus_input.done_shards(folder, plan))
+    if not folder.finished:
+        _tokenize(settings, plan, tokenizer, encoding, folder, progress)
+    manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
+    return _summary(settings, manifest, plan, kept, resumed, time.monotonic() - started)
+
+
+def _framing(settings: TokenizeSettings) -> dict[str, Any]:
+    """Settings of encoding, as `job.json` and the manifest hold them."""
+    allowed = settings.allowed_special
+    return {
+        "append": settings.append,
+        "prepend": settings.prepend,
+        "allowed_special": allowed if isinstance(allowed, str) else list(allowed),
+    }
+
+
+def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
+    """Every file that the job may write."""
+    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
+    return [
+        _TOKENIZER,
+        *(f"{shard}{suffix}" for shard in shards for suffix in SUFFIXES[settings.format]),
+        *corpus_input.rejects_names(plan),
+    ]
+
+
+def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
+    """The shards of a finished folder, for it to be mended if a file is missing."""
+    manifest = json.loads(data)
+    by_shard = {file["name"]: file for file in manifest["rejects"]["files"]}
+    pieces = {}
+    for index, shard in enumerate(manifest["shards"]):
+        name = corpus_input.rejects_name(index, len(manifest["shards"]))
+        files = shard["files"] + ([by_shard[name]] if name in by_shard else [])
+        facts = {key: shard[key] for key in ("documents", "text_bytes", "tokens")} | {"rejects": {}}
+        pieces[shard["name"]] = {"files": files, "facts": facts}
+    # The manifest keeps reasons of rejects in sum only; a shard with rejects is made again.
+    return {name: piece for name, piece in pieces.items() if len(piece["files"]) == 2}
+
+
+def _tokenize(
+    settings: TokenizeSettings,
+    plan: Plan,
+    tokenizer: Tokenizer,
+    encoding: Encoding,
+    folder: OutputFolder,
+    progress: Progress,
+) -> None:
+    """Does what is left to do, and finishes the folder."""
+    folder.storage.make_folder(folder.path("rejects"))
+    data = tokenizer.to_json().encode()
+    folder.storage.write_bytes(folder.path(_TOKENIZER), data)
+    done = corpus_input.done_shards(folder, plan)
+    task = TokenizeTask(
+        receipts=folder.writer(),
+        reading=corpus_input.read_settings(settings.input),
+        encoding=encoding,
+        splits=len(plan.splits),
+    )
+    works = works_of(plan, done)
+    if works:
+        with progress.stage("tokenize", len(plan.splits), "splits") as stage:
+            stage.advance(len(done))
+            run_pipeline(
+                settings.run,
+                lambda pipeline: pipeline | "Tokenize" >> TokenizeSplits(task, works),
+            )
+    manifest = _manifest(settings, plan, tokenizer, data, folder.receipts())
+    corpus_input.check_documents(
+        folder,
+        settings.input,
+        manifest.totals.documents,
+        manifest.totals.rejects,
+        [file.name for file in manifest.reject_files],
+    )
+    folder.finish(_MANIFEST, manifest.to_bytes())
+    folder.storage.remove_folder_if_empty(folder.path("rejects"))
+
+
+def _manifest(
+    settings: TokenizeSettings,
+    plan: Plan,
+    tokenizer: Tokenizer,
+    tokenizer_json: bytes,
+    receipts: Mapping[str, Receipt],
+) -> Manifest:
+    shards, rejects = [], []
+    suffixes = len(SUFFIXES[settings.format])
+    facts = []
+    for split in plan.splits:
+        name = shard_name(split.index, len(plan.splits))
+        receipt = receipts[name]
+        files = [FileFacts(**file) for file in receipt["files"]]
+        facts.append(receipt["facts"])
+        rejects += files[suffixes:]
+        shards.append(
+            Shard(
+                name=name,
+                slices=tuple(
+                    SourceSlice(plan.files[piece.file].name, piece.start, piece.end)
+                    for piece in split.slices
+                ),
+                documents=receipt["facts"]["documents"],
+                text_bytes=receipt["facts"]["text_bytes"],
+                tokens=receipt["facts"]["tokens"],
+                rejects=sum(receipt["facts"]["rejects"].values()),
+                files=tuple(files[:suffixes]),
+            )
+        )
+    return Manifest(
+        format=settings.format,
+        tokenizer=hashlib.sha256(tokenizer_json).hexdigest(),
+        vocab_size=tokenizer.max_id + 1,
+        settings={
+            **_framing(settings),
+            **corpus_input.identity(settings.input, plan)["reading"],
+        },
+        plan=plan.to_json(),
+        plan_fingerprint=plan.fingerprint(),
+        shards=tuple(shards),
+        totals=Totals.of(shards),
+        reject_reasons=corpus_input.reject_reasons(facts),
+        reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
+    )
+
+
+def _summary(
+    settings: TokenizeSettings,
+    manifest: Manifest,
+    plan: Plan,
+    kept: int,
+    resumed: bool,
+    seconds: float,
+) -> dict[str, Any]:
+    totals = manifest.totals
+    return {
+        "job": "tokenize",
+        "output": settings.output,
+        "was_finished_before": resumed or None,
+        "shards_kept_from_before": kept or None,
+        "files": len(plan.files),
+        "duplicate_inputs": list(plan.duplicates) or None,
+        "documents": totals.documents,
+        "text_bytes": totals.text_bytes,
+        "tokens": totals.tokens,
+        "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+        "shards": totals.shards,
+        "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
+        "rejects": totals.rejects,
+        "rejects_by_reason": dict(manifest.reject_reasons) or None,
+        "seconds": round(seconds, 3),
+        "text_bytes_per_second": round(totals.text_bytes / seconds) if seconds else None,
+        "next": [f"bpe-beam verify {settings.output}", f"bpe-beam inspect {settings.output}"],
+    }

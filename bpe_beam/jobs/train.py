@@ -1,0 +1,199 @@
+"""The train job: a counts folder, or a corpus, to a tokenizer.
+
+From a corpus the counts come first, into the folder `counts` of the output, where they stay: other
+vocabulary sizes can be learned from them at once. The learner runs in this process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any
+
+from bpe_beam.counts.artifact import MANIFEST, CountsManifest, iter_parts, read_manifest
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.job_record import json_bytes
+from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.settings import CountSettings, TrainSettings
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+from bpe_beam.training.bpe import LearnedBpe, gather_words, learn_bpe, memory_needed, tokenizer_of
+from bpe_beam.training.recipe import BpeRecipe
+
+_SUMMARY = "summary.json"
+_FILES = ("vocab.json", "merges.txt", "tokenizer.json")
+
+
+def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
+    """Trains a tokenizer.
+
+    Args:
+        settings: What to do.
+        progress: Where it is shown.
+
+    Returns:
+        The summary; also written as `summary.json`.
+
+    Raises:
+        UsageError: Settings that cannot work, an output folder that is not free.
+        DataError: A corpus that is empty or has too many rejects; storage that fails.
+    """
+    started = time.monotonic()
+    storage = Storage(settings.run.storage_options)
+    if settings.counts is None:
+        folder, counts = _train_on_corpus(settings, storage, progress)
+    else:
+        counts = settings.counts
+        folder = _claim(settings, storage, _counts_identity(storage, counts))
+    if folder.finished:
+        return {
+            "job": "train",
+            "output": settings.output,
+            "was_finished_before": True,
+            "next": _next(settings),
+        }
+    counted = time.monotonic()
+    manifest = read_manifest(storage, counts)
+    recipe = _recipe(settings, manifest)
+    learned = _learn(settings, storage, counts, manifest, recipe, progress)
+    tokenizer = tokenizer_of(learned, recipe)
+    contents = (tokenizer.vocab_json(), tokenizer.merges_txt(), tokenizer.to_json().encode())
+    for name, data in zip(_FILES, contents, strict=True):
+        storage.write_bytes(folder.path(name), data)
+    ended = time.monotonic()
+    summary = {
+        "job": "train",
+        "output": settings.output,
+        "counts": counts,
+        "warnings": _warnings(settings, manifest, recipe, learned) or None,
+        "documents": manifest.documents,
+        "text_bytes": manifest.text_bytes,
+        "words": manifest.words,
+        "unique_words": manifest.unique_words,
+        "rejects": sum(manifest.rejects.values()),
+        "vocab_size": tokenizer.vocab_size,
+        "merges": len(learned.merges),
+        "last_merge_count": int(learned.counts[-1]) if len(learned.counts) else None,
+        "fingerprint": tokenizer.fingerprint,
+        "counting_seconds": None if settings.counts else round(counted - started, 3),
+        "learning_seconds": round(ended - counted, 3),
+        "seconds": round(ended - started, 3),
+        "next": _next(settings),
+    }
+    folder.finish(_SUMMARY, json_bytes(summary))
+    return summary
+
+
+def _train_on_corpus(
+    settings: TrainSettings, storage: Storage, progress: Progress
+) -> tuple[OutputFolder, str]:
+    """Claims the output, and counts the corpus into it unless all is finished."""
+    # Beam is loaded only here: from counts, training needs none of it.
+    from bpe_beam.jobs import corpus_input, count
+
+    assert settings.input is not None
+    counts = storage.join(settings.output, "counts")
+    counting = CountSettings(
+        input=settings.input,
+        output=counts,
+        run=settings.run,
+        normalizer=str(settings.normalizer),
+        pretokenizer=str(settings.pretokenizer),
+        special_tokens=settings.special_tokens,
+        with_places=settings.tie_break == "first_seen",
+    )
+    plan = corpus_input.plan_of(storage, settings.input)
+    identity = {
+        "normalizer": settings.normalizer,
+        "pretokenizer": settings.pretokenizer,
+        **corpus_input.identity(settings.input, plan),
+    }
+    folder = _claim(settings, storage, identity)
+    if not folder.finished:
+        count.run(counting, progress, plan=plan)
+    return folder, counts
+
+
+def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:
+    """What training depends on, of a counts folder: its manifest, which holds the parts' hashes."""
+    read_manifest(storage, counts)
+    data = storage.read_bytes(storage.join(counts, MANIFEST))
+    return {"counts_manifest": hashlib.sha256(data).hexdigest()}
+
+
+def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) -> OutputFolder:
+    job = {
+        "job": "train",
+        "model": settings.model,
+        "vocab_size": settings.vocab_size,
+        "min_frequency": settings.min_frequency,
+        "tie_break": settings.tie_break,
+        "alphabet": settings.alphabet,
+        "special_tokens": list(settings.special_tokens),
+        **identity,
+    }
+    return OutputFolder.claim(
+        storage, settings.output, job, _FILES, settings.run.overwrite, final=_SUMMARY
+    )
+
+
+def _recipe(settings: TrainSettings, manifest: CountsManifest) -> BpeRecipe:
+    """The recipe; special tokens that were cut when counting come first."""
+    cut = manifest.special_tokens
+    return BpeRecipe(
+        vocab_size=settings.vocab_size,
+        min_frequency=settings.min_frequency,
+        tie_break=settings.tie_break,  # type: ignore[arg-type]
+        alphabet=settings.alphabet,  # type: ignore[arg-type]
+        special_tokens=(*cut, *(t for t in settings.special_tokens if t not in cut)),
+    )
+
+
+def _learn(
+    settings: TrainSettings,
+    storage: Storage,
+    counts: str,
+    manifest: CountsManifest,
+    recipe: BpeRecipe,
+    progress: Progress,
+) -> LearnedBpe:
+    needed = memory_needed(manifest.word_bytes, manifest.unique_words)
+    if needed > settings.driver_memory:
+        raise UsageError(
+            f"learning from {manifest.unique_words:,} unique words takes about "
+            f"{needed / 1e9:.1f} GB, more than --driver-memory "
+            f"({settings.driver_memory / 1e9:.1f} GB): give more, or count less text"
+        )
+    in_order = recipe.tie_break == "first_seen"
+    words = gather_words(iter_parts(storage, counts, manifest), in_order)
+    most = max(0, recipe.vocab_size - len(recipe.special_tokens) - 256)
+    with progress.stage("learn", most, "merges") as stage:
+        return learn_bpe(words, recipe, stage.advance)
+
+
+def _warnings(
+    settings: TrainSettings, manifest: CountsManifest, recipe: BpeRecipe, learned: LearnedBpe
+) -> list[str]:
+    """What went otherwise than one may think."""
+    warnings = []
+    added = [t for t in recipe.special_tokens if t not in manifest.special_tokens]
+    if added:
+        warnings.append(
+            f"{', '.join(added)}: not cut out of the text when it was counted; where they stand "
+            "in the corpus, their pieces were learned from as plain text"
+        )
+    if len(learned.tokens) < settings.vocab_size:
+        warnings.append(
+            f"the vocabulary has {len(learned.tokens):,} entries, not {settings.vocab_size:,}: no "
+            "pair is left that is frequent enough"
+        )
+    return warnings
+
+
+def _next(settings: TrainSettings) -> list[str]:
+    tokenizer = f"{settings.output}/tokenizer.json"
+    return [
+        f"bpe-beam inspect {tokenizer}",
+        f"bpe-beam encode --tokenizer {tokenizer} --show 'Hello world'",
+        f"bpe-beam tokenize --tokenizer {tokenizer} --input INPUT --output tokens",
+    ]

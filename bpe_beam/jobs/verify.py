@@ -1,0 +1,162 @@
+"""The verify job: proves a folder of shards whole; with `--full`, against its corpus again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from bpe_beam.corpus import Plan, ReadSettings, Split, read_split
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.running import workers_of
+from bpe_beam.jobs.settings import InputSettings, VerifySettings
+from bpe_beam.progress import Progress
+from bpe_beam.shards.formats.megatron import MegatronReader
+from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.verify import VerifyReport, compare_split, verify
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SHOWN_PROBLEMS = 20
+
+
+def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
+    """Verifies a folder of shards.
+
+    Args:
+        settings: What to do.
+        progress: Where it is shown.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: No such folder, or `full` without the corpus.
+        DataError: The folder is not whole; tells the problems.
+    """
+    started = time.monotonic()
+    if settings.full and settings.input is None:
+        raise UsageError("--full encodes the corpus again: name it with --input")
+    storage = Storage(settings.run.storage_options)
+    workers = workers_of(settings.run)
+    report = _read_all(storage, settings.folder, workers, progress)
+    if not report.ok:
+        raise DataError(_problems(settings.folder, report.problems, report.problem_count))
+    compared = None
+    if settings.input is not None:
+        manifest = read_manifest(storage, settings.folder)
+        plan = _same_plan(storage, manifest, settings.input)
+        if settings.full:
+            _compare(storage, settings.folder, manifest, plan, workers, progress)
+            compared = "every token, with the corpus encoded again"
+        else:
+            compared = "names and sizes of the corpus's files"
+    seconds = time.monotonic() - started
+    return {
+        "job": "verify",
+        "folder": settings.folder,
+        "whole": True,
+        "shards": report.shards,
+        "documents": report.documents,
+        "tokens": report.tokens,
+        "bytes": report.bytes,
+        "compared": compared,
+        "seconds": round(seconds, 3),
+        "bytes_per_second": round(report.bytes / seconds) if seconds else None,
+    }
+
+
+def _read_all(storage: Storage, folder: str, workers: int, progress: Progress) -> VerifyReport:
+    with progress.stage("verify", None, "bytes") as stage:
+        last = 0
+
+        def on_progress(done: int, total: int) -> None:
+            nonlocal last
+            stage.total = total
+            stage.advance(done - last)
+            last = done
+
+        return verify(storage, folder, workers=workers, on_progress=on_progress)
+
+
+def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
+    shown = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
+    if count > len(shown):
+        shown.append(f"  and {count - len(shown):,} more")
+    noun = "problem" if count == 1 else "problems"
+    return f"{folder} is not whole, {count:,} {noun}:\n" + "\n".join(shown)
+
+
+def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Plan:
+    """The manifest's plan over the given files, once they are those that were tokenized.
+
+    Raises:
+        DataError: Other files, or files of another size.
+    """
+    now = corpus_input.plan_of(storage, given)
+    plan = Plan.from_json(manifest.plan, now.root)
+    there = {file.name: file for file in plan.files}
+    here = {file.name: file for file in now.files}
+    for name in sorted(there.keys() | here.keys()):
+        if there.get(name) != here.get(name):
+            raise DataError(
+                f"the input is not what was tokenized: {name} is {_shown(here.get(name))} here "
+                f"and was {_shown(there.get(name))} then"
+            )
+    return plan
+
+
+def _shown(file: Any) -> str:
+    return "missing" if file is None else f"{file.size:,} bytes of {file.format}"
+
+
+def _compare(
+    storage: Storage,
+    folder: str,
+    manifest: Manifest,
+    plan: Plan,
+    workers: int,
+    progress: Progress,
+) -> None:
+    """Encodes every split again and compares it with its shard, `workers` at a time.
+
+    Raises:
+        DataError: A shard that differs; tells where.
+    """
+    from bpe_beam.transforms.encoding import Encoding
+
+    tokenizer = Tokenizer.from_file(storage.join(folder, "tokenizer.json"), storage=storage)
+    chosen = dict(manifest.settings)
+    framing = {name: chosen.pop(name) for name in ("append", "prepend", "allowed_special")}
+    encoding = Encoding.of(tokenizer, **framing)
+    reading = ReadSettings(**chosen)
+
+    def compare(split: Split) -> str | None:
+        shard = manifest.shards[split.index]
+        with MegatronReader(storage, folder, shard.name) as reader:
+            difference = compare_split(reader, _encoded(storage, plan, split, reading, encoding))
+        stage.advance(1, documents=shard.documents, bytes=shard.text_bytes)
+        return difference and f"{shard.name}: {difference}"
+
+    with (
+        progress.stage("compare", len(plan.splits), "shards") as stage,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        differences = tuple(filter(None, pool.map(compare, plan.splits)))
+    if differences:
+        raise DataError(_problems(folder, differences, len(differences)))
+
+
+def _encoded(
+    storage: Storage, plan: Plan, split: Split, reading: ReadSettings, encoding: Any
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+    """A split's documents as ids; its rejects are in the manifest already."""
+    for batch in read_split(storage, plan, split, reading, lambda reject: None):
+        ids = encoding.encode(batch.column("text"))
+        yield ids.values.to_numpy(), ids.offsets.to_numpy()

@@ -1,0 +1,382 @@
+// JSON Lines: a block of lines to a column of texts and a column of ids, without a tree in between.
+//
+// A line is checked whole, by RFC 8259 and as strictly as Python's `json` (which it follows in that
+// the last of equal keys wins), so that a line is good or bad whatever field was asked for. What is
+// stricter: NaN and Infinity are no JSON, and nesting has a limit. There is no recursion.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "records.hpp"
+
+namespace bpe_beam {
+
+inline constexpr std::size_t kMaxJsonDepth = 1024;
+
+/// The first byte of [at, end) that ends a plain run inside a JSON string: a quote, a backslash, or
+/// a control character.
+inline const char* end_of_plain(const char* at, const char* end) {
+  if constexpr (std::endian::native == std::endian::little) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    constexpr std::uint64_t kHighBits = 0x80 * kOnes;
+    for (; end - at >= 8; at += 8) {
+      const std::uint64_t word = load_word(at);
+      const std::uint64_t quote = word ^ (kOnes * '"');
+      const std::uint64_t backslash = word ^ (kOnes * '\\');
+      // (x - 1) & ~x has its high bit where a byte x is zero. Borrows make false hits above a
+      // true one only, so the lowest hit is true.
+      const std::uint64_t hits = (((quote - kOnes) & ~quote) | ((backslash - kOnes) & ~backslash) |
+                                  ((word - kOnes * 0x20) & ~word)) &
+                                 kHighBits;
+      if (hits != 0) return at + std::countr_zero(hits) / 8;
+    }
+  }
+  while (at < end && *at != '"' && *at != '\\' && static_cast<unsigned char>(*at) >= 0x20) ++at;
+  return at;
+}
+
+inline int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/// A string of a JSON text: what stands between the quotes, escapes checked but not resolved.
+struct JsonString {
+  std::string_view raw;
+  bool escaped = false;
+};
+
+/// Resolves the escapes of `string` behind what `out` holds; the caller finishes it. False, and
+/// nothing added, if an escape is half of a surrogate pair.
+inline bool append_unescaped(const JsonString& string, Strings& out) {
+  char* const begin = out.room(string.raw.size());  // no escape is shorter than its character
+  char* to = begin;
+  const char* at = string.raw.data();
+  const char* const end = at + string.raw.size();
+  const auto code_unit = [](const char* digits) {
+    return static_cast<std::uint32_t>(hex_value(digits[0]) << 12 | hex_value(digits[1]) << 8 |
+                                      hex_value(digits[2]) << 4 | hex_value(digits[3]));
+  };
+  while (at < end) {
+    const std::size_t left = static_cast<std::size_t>(end - at);
+    const void* const hit = std::memchr(at, '\\', left);
+    const std::size_t plain =
+        hit == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(hit) - at);
+    std::memcpy(to, at, plain);
+    to += plain;
+    at += plain;
+    if (at == end) break;
+    const char kind = at[1];
+    at += 2;
+    switch (kind) {
+      case 'b':
+        *to++ = '\b';
+        continue;
+      case 'f':
+        *to++ = '\f';
+        continue;
+      case 'n':
+        *to++ = '\n';
+        continue;
+      case 'r':
+        *to++ = '\r';
+        continue;
+      case 't':
+        *to++ = '\t';
+        continue;
+      case 'u':
+        break;
+      default:
+        *to++ = kind;
+        continue;
+    }
+    std::uint32_t code = code_unit(at);
+    at += 4;
+    if (code >= 0xDC00 && code < 0xE000) return false;
+    if (code >= 0xD800 && code < 0xDC00) {
+      if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return false;
+      const std::uint32_t low = code_unit(at + 2);
+      if (low < 0xDC00 || low >= 0xE000) return false;
+      at += 6;
+      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
+    }
+    const auto put = [&](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
+    if (code < 0x80) {
+      put(code);
+    } else if (code < 0x800) {
+      put(0xC0 | code >> 6);
+      put(0x80 | (code & 0x3F));
+    } else if (code < 0x10000) {
+      put(0xE0 | code >> 12);
+      put(0x80 | (code >> 6 & 0x3F));
+      put(0x80 | (code & 0x3F));
+    } else {
+      put(0xF0 | code >> 18);
+      put(0x80 | (code >> 12 & 0x3F));
+      put(0x80 | (code >> 6 & 0x3F));
+      put(0x80 | (code & 0x3F));
+    }
+  }
+  out.add(static_cast<std::size_t>(to - begin));
+  return true;
+}
+
+/// Reads one line. After `read()` the fields asked for stand in the members; on a flaw `position`
+/// is the byte of the line at which it was seen.
+class JsonLine {
+ public:
+  enum class Kind { kMissing, kString, kNumber, kOther };
+  struct Field {
+    Kind kind = Kind::kMissing;
+    JsonString string;        // of a string
+    std::string_view number;  // of a number, as it is written
+    std::size_t position = 0;
+  };
+
+  JsonLine(std::span<const char> line, std::string_view text_field, std::string_view id_field)
+      : begin_(line.data()),
+        at_(line.data()),
+        end_(line.data() + line.size()),
+        text_field_(text_field),
+        id_field_(id_field) {}
+
+  Field text;
+  Field id;
+
+  std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
+
+  bool is_blank() {
+    skip_space();
+    return at_ == end_;
+  }
+
+  Flaw read() {
+    skip_space();
+    const bool object = peek() == '{';
+    const char* const value = at_;
+    const Flaw flaw = object ? read_object() : skip_value(0);
+    if (flaw != Flaw::kNone) return flaw;
+    skip_space();
+    if (at_ != end_) return Flaw::kJson;
+    if (!object) {
+      at_ = value;
+      return Flaw::kNotObject;
+    }
+    return Flaw::kNone;
+  }
+
+ private:
+  char peek() const { return at_ < end_ ? *at_ : '\0'; }
+  bool take(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void skip_space() {
+    while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+  }
+
+  Flaw read_object() {
+    ++at_;
+    skip_space();
+    if (take('}')) return Flaw::kNone;
+    for (;;) {
+      JsonString key;
+      if (!read_key(key)) return Flaw::kJson;
+      if (const Flaw flaw = read_field(key); flaw != Flaw::kNone) return flaw;
+      skip_space();
+      if (take('}')) return Flaw::kNone;
+      if (!take(',')) return Flaw::kJson;
+      skip_space();
+    }
+  }
+
+  Flaw read_field(const JsonString& key) {
+    const bool is_text = is_name(key, text_field_);
+    const bool is_id = is_name(key, id_field_);
+    skip_space();
+    if (!is_text && !is_id) return skip_value(1);
+    Field field;
+    field.position = position();
+    const char first = peek();
+    const char* const value = at_;
+    if (first == '"') {
+      field.kind = Kind::kString;
+      if (!read_string(field.string)) return Flaw::kJson;
+    } else {
+      field.kind = first == '-' || (first >= '0' && first <= '9') ? Kind::kNumber : Kind::kOther;
+      if (const Flaw flaw = skip_value(1); flaw != Flaw::kNone) return flaw;
+      field.number = {value, static_cast<std::size_t>(at_ - value)};
+    }
+    if (is_text) text = field;  // the last of equal keys wins
+    if (is_id) id = field;
+    return Flaw::kNone;
+  }
+
+  static bool is_name(const JsonString& key, std::string_view name) {
+    if (!key.escaped) return key.raw == name;
+    Strings resolved(key.raw.size());
+    return append_unescaped(key, resolved) && resolved.bytes() == name;
+  }
+
+  /// A key and the colon behind it.
+  bool read_key(JsonString& key) {
+    if (peek() != '"' || !read_string(key)) return false;
+    skip_space();
+    return take(':');
+  }
+
+  bool read_string(JsonString& string) {
+    const char* const first = ++at_;
+    for (;;) {
+      at_ = end_of_plain(at_, end_);
+      if (at_ == end_) return false;
+      if (*at_ == '"') break;
+      if (*at_ != '\\') return false;
+      string.escaped = true;
+      ++at_;
+      if (take('u')) {
+        for (int i = 0; i < 4; ++i, ++at_)
+          if (hex_value(peek()) < 0) return false;
+      } else if (std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos) {
+        ++at_;
+      } else {
+        return false;
+      }
+    }
+    string.raw = {first, static_cast<std::size_t>(at_ - first)};
+    ++at_;
+    return true;
+  }
+
+  bool read_digits() {
+    const char* const first = at_;
+    while (at_ < end_ && *at_ >= '0' && *at_ <= '9') ++at_;
+    return at_ > first;
+  }
+
+  bool read_number() {
+    take('-');
+    if (!take('0') && !read_digits()) return false;
+    if (take('.') && !read_digits()) return false;
+    if (take('e') || take('E')) {
+      if (!take('+')) take('-');
+      if (!read_digits()) return false;
+    }
+    return true;
+  }
+
+  bool read_word(std::string_view word) {
+    if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, word.size()) != word)
+      return false;
+    at_ += word.size();
+    return true;
+  }
+
+  /// Reads a value of any kind, `outer` containers deep. What surrounds it stands in a flag a
+  /// level, so depth costs no stack.
+  Flaw skip_value(std::size_t outer) {
+    std::array<bool, kMaxJsonDepth> is_object;
+    std::size_t depth = outer;
+    for (;;) {
+      skip_space();
+      const char first = peek();
+      bool complete = true;
+      JsonString ignored;
+      if (first == '{' || first == '[') {
+        if (depth == kMaxJsonDepth) return Flaw::kDepth;
+        is_object[depth++] = first == '{';
+        ++at_;
+        skip_space();
+        if (take(first == '{' ? '}' : ']')) {
+          --depth;
+        } else {
+          if (first == '{' && !read_key(ignored)) return Flaw::kJson;
+          complete = false;
+        }
+      } else if (first == '"') {
+        if (!read_string(ignored)) return Flaw::kJson;
+      } else if (first == '-' || (first >= '0' && first <= '9')) {
+        if (!read_number()) return Flaw::kJson;
+      } else if (!read_word("true") && !read_word("false") && !read_word("null")) {
+        return Flaw::kJson;
+      }
+      while (complete) {
+        if (depth == outer) return Flaw::kNone;
+        skip_space();
+        const bool object = is_object[depth - 1];
+        if (take(',')) {
+          skip_space();
+          if (object && !read_key(ignored)) return Flaw::kJson;
+          complete = false;
+        } else if (take(object ? '}' : ']')) {
+          --depth;
+        } else {
+          return Flaw::kJson;
+        }
+      }
+    }
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  std::string_view text_field_;
+  std::string_view id_field_;
+};
+
+/// Cuts a window into lines and takes the text and the id out of each. An id that is a number is
+/// its JSON text, one of another kind (and a missing one) is none. Blank lines are no records.
+inline Records jsonl_records(std::span<const char> data, const Cut& cut,
+                             std::string_view text_field, std::string_view id_field) {
+  Records out{Strings(data.size() - std::min(cut.start, data.size())), Strings(256), {}, {}, {}};
+  constexpr std::array<char, 1> kNewline = {'\n'};
+  std::size_t index = 0;
+  out.reached = for_each_record(data, kNewline, cut, [&](std::size_t begin, std::size_t end) {
+    const auto bytes = data.subspan(begin, end - begin);
+    const std::size_t record = index++;
+    std::size_t position = 0;
+    const auto take_line = [&]() -> Flaw {
+      if (bytes.size() > cut.max_bytes) return Flaw::kTooLong;
+      JsonLine line(bytes, text_field, id_field);
+      if (line.is_blank()) return Flaw::kNone;
+      if (position = valid_utf8_prefix(bytes); position < bytes.size()) return Flaw::kUtf8;
+      const Flaw flaw = line.read();
+      position = line.position();
+      if (flaw != Flaw::kNone) return flaw;
+      if (line.text.kind == JsonLine::Kind::kMissing) return Flaw::kMissing;
+      position = line.text.position;
+      if (line.text.kind != JsonLine::Kind::kString) return Flaw::kNotString;
+      const bool has_id =
+          line.id.kind == JsonLine::Kind::kString || line.id.kind == JsonLine::Kind::kNumber;
+      if (line.id.kind == JsonLine::Kind::kNumber) out.ids.append(line.id.number);
+      if (line.id.kind == JsonLine::Kind::kString && !append_unescaped(line.id.string, out.ids)) {
+        position = line.id.position;
+        return Flaw::kSurrogate;
+      }
+      if (!append_unescaped(line.text.string, out.text)) {
+        out.ids.abandon();
+        return Flaw::kSurrogate;
+      }
+      out.text.finish();
+      out.ids.finish();
+      out.has_id.push_back(has_id);
+      out.starts.push_back(static_cast<std::int64_t>(begin));
+      return Flaw::kNone;
+    };
+    if (const Flaw flaw = take_line(); flaw != Flaw::kNone)
+      out.bad.push_back({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end),
+                         static_cast<std::int64_t>(flaw), static_cast<std::int64_t>(position),
+                         static_cast<std::int64_t>(record)});
+  });
+  return out;
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,111 @@
+"""GPT-2's pair of files, `vocab.json` and `merges.txt`, written and read.
+
+They hold the model and nothing else: which tokens are special must be told on reading. Written
+bytes are those of Hugging Face's own export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.models import BPE, Naming, shortened
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.tokenizer_json import MAX_FILE_BYTES, Node, parse, quote, read_vocab
+
+_VERSION = "#version"
+
+
+def vocab_json(model: BPE) -> bytes:
+    """The vocabulary as `vocab.json`: one object of ids by token, in the order of ids."""
+    entries = (f"{quote(token)}:{token_id}" for token, token_id in model.vocab.items())
+    return f"{{{','.join(entries)}}}".encode()
+
+
+def merges_txt(model: BPE) -> bytes:
+    """The merges as `merges.txt`: a line of version, then a line a merge, by rank.
+
+    Raises:
+        UsageError: A merge that the file cannot hold: a token with a space or a newline, or
+            one that readers would take for the line of version.
+    """
+    lines = [f"{_VERSION}: 0.2"]
+    for left, right in model.merges:
+        line = f"{left} {right}"
+        if line.startswith(_VERSION) or line.count(" ") != 1 or "\n" in line:
+            raise UsageError(f"merges.txt: cannot hold the merge {shortened([left, right])}")
+        lines.append(line)
+    return ("\n".join(lines) + "\n").encode()
+
+
+def read_vocab_and_merges(
+    vocab: bytes,
+    merges: bytes,
+    special_tokens: Sequence[str] = (),
+    *,
+    vocab_source: str,
+    merges_source: str,
+) -> Parts:
+    """Reads a byte-level BPE tokenizer from GPT-2's pair of files.
+
+    Args:
+        vocab: The bytes of `vocab.json`.
+        merges: The bytes of `merges.txt`; the line of version may be missing.
+        special_tokens: The texts of the special tokens. Those that the vocabulary does not hold
+            get the ids after its greatest, in this order.
+        vocab_source: How messages name the first file.
+        merges_source: How messages name the second.
+
+    Returns:
+        The tokenizer's parts: no normalizer, GPT-2's pattern, no post-processor.
+
+    Raises:
+        UsageError: A file is broken, or the two do not fit; names the file and the place.
+    """
+    ids = read_vocab(Node(vocab_source, "the vocabulary", parse(vocab, vocab_source)))
+    pairs, lines = _read_merges(merges, merges_source)
+    next_id = max(ids.values(), default=-1) + 1
+    added: list[AddedToken] = []
+    for content in dict.fromkeys(special_tokens):
+        token_id = ids.get(content, next_id)
+        next_id += token_id == next_id
+        added.append(AddedToken(id=token_id, content=content))
+    parts = Parts(
+        model=BPE(vocab=ids, merges=pairs),
+        added_tokens=tuple(sorted(added, key=lambda token: token.id)),
+    )
+    parts.check(
+        Naming(
+            token=lambda token: f"{vocab_source}: {shortened(token)}",
+            merge=lambda rank: f"{merges_source}: line {lines[rank]}",
+            added=lambda _: "special_tokens",
+        )
+    )
+    return parts
+
+
+def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[int]]:
+    """The merges, and the line on which each stands."""
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
+    pairs: list[tuple[str, str]] = []
+    numbers: list[int] = []
+    # Not splitlines: that would also cut at characters which are no line ends here.
+    for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if (number == 1 and line.startswith(_VERSION)) or not text.strip():
+            continue
+        left, space, right = line.partition(" ")
+        if not (left and space and right) or " " in right:
+            raise UsageError(
+                f"{source}: line {number}: {shortened(line)} is not two tokens with one space "
+                "between them"
+            )
+        pairs.append((left, right))
+        numbers.append(number)
+    return pairs, numbers

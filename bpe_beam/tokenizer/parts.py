@@ -1,0 +1,127 @@
+"""All that makes a tokenizer, as plain data: what its files are read into and written from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.decoders import ByteLevelDecoder
+from bpe_beam.tokenizer.models import BPE, Naming, check_id, shortened
+from bpe_beam.tokenizer.postprocessors import ByteLevelPostProcessor
+from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a tokenizer, by the names they have in `tokenizer.json`.
+
+    Attributes:
+        model: How words become tokens.
+        added_tokens: Tokens that are cut out of the text, in the order of ids.
+        normalizer: None: text is taken as it is.
+        pre_tokenizer: How text is cut into words.
+        post_processor: What is done to the tokens, if anything.
+        decoder: How tokens become text again; None joins them with spaces, as in Hugging Face.
+    """
+
+    model: BPE
+    added_tokens: tuple[AddedToken, ...] = ()
+    normalizer: None = None
+    pre_tokenizer: ByteLevelPreTokenizer = field(default_factory=ByteLevelPreTokenizer)
+    post_processor: ByteLevelPostProcessor | None = None
+    decoder: ByteLevelDecoder | None = field(default_factory=ByteLevelDecoder)
+
+    def check(self, naming: Naming) -> None:
+        """Refuses parts that contradict themselves or each other.
+
+        Args:
+            naming: How the message names the place.
+
+        Raises:
+            UsageError: Names the place, what stands there, and what may.
+        """
+        self.model.check({token.content for token in self.added_tokens}, naming)
+        vocab = self.model.vocab
+        token_by_id = {token_id: token for token, token_id in vocab.items()}
+        contents: set[str] = set()
+        for number, token in enumerate(self.added_tokens):
+            place = naming.added(number)
+            check_id(token.id, place)
+            if not token.content:
+                raise UsageError(f"{place}: an empty token")
+            if token.content in contents:
+                raise UsageError(
+                    f"{place}: the token {shortened(token.content)} stands there already"
+                )
+            contents.add(token.content)
+            owner = token_by_id.setdefault(token.id, token.content)
+            if owner != token.content:
+                raise UsageError(
+                    f"{place}: id {token.id} of {shortened(token.content)} is taken by "
+                    f"{shortened(owner)}"
+                )
+            if vocab.get(token.content, token.id) != token.id:
+                raise UsageError(
+                    f"{place}: {shortened(token.content)} has id {token.id} here and id "
+                    f"{vocab[token.content]} in the model's vocabulary"
+                )
+        self._check_meanings(naming)
+
+    def _check_meanings(self, naming: Naming) -> None:
+        """Refuses an added token whose text the model makes from other bytes.
+
+        `é` as a special token and `é` as the symbol of byte 0xE9 would be one entry: one id with
+        two meanings, so that decoding could not give back what was encoded.
+        """
+        doubtful = {
+            token.content: number
+            for number, token in enumerate(self.added_tokens)
+            if byte_level.is_byte_level(token.content) and not token.content.isascii()
+        }
+        if not doubtful:
+            return
+        made = {left + right for left, right in self.model.merges}
+        for content, number in doubtful.items():
+            if content in made or (len(content) == 1 and content in self.model.vocab):
+                raise UsageError(
+                    f"{naming.added(number)}: {shortened(content)} is also how the model writes "
+                    f"the bytes {byte_level.to_bytes(content)[:20]!r}; give the added token "
+                    "another text"
+                )
+
+
+def from_learned(
+    vocab: Sequence[str], merges: Iterable[tuple[str, str]], special_tokens: Sequence[str]
+) -> Parts:
+    """The parts of a byte-level BPE tokenizer from what was learned.
+
+    Args:
+        vocab: Tokens in the byte-level alphabet and the special tokens, in order of ids.
+        merges: Pairs of tokens by rank.
+        special_tokens: Those of the vocabulary that are special.
+
+    Raises:
+        UsageError: A token stands twice, a merge's token is not in the vocabulary, or a special
+            token is missing or cannot be told from a token of the model.
+    """
+    ids: dict[str, int] = {}
+    for token_id, token in enumerate(vocab):
+        if ids.setdefault(token, token_id) != token_id:
+            raise UsageError(f"vocab[{token_id}]: {shortened(token)} stands there twice")
+    for token in special_tokens:
+        if token not in ids:
+            raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")
+    by_id = sorted(special_tokens, key=lambda token: ids[token])
+    added = tuple(AddedToken(ids[token], token) for token in by_id)
+    parts = Parts(BPE(ids, [(left, right) for left, right in merges]), added)
+    parts.check(
+        Naming(
+            token=lambda token: f"vocab: {shortened(token)}",
+            merge=lambda rank: f"merges[{rank}]",
+            added=lambda _: "special_tokens",
+        )
+    )
+    return parts

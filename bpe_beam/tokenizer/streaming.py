@@ -1,0 +1,96 @@
+"""Encoding a text that comes in chunks: where it can be cut and still give the same ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from bpe_beam.tokenizer.added_tokens import SpecialTokens
+from bpe_beam.tokenizer.text_input import portions
+
+# How much text is gathered before it is encoded: enough to make the calls cheap.
+_PIECE_BYTES = 1 << 14
+
+SafeCuts = Callable[[bytes], Iterator[int]]
+"""From the beginning of a text to the places where it may be cut, the last first."""
+
+
+def pieces(
+    chunks: Iterable[str], safe_cuts: SafeCuts, specials: SpecialTokens, allowed: Collection[int]
+) -> Iterator[bytes]:
+    """Joins chunks and cuts them again, where each piece can be encoded by itself.
+
+    Args:
+        chunks: The text; chunks end anywhere.
+        safe_cuts: The pre-tokenizer's.
+        specials: The tokenizer's special tokens.
+        allowed: The ids of those that are cut out of the text.
+
+    Yields:
+        The text in UTF-8: the ids of the pieces, one after the other, are those of the whole.
+        A piece is some tens of KB, or as long as the longest word.
+
+    Raises:
+        UsageError: A chunk is no str.
+        DataError: A lone surrogate; names its place in the whole text.
+    """
+    waiting: list[bytes] = []
+    size = 0
+    wanted = _PIECE_BYTES
+    for portion in portions(chunks, _PIECE_BYTES):
+        waiting.append(portion)
+        size += len(portion)
+        if size < wanted:
+            continue
+        data = b"".join(waiting)
+        cut = find_cut(data, safe_cuts, specials, allowed)
+        if cut:
+            yield data[:cut]
+        waiting = [data[cut:]]
+        size = len(data) - cut
+        # What is left was searched: to search again only when it has doubled keeps the time for
+        # an endless word linear.
+        wanted = max(_PIECE_BYTES, 2 * size)
+    if size:
+        yield b"".join(waiting)
+
+
+def find_cut(
+    data: bytes, safe_cuts: SafeCuts, specials: SpecialTokens, allowed: Collection[int]
+) -> int:
+    """Where the beginning of a text can be cut so that either part can be encoded by itself.
+
+    A special token near the end may still turn out to be another one: only what begins before
+    `decided` has all its bytes in sight, and those of every longer rival. Up to there, the text
+    falls into plain stretches and allowed tokens as the whole text will. The cut is the last safe
+    one of the last stretch, but not within a disallowed token, whose rest may look like another
+    token; failing that, the end of the last allowed token.
+
+    Args:
+        data: The beginning of a text, in UTF-8, whole characters.
+        safe_cuts: The pre-tokenizer's.
+        specials: The tokenizer's special tokens.
+        allowed: The ids of those that are cut out of the text.
+
+    Returns:
+        The offset in bytes; 0 if there is no such place.
+    """
+    decided = max(len(data) - max(specials.longest - 1, 0), 0)
+    while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
+        decided -= 1
+    begin = 0
+    disallowed: list[tuple[int, int]] = []
+    for token_id, start, end in specials.find(data):
+        if start >= decided:
+            break
+        if token_id in allowed:
+            begin = end
+            disallowed.clear()
+        else:
+            disallowed.append((start, end))
+    for place in safe_cuts(data[begin:decided]):
+        cut = begin + place
+        while disallowed and disallowed[-1][0] >= cut:
+            disallowed.pop()
+        if not disallowed or disallowed[-1][1] <= cut:
+            return cut
+    return begin

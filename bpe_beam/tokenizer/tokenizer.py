@@ -1,0 +1,445 @@
+"""Tokenizer: text to ids and back.
+
+The parts say what to do, the native encoder does it; this class checks what comes in, hands bytes
+over, and names faults by their place. Python touches no character of the text on the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer import exports, streaming, text_input, tokenizer_json
+from bpe_beam.tokenizer.added_tokens import SpecialTokens
+from bpe_beam.tokenizer.models import shortened
+from bpe_beam.tokenizer.parts import Parts, from_learned
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from bpe_beam import _native
+    from bpe_beam.storage import Storage
+
+
+class Tokenizer:
+    """A tokenizer, made by one of the `from_...` methods. Immutable; threads may share it."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Takes parts that were checked; the `from_...` methods read and check them."""
+        self._parts = parts
+        self._specials = SpecialTokens(parts.added_tokens)
+
+    # ---- making and keeping ----
+
+    @classmethod
+    def from_file(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
+        """Reads a `tokenizer.json`.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            storage: How to open it; needed only for storage options.
+
+        Raises:
+            UsageError: There is no such file, or it is no tokenizer that this version supports;
+                names the file, the JSON path, and what may stand there.
+        """
+        return cls(tokenizer_json.read(*tokenizer_json.read_file(path, storage)))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Tokenizer:
+        """Reads the text of a `tokenizer.json`; raises UsageError as `from_file` does."""
+        return cls(tokenizer_json.read(text, "tokenizer.json"))
+
+    @classmethod
+    def from_vocab_and_merges(
+        cls,
+        vocab_path: str,
+        merges_path: str,
+        special_tokens: Sequence[str] = (),
+        *,
+        storage: Storage | None = None,
+    ) -> Tokenizer:
+        """Reads GPT-2's pair of files, `vocab.json` and `merges.txt`.
+
+        Args:
+            vocab_path: A path or any URL that fsspec opens.
+            merges_path: The same for the merges.
+            special_tokens: The texts of the special tokens. Those that the vocabulary does not
+                hold get the ids after its greatest, in this order.
+            storage: How to open them; needed only for storage options.
+
+        Raises:
+            UsageError: A file is missing or broken, or the two do not fit; names the place.
+        """
+        vocab, vocab_source = tokenizer_json.read_file(vocab_path, storage)
+        merges, merges_source = tokenizer_json.read_file(merges_path, storage)
+        return cls(
+            exports.read_vocab_and_merges(
+                vocab,
+                merges,
+                special_tokens,
+                vocab_source=vocab_source,
+                merges_source=merges_source,
+            )
+        )
+
+    @classmethod
+    def from_learned(
+        cls,
+        vocab: Sequence[str],
+        merges: Sequence[tuple[str, str]],
+        special_tokens: Sequence[str] = (),
+    ) -> Tokenizer:
+        """Makes a byte-level BPE tokenizer from what was learned.
+
+        Args:
+            vocab: Tokens in the byte-level alphabet and the special tokens, in order of ids.
+            merges: Pairs of tokens by rank.
+            special_tokens: Those of the vocabulary that are special.
+
+        Raises:
+            UsageError: A token stands twice, a merge's token is not in the vocabulary, or a
+                special token is missing or cannot be told from a token of the model.
+        """
+        return cls(from_learned(vocab, merges, special_tokens))
+
+    def to_json(self) -> str:
+        """The text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
+        return tokenizer_json.write(self._parts)
+
+    def save(self, path: str, *, storage: Storage | None = None) -> None:
+        """Writes the tokenizer's `tokenizer.json`, whole or not at all.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            storage: How to open it; needed only for storage options.
+        """
+        from bpe_beam.storage import Storage
+
+        (storage or Storage()).write_bytes(path, self.to_json().encode())
+
+    def vocab_json(self) -> bytes:
+        """The model's vocabulary as GPT-2's `vocab.json`."""
+        return exports.vocab_json(self._parts.model)
+
+    def merges_txt(self) -> bytes:
+        """The model's merges as GPT-2's `merges.txt`."""
+        return exports.merges_txt(self._parts.model)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the saved file, in hex: equal for equal tokenizers."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:
+        """Pickles as JSON: small, and without the native encoder."""
+        return Tokenizer.from_json, (self.to_json(),)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tokenizer: byte-level BPE, {self.vocab_size} tokens, "
+            f"{len(self._specials.ids)} special, fingerprint {self.fingerprint[:12]}>"
+        )
+
+    # ---- looking at it ----
+
+    @property
+    def parts(self) -> Parts:
+        """What the tokenizer is made of."""
+        return self._parts
+
+    @cached_property
+    def _vocab(self) -> dict[str, int]:
+        return {**self._parts.model.vocab, **self._specials.ids}
+
+    @property
+    def vocab(self) -> dict[str, int]:
+        """Id by token, added tokens included: a copy."""
+        return dict(self._vocab)
+
+    @property
+    def merges(self) -> list[tuple[str, str]]:
+        """Pairs of tokens by rank: a copy."""
+        return list(self._parts.model.merges)
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """Id by special token, in the order of ids: a copy."""
+        return dict(self._specials.ids)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, as Hugging Face counts; see `max_id` for array widths."""
+        return len(self._vocab)
+
+    @cached_property
+    def max_id(self) -> int:
+        """The greatest id: `vocab_size` - 1, or more if ids have holes; -1 if there is none."""
+        return max(self._vocab.values(), default=-1)
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a token, or None."""
+        return self._vocab.get(token)
+
+    def id_to_token(self, token_id: int) -> str | None:
+        """The token of an id, or None."""
+        return self._tokens.get(token_id)
+
+    @cached_property
+    def _tokens(self) -> dict[int, str]:
+        return {token_id: token for token, token_id in self._vocab.items()}
+
+    # ---- text to ids ----
+
+    def encode(
+        self,
+        text: str,
+        *,
+        allowed_special: str | Collection[str] = (),
+        disallowed_special: str = "text",
+        add_special_tokens: bool = False,
+    ) -> list[int]:
+        """Encodes a text.
+
+        Args:
+            text: Any text without lone surrogates.
+            allowed_special: Which special tokens count where they stand in the text: "all", or a
+                collection of them.
+            disallowed_special: What becomes of the others: "text" takes them as plain text,
+                "error" refuses the text.
+            add_special_tokens: Insert those that the file's post-processor inserts; the
+                post-processors of this version insert none.
+
+        Returns:
+            The ids.
+
+        Raises:
+            UsageError: A setting that cannot be.
+            DataError: A lone surrogate, a byte that the vocabulary lacks, or a special token that
+                is refused; names the place in characters.
+        """
+        allowed = self._allowed(allowed_special, disallowed_special)
+        ids: list[int] = self._encode(
+            text_input.to_utf8(text), allowed, disallowed_special
+        ).tolist()
+        return ids
+
+    def encode_batch(
+        self,
+        texts: Sequence[str] | pa.Array | pa.ChunkedArray,
+        *,
+        allowed_special: str | Collection[str] = (),
+        disallowed_special: str = "text",
+        add_special_tokens: bool = False,
+    ) -> pa.LargeListArray:
+        """Encodes many texts in one call; other threads run meanwhile.
+
+        Args:
+            texts: A sequence of str, or Arrow strings (string, large_string, string_view; chunked
+                or not) without nulls.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            add_special_tokens: As in `encode`.
+
+        Returns:
+            A pyarrow.LargeListArray of uint32: the ids of each text.
+
+        Raises:
+            UsageError: A setting that cannot be, or texts of another type.
+            DataError: As in `encode`, or a null or broken UTF-8 in the Arrow data; names the
+                text's number, from 0, and the place.
+        """
+        import pyarrow as pa
+
+        from bpe_beam import _native
+
+        allowed = self._allowed(allowed_special, disallowed_special)
+        data, offsets = text_input.to_batch(texts)
+        if disallowed_special == "error":
+            for number, (start, end) in enumerate(pairwise(offsets)):
+                self._specials.refuse(bytes(data[start:end]), allowed, f"text {number}: ")
+        try:
+            ids, id_offsets = self._encoder.encode_batch(data, offsets, allowed)
+        except _native.MissingByteError as missing:
+            number, place = missing.args
+            text = bytes(data[offsets[number] : offsets[number + 1]])
+            raise text_input.missing_byte(text, place, f"text {number}: ", 0) from None
+        return pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
+
+    def encode_iterable(
+        self,
+        chunks: Iterable[str],
+        *,
+        allowed_special: str | Collection[str] = (),
+        disallowed_special: str = "text",
+        add_special_tokens: bool = False,
+    ) -> Iterator[int]:
+        """Encodes a text that comes in chunks, lazily, as if they were joined.
+
+        Chunks may end anywhere, also within a word or a special token. Memory is bounded by some
+        tens of KB, the longest chunk, and a few times the longest word (a text without any
+        place to cut, such as a million equal letters, is one word).
+
+        Args:
+            chunks: Pieces of the text, in order.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            add_special_tokens: As in `encode`.
+
+        Yields:
+            The ids, one by one: those of `encode("".join(chunks))`.
+
+        Raises:
+            UsageError: A setting that cannot be, or a chunk that is no str.
+            DataError: As in `encode`; the place counts from the start of the first chunk.
+        """
+        if isinstance(chunks, (str, bytes)):
+            raise UsageError("chunks: a single text; give a sequence of them, or use encode")
+        allowed = self._allowed(allowed_special, disallowed_special)
+        return self._encode_pieces(chunks, allowed, disallowed_special)
+
+    def _encode_pieces(
+        self, chunks: Iterable[str], allowed: list[int], disallowed: str
+    ) -> Iterator[int]:
+        done = 0
+        safe_cuts = self._parts.pre_tokenizer.safe_cuts
+        for piece in streaming.pieces(chunks, safe_cuts, self._specials, allowed):
+            yield from self._encode(piece, allowed, disallowed, done).tolist()
+            done += text_input.count_characters(piece)
+
+    def encode_with_offsets(
+        self,
+        text: str,
+        *,
+        allowed_special: str | Collection[str] = (),
+        disallowed_special: str = "text",
+        add_special_tokens: bool = False,
+    ) -> tuple[list[str], list[int], list[tuple[int, int]]]:
+        """Encodes a text and tells where each token stands (section 6 of the semantics).
+
+        Args:
+            text: As in `encode`; so are the settings and errors.
+            allowed_special: As in `encode`.
+            disallowed_special: As in `encode`.
+            add_special_tokens: As in `encode`.
+
+        Returns:
+            Tokens, ids, and offsets (start, end) in characters of the text. A token covers every
+            character that it touches: one whose bytes two tokens share is in both. Spaces are
+            left out if the file's post-processor trims them.
+        """
+        import numpy as np
+
+        allowed = self._allowed(allowed_special, disallowed_special)
+        data = text_input.to_utf8(text)
+        ids = self._encode(data, allowed, disallowed_special).tolist()
+        tokens = [self._tokens[token_id] for token_id in ids]
+        ends = np.cumsum([len(self._bytes[token_id]) for token_id in ids], dtype=np.int64)
+        starts = np.concatenate([[0], ends[:-1]]) if ids else ends
+        # The number of the character that each byte belongs to.
+        character = np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80) - 1
+        offsets = list(
+            zip(character[starts].tolist(), (character[ends - 1] + 1).tolist(), strict=True)
+        )
+        post_processor = self._parts.post_processor
+        if post_processor is not None:
+            offsets = [
+                post_processor.trim(place, token, offset)
+                for place, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
+            ]
+        return tokens, ids, offsets
+
+    # ---- ids to text ----
+
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> str:
+        """Decodes ids; bytes that are no UTF-8 become U+FFFD, as Python replaces them.
+
+        The file's decoder is applied as it stands: where it is null, the result is the tokens
+        with spaces between them.
+
+        Args:
+            ids: Any integers; a NumPy or Arrow array of them, too.
+            skip_special_tokens: Leave special tokens out.
+
+        Raises:
+            DataError: An id that the tokenizer does not have; names it and its place.
+        """
+        data = self.decode_bytes(ids, skip_special_tokens=skip_special_tokens)
+        return data.decode("utf-8", errors="replace")
+
+    def decode_bytes(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> bytes:
+        """Decodes ids to the bytes that they stand for; arguments and errors as in `decode`."""
+        numbers = _integers(ids)
+        if skip_special_tokens:
+            special = set(self._specials.ids.values())
+            numbers = [number for number in numbers if number not in special]
+        try:
+            if self._parts.decoder is None:
+                return " ".join(map(self._tokens.__getitem__, numbers)).encode()
+            return b"".join(map(self._bytes.__getitem__, numbers))
+        except KeyError as error:
+            unknown = error.args[0]
+            raise DataError(
+                f"id {shortened(unknown)} (number {numbers.index(unknown)} of those given): the "
+                f"tokenizer has {self.vocab_size} tokens, ids from 0 to {self.max_id}"
+            ) from None
+
+    @cached_property
+    def _bytes(self) -> dict[int, bytes]:
+        """The bytes that each id stands for: an added token's are its text's, as it stands."""
+        model = self._parts.model
+        table = {
+            token_id: model.token_bytes(token)
+            for token, token_id in model.vocab.items()
+            if token not in self._specials.ids
+        }
+        for content, token_id in self._specials.ids.items():
+            table[token_id] = content.encode()
+        return table
+
+    # ---- the native encoder ----
+
+    def _allowed(
+        self, allowed_special: str | Collection[str], disallowed_special: str
+    ) -> list[int]:
+        if disallowed_special not in ("text", "error"):
+            raise UsageError(
+                f'disallowed_special={disallowed_special!r}: must be "text" or "error"'
+            )
+        return self._specials.allowed(allowed_special)
+
+    def _encode(self, data: bytes, allowed: list[int], disallowed: str, done: int = 0) -> Any:
+        """The ids of a text: uint32[n]. `done`: how many characters came before it."""
+        if disallowed == "error":
+            self._specials.refuse(data, allowed, done=done)
+        from bpe_beam import _native
+
+        try:
+            return self._encoder.encode(data, allowed)
+        except _native.MissingByteError as missing:
+            raise text_input.missing_byte(data, missing.args[1], "", done) from None
+
+    @cached_property
+    def _encoder(self) -> _native.BpeEncoder:
+        from bpe_beam import _native
+
+        model = self._parts.model
+        specials = [(token.encode(), token_id) for token, token_id in self._specials.ids.items()]
+        return _native.BpeEncoder(model.merge_rows(), model.byte_ids(), specials)
+
+
+def _integers(ids: Iterable[int]) -> list[int]:
+    """Python integers from whatever holds integers."""
+    for name in ("tolist", "to_pylist"):  # NumPy, Arrow: far quicker than one by one
+        if hasattr(ids, name):
+            ids = getattr(ids, name)()
+            break
+    try:
+        return list(map(operator.index, ids))
+    except TypeError as error:
+        raise UsageError(f"ids: must be integers: {error}") from None

@@ -1,0 +1,118 @@
+"""How documents become ids: plain data that travels to the workers, and what they do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from apache_beam.utils.shared import Shared
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+AllowedSpecial = Literal["all"] | Collection[str]
+
+
+class Encoding:
+    """How documents become ids. Made by `of`; travels as the tokenizer's file and three settings.
+
+    Args:
+        tokenizer_json: The tokenizer's file.
+        append: Token put after each document.
+        prepend: Token put before each document.
+        allowed_special: Special tokens that count as such in the text.
+    """
+
+    def __init__(
+        self,
+        tokenizer_json: str,
+        append: str | None,
+        prepend: str | None,
+        allowed_special: AllowedSpecial,
+    ) -> None:
+        self.tokenizer_json = tokenizer_json
+        self.append = append
+        self.prepend = prepend
+        self.allowed_special = allowed_special
+        self._shared = Shared()
+
+    @staticmethod
+    def of(
+        tokenizer: Tokenizer,
+        *,
+        append: str | None = None,
+        prepend: str | None = None,
+        allowed_special: str | Collection[str] = (),
+    ) -> Encoding:
+        """Checks the settings against the tokenizer.
+
+        Args:
+            tokenizer: What encodes.
+            append: Token put after each document.
+            prepend: Token put before each document.
+            allowed_special: Special tokens that count as such in the text: "all", "none", or some.
+
+        Raises:
+            UsageError: A token that the tokenizer does not have.
+        """
+        if isinstance(allowed_special, str):
+            allowed: AllowedSpecial = "all" if allowed_special == "all" else ()
+            if allowed_special not in ("all", "none"):
+                raise UsageError(
+                    f"allowed_special is {allowed_special!r}: 'all', 'none', or a list of tokens"
+                )
+        else:
+            allowed = tuple(allowed_special)
+        encoding = Encoding(tokenizer.to_json(), append, prepend, allowed)
+        encoding.frame(tokenizer)
+        tokenizer.encode("", allowed_special=allowed)
+        return encoding
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer, made once a process."""
+        return self._shared.acquire(lambda: Tokenizer.from_json(self.tokenizer_json))
+
+    def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+        """The ids before and after each document.
+
+        Raises:
+            UsageError: A token that the tokenizer does not have.
+        """
+        return _ids("prepend", self.prepend, tokenizer), _ids("append", self.append, tokenizer)
+
+    def encode(self, texts: pa.Array) -> pa.LargeListArray:
+        """The ids of each text, with what goes before and after it."""
+        tokenizer = self.tokenizer()
+        ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)
+        before, after = self.frame(tokenizer)
+        return _framed(ids, before, after) if before or after else ids
+
+
+def _ids(name: str, token: str | None, tokenizer: Tokenizer) -> list[int]:
+    if token is None:
+        return []
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise UsageError(f"{name}: the tokenizer has no token {token!r}")
+    return [found]
+
+
+def _framed(ids: pa.LargeListArray, before: list[int], after: list[int]) -> pa.LargeListArray:
+    """Each list with `before` and `after` around it."""
+    offsets = ids.offsets.to_numpy()
+    lengths = np.diff(offsets)
+    values = ids.values.to_numpy()
+    extra = len(before) + len(after)
+    bounds = offsets - offsets[0] + extra * np.arange(len(offsets))
+    framed = np.empty(int(bounds[-1]), np.uint32)
+    inner = np.ones(len(framed), bool)
+    for i, token in enumerate(before):
+        framed[bounds[:-1] + i] = token
+        inner[bounds[:-1] + i] = False
+    for i, token in enumerate(after):
+        framed[bounds[:-1] + len(before) + lengths + i] = token
+        inner[bounds[:-1] + len(before) + lengths + i] = False
+    framed[inner] = values[offsets[0] : offsets[-1]]
+    return pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(framed))

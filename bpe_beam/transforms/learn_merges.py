@@ -1,0 +1,97 @@
+"""`LearnMerges`: counted words in, a tokenizer out, on one worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+import pyarrow as pa
+
+from bpe_beam.counts.word_counts import decode_block, encode_block, schema_of
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.training.bpe import gather_words, learn_bpe, memory_needed, tokenizer_of
+from bpe_beam.training.recipe import BpeRecipe
+
+MEMORY_BYTES = 8_000_000_000
+
+
+@beam.typehints.with_input_types(pa.RecordBatch)
+@beam.typehints.with_output_types(str)
+class LearnMerges(beam.PTransform):  # type: ignore[misc]
+    """Learns byte-level BPE from the words that `CountWords` counted.
+
+    The output is one element a window: the text of `tokenizer.json`. One worker holds all unique
+    words; when they would take more than `memory_bytes` the run fails and says so.
+
+    Args:
+        recipe: The training settings. `first_seen` needs words counted with places.
+        memory_bytes: What the learning worker may hold.
+
+    Raises:
+        UsageError: A setting out of its range.
+    """
+
+    def __init__(self, recipe: BpeRecipe, *, memory_bytes: int = MEMORY_BYTES) -> None:
+        super().__init__()
+        if memory_bytes < 1_000_000:
+            raise UsageError(f"memory_bytes is {memory_bytes}: at least 1,000,000")
+        self.recipe = recipe
+        self.memory_bytes = memory_bytes
+
+    def expand(self, words: beam.PCollection) -> beam.PCollection:
+        """Wires the steps."""
+        return (
+            words
+            | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(self.recipe))
+            | "GatherBlocks" >> beam.GroupByKey()
+            | "Learn" >> beam.ParDo(_Learn(self.recipe, self.memory_bytes))
+        )
+
+
+@beam.typehints.with_input_types(pa.RecordBatch)
+@beam.typehints.with_output_types(tuple[int, bytes])
+class _EncodeBlocks(beam.DoFn):  # type: ignore[misc]
+    """Counted words to bytes under one key, for one worker to gather."""
+
+    def __init__(self, recipe: BpeRecipe) -> None:
+        self.with_places = recipe.tie_break == "first_seen"
+
+    def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+        """Encodes one block."""
+        columns = schema_of(self.with_places).names
+        missing = set(columns).difference(block.schema.names)
+        if missing:
+            raise DataError(
+                f"counted words lack the columns {', '.join(sorted(missing))}: take them from "
+                f"CountWords(with_places={self.with_places})"
+            )
+        yield 0, encode_block(block.select(columns))
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
+@beam.typehints.with_output_types(str)
+class _Learn(beam.DoFn):  # type: ignore[misc]
+    """All blocks to one tokenizer."""
+
+    def __init__(self, recipe: BpeRecipe, memory_bytes: int) -> None:
+        self.recipe = recipe
+        self.memory_bytes = memory_bytes
+
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[str]:
+        """Gathers the words and learns."""
+        in_order = self.recipe.tie_break == "first_seen"
+        blocks = []
+        word_bytes = unique_words = 0
+        for data in element[1]:
+            block = decode_block(data, in_order)
+            blocks.append(block)
+            word_bytes += len(data)
+            unique_words += block.num_rows
+            if memory_needed(word_bytes, unique_words) > self.memory_bytes:
+                raise DataError(
+                    f"the unique words, {unique_words:,} so far, take more than memory_bytes "
+                    f"({self.memory_bytes:,}) to learn from: give LearnMerges more"
+                )
+        # Blocks come in any order; words are put into that of their bytes, or of their places.
+        words = gather_words(blocks, in_order_of_place=in_order)
+        yield tokenizer_of(learn_bpe(words, self.recipe), self.recipe).to_json()

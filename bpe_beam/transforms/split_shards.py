@@ -1,0 +1,119 @@
+"""`TokenizeSplits`, what the tokenize job is made of: one split in, one shard out.
+
+A worker reads its split a batch at a time, encodes it and writes it, all in one place, so that no
+token travels. The shard becomes visible as a whole and is then recorded; a retry, a twin attempt or
+a late one writes the same bytes under the same name. A worker holds one batch, its tokens, the
+tokenizer (once a process) and a word cache of fixed size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+
+import apache_beam as beam
+
+from bpe_beam import progress
+from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.shards.formats import shard_name
+from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.transforms import counters
+from bpe_beam.transforms.encoding import Encoding
+from bpe_beam.transforms.split_work import (
+    Receipts,
+    SplitWork,
+    file_facts,
+    reject_writer,
+    rejects_name,
+    text_bytes,
+)
+
+
+@dataclass(frozen=True)
+class TokenizeTask:
+    """What the workers of a tokenize job need to know; plain and picklable.
+
+    Attributes:
+        receipts: The job's folder, and how finished pieces are recorded there.
+        reading: How splits become documents.
+        encoding: How documents become ids.
+        splits: How many splits the plan has.
+        stage: The progress stage that batches are reported to.
+    """
+
+    receipts: Receipts
+    reading: ReadSettings
+    encoding: Encoding
+    splits: int
+    stage: str = "tokenize"
+
+
+@beam.typehints.with_output_types(str)
+class TokenizeSplits(beam.PTransform):  # type: ignore[misc]
+    """Writes a shard for each split; the output is the shards' names.
+
+    Args:
+        task: The job.
+        works: The splits that have no shard yet; see `works_of`.
+    """
+
+    def __init__(self, task: TokenizeTask, works: Iterable[str]) -> None:
+        super().__init__()
+        self.task = task
+        self.works = list(works)
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+        """Wires the steps."""
+        return (
+            begin
+            | "Splits" >> beam.Create(self.works, reshuffle=False).with_output_types(str)
+            | "SpreadSplits" >> beam.Reshuffle()
+            | "TokenizeSplit" >> beam.ParDo(_TokenizeSplit(self.task))
+        )
+
+
+@beam.typehints.with_input_types(str)
+@beam.typehints.with_output_types(str)
+class _TokenizeSplit(beam.DoFn):  # type: ignore[misc]
+    """A split to its shard."""
+
+    def __init__(self, task: TokenizeTask) -> None:
+        self.task = task
+
+    def process(self, element: str) -> Iterator[str]:
+        """Writes one shard."""
+        task = self.task
+        receipts = task.receipts
+        work = SplitWork.from_json(element)
+        name = shard_name(work.split.index, task.splits)
+        size = 0
+        with ExitStack() as stack:
+            rejects = stack.enter_context(reject_writer(receipts, work))
+            bound = task.encoding.tokenizer().max_id + 1
+            writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
+            stack.enter_context(writer)
+            for batch in read_split(
+                receipts.storage, work.plan, work.split, task.reading, rejects.add
+            ):
+                ids = task.encoding.encode(batch.column("text"))
+                writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
+                size += text_bytes(batch)
+                self._count(batch.num_rows, text_bytes(batch), len(ids.values))
+        shard = writer.result()
+        files = [asdict(file) for file in shard.files]
+        if rejects.total:
+            files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
+        counters.counter(counters.RECORDS_REJECTED).inc(rejects.total)
+        facts = {"documents": shard.documents, "text_bytes": size, "tokens": shard.tokens}
+        receipts.write_receipt(
+            name, files, {**facts, "rejects": dict(sorted(rejects.counts.items()))}
+        )
+        progress.report(task.stage, done=1)
+        yield name
+
+    def _count(self, documents: int, size: int, tokens: int) -> None:
+        counters.counter(counters.DOCUMENTS_TOKENIZED).inc(documents)
+        counters.counter(counters.TEXT_BYTES_TOKENIZED).inc(size)
+        counters.counter(counters.TOKENS_MADE).inc(tokens)
+        progress.report(self.task.stage, documents=documents, bytes=size, tokens=tokens)

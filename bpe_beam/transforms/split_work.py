@@ -1,0 +1,121 @@
+"""What a job's worker is handed: one split of the plan, and where it leaves what it made of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import pyarrow as pa
+
+from bpe_beam.corpus import InputFile, Plan, RejectWriter, Slice, Split
+from bpe_beam.storage import Storage
+
+_BLOCK_BYTES = 1 << 20
+
+
+class Receipts(Protocol):
+    """A job's folder as its workers know it; picklable."""
+
+    @property
+    def storage(self) -> Storage:
+        """The door to storage."""
+
+    @property
+    def url(self) -> str:
+        """The job's folder."""
+
+    def write_receipt(
+        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
+    ) -> None:
+        """Records a finished piece: its files (`name`, `bytes`, `sha256`), and what is known."""
+
+
+@dataclass(frozen=True)
+class SplitWork:
+    """One split, with just those files of the plan that it reads.
+
+    A plan of a million files is too large to hand to every worker; an element carries its own.
+
+    Attributes:
+        plan: The plan's root and, under their numbers, the files of this split.
+        split: The split.
+        splits: How many splits the whole plan has.
+    """
+
+    plan: Plan
+    split: Split
+    splits: int
+
+    def to_json(self) -> str:
+        """The element that travels."""
+        numbers = sorted({piece.file for piece in self.split.slices})
+        return json.dumps(
+            {
+                "root": self.plan.root,
+                "files": {i: list(vars(self.plan.files[i]).values()) for i in numbers},
+                "index": self.split.index,
+                "slices": [[piece.file, piece.start, piece.end] for piece in self.split.slices],
+                "splits": self.splits,
+            },
+            ensure_ascii=False,
+        )
+
+    @staticmethod
+    def from_json(text: str) -> SplitWork:
+        """What `to_json` wrote."""
+        row = json.loads(text)
+        files = {int(number): InputFile(*values) for number, values in row["files"].items()}
+        split = Split(row["index"], tuple(Slice(*piece) for piece in row["slices"]))
+        # By number as in the whole plan: places in the corpus are made of the files' numbers.
+        return SplitWork(Plan(row["root"], cast(Any, files), (split,)), split, row["splits"])
+
+
+def works_of(plan: Plan, done: Collection[int] = ()) -> list[str]:
+    """The splits of a plan as elements, but for those that are done."""
+    splits = len(plan.splits)
+    return [
+        SplitWork(plan, split, splits).to_json()
+        for split in plan.splits
+        if split.index not in done
+    ]
+
+
+def piece_name(kind: str, number: int, of: int) -> str:
+    """The name of a piece of work, and of its receipt: `counts-00003-of-00012`."""
+    return f"{kind}-{number:05}-of-{of:05}"
+
+
+def rejects_name(split: int, splits: int) -> str:
+    """The file of a split's rejects in a job's folder."""
+    return f"rejects/{piece_name('rejects', split, splits)}.jsonl"
+
+
+def reject_writer(receipts: Receipts, work: SplitWork) -> RejectWriter:
+    """The writer of a split's rejects, in a job's folder."""
+    name = rejects_name(work.split.index, work.splits)
+    return RejectWriter(receipts.storage, receipts.storage.join(receipts.url, *name.split("/")))
+
+
+def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
+    """A written file of a job's folder as receipts name it. Cost: reads it once."""
+    digest = hashlib.sha256()
+    size = 0
+    url = receipts.storage.join(receipts.url, *name.split("/"))
+    with receipts.storage.open(url) as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+            size += len(block)
+    return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def text_bytes(batch: pa.RecordBatch) -> int:
+    """UTF-8 bytes of the texts of a batch of documents."""
+    text = batch.column("text")
+    offsets = text.buffers()[1]
+    if offsets is None or len(text) == 0:
+        return 0
+    bounds = memoryview(offsets).cast("q")
+    return int(bounds[text.offset + len(text)] - bounds[text.offset])

@@ -1,0 +1,49 @@
+"""What the transforms take: texts as `str`, `bytes` or Arrow batches, gathered to Arrow arrays."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from bpe_beam.errors import DataError
+
+Element = str | bytes | pa.RecordBatch
+"""One document as text or UTF-8, or many in a batch with a column `text`."""
+
+
+def utf8_of(element: str | bytes) -> bytes:
+    """A document's UTF-8.
+
+    Raises:
+        DataError: Bytes that are not UTF-8, or a str with a lone surrogate; tells where.
+    """
+    try:
+        if isinstance(element, bytes):
+            element.decode()
+            return element
+        return element.encode()
+    except UnicodeError as error:
+        raise DataError(f"a document is no valid text: {error}; clean it or leave it out") from error
+
+
+def text_column(batch: pa.RecordBatch) -> pa.Array:
+    """The texts of a batch, checked: strings, no null, valid UTF-8.
+
+    Raises:
+        DataError: A batch without them; tells what is wrong.
+    """
+    if "text" not in batch.schema.names:
+        raise DataError(f"a batch has no column 'text', only {', '.join(batch.schema.names)}")
+    texts = batch.column("text")
+    try:
+        if texts.null_count:
+            raise pa.ArrowInvalid(f"{texts.null_count} nulls")
+        texts = texts.cast(pa.large_string())
+        texts.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"the column 'text' of a batch holds no valid texts: {error}") from error
+    return texts
+
+
+def array_of(utf8: list[bytes]) -> pa.Array:
+    """Documents whose bytes `utf8_of` has checked, as an Arrow array."""
+    return pa.array(utf8, pa.large_binary()).cast(pa.large_string(), safe=False)

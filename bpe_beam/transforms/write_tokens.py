@@ -1,0 +1,228 @@
+"""`WriteTokens`: token ids of a user's pipeline in, a folder of shards out.
+
+A `PCollection` has no order and no splits, so shards and their order follow from the documents
+themselves: a document's shard and its place there are given by a hash of its ids. The same
+documents give the same bytes on every runner, however they arrived and were retried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from bpe_beam.errors import UsageError
+from bpe_beam.shards.formats import FileFacts, shard_name
+from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms import counters
+
+CHUNK_TOKENS = 240_000
+"""Ids of a document that travel together: at four bytes each, under 1 MB."""
+
+
+class Chunk(NamedTuple):
+    """A piece of a document on its way to its shard.
+
+    Attributes:
+        document: Hash of the document's ids; equal documents have equal ones.
+        number: The piece's number in the document, from 0.
+        ids: Little-endian uint32.
+    """
+
+    document: bytes
+    number: int
+    ids: bytes
+
+
+class WriteTokens(beam.PTransform):  # type: ignore[misc]
+    """Writes what `Tokenize` made as a folder of shards that trainers read.
+
+    Takes `pyarrow.UInt32Array`, a document each, or Arrow batches with a column `tokens`. Writes
+    `shards` Megatron pairs, the tokenizer, and at last a manifest, so `bpe-beam verify` proves the
+    folder. For bounded input in the global window. A shard's worker holds about 50 bytes a
+    document, and its ids in a local temporary file. The output is the manifest's URL.
+
+    Args:
+        folder: An empty or new folder.
+        tokenizer: The tokenizer that made the ids.
+        shards: How many shards.
+        storage: How storage is reached.
+
+    Raises:
+        UsageError: A setting out of its range, or a folder that holds something.
+    """
+
+    def __init__(
+        self, folder: str, tokenizer: Tokenizer, *, shards: int = 1, storage: Storage | None = None
+    ) -> None:
+        super().__init__()
+        if not 1 <= shards <= 100_000:
+            raise UsageError(f"shards is {shards}: from 1 to 100,000")
+        self.folder = folder
+        self.tokenizer = tokenizer
+        self.shards = shards
+        self.storage = storage or Storage()
+        if self.storage.list_names(folder):
+            raise UsageError(f"{folder} holds something already: give WriteTokens an empty folder")
+
+    def expand(self, tokens: beam.PCollection) -> beam.PCollection:
+        """Wires the steps."""
+        target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
+        # An empty chunk for each shard, so that a shard without documents is written, too.
+        openers = tokens.pipeline | "Shards" >> beam.Create(
+            [(shard, Chunk(b"", 0, b"")) for shard in range(self.shards)], reshuffle=False
+        ).with_output_types(tuple[int, Chunk])
+        rows = (
+            (tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards)), openers)
+            | "WithOpeners" >> beam.Flatten()
+            | "GatherShards" >> beam.GroupByKey()
+            | "WriteShard" >> beam.ParDo(_WriteShard(target))
+        )
+        return (
+            tokens.pipeline
+            | "Once" >> beam.Create([""], reshuffle=False)
+            | "WriteManifest" >> beam.ParDo(_WriteManifest(target), beam.pvalue.AsList(rows))
+        )
+
+
+class _Target(NamedTuple):
+    """Where the shards go."""
+
+    storage: Storage
+    folder: str
+    shards: int
+    tokenizer_json: str
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the greatest id."""
+        return Tokenizer.from_json(self.tokenizer_json).max_id + 1
+
+
+@beam.typehints.with_output_types(tuple[int, Chunk])
+class _CutToChunks(beam.DoFn):  # type: ignore[misc]
+    """Documents to (shard, chunk)."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+
+    def process(self, element: pa.UInt32Array | pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
+        """Cuts one document, or a batch of them."""
+        if isinstance(element, pa.RecordBatch):
+            documents = (row.values for row in element.column("tokens"))
+        else:
+            documents = iter([element])
+        for document in documents:
+            ids = document.to_numpy().astype("<u4", copy=False)
+            digest = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
+            shard = int.from_bytes(digest[:8], "big") * self.shards >> 64
+            for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
+                yield shard, Chunk(digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
+@beam.typehints.with_output_types(str)
+class _WriteShard(beam.DoFn):  # type: ignore[misc]
+    """A shard's chunks to its files, and a row for the manifest."""
+
+    def __init__(self, target: _Target) -> None:
+        self.target = target
+
+    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
+        """Writes one shard, its documents in the order of their hashes."""
+        shard, chunks = element
+        target = self.target
+        name = shard_name(shard, target.shards)
+        with tempfile.TemporaryFile() as spool:
+            places: list[tuple[bytes, int, int, int]] = []
+            for document, number, ids in chunks:
+                if document:
+                    places.append((document, number, spool.tell(), len(ids)))
+                    spool.write(ids)
+            places.sort()
+            writer = MegatronWriter(target.storage, target.folder, name, target.vocab_size)
+            with writer:
+                for pieces in _documents(places):
+                    read = []
+                    for _, _, start, size in pieces:
+                        spool.seek(start)
+                        read.append(spool.read(size))
+                    ids = np.frombuffer(b"".join(read), "<u4").astype(np.uint32, copy=False)
+                    writer.write_documents(ids, np.array([0, len(ids)], np.int64))
+        files = writer.result()
+        counters.counter(counters.DOCUMENTS_WRITTEN).inc(files.documents)
+        counters.counter(counters.TOKENS_WRITTEN).inc(files.tokens)
+        yield json.dumps(
+            {
+                "name": name,
+                "documents": files.documents,
+                "tokens": files.tokens,
+                "files": [[file.name, file.bytes, file.sha256] for file in files.files],
+            }
+        )
+
+
+def _documents(
+    places: list[tuple[bytes, int, int, int]],
+) -> Iterator[list[tuple[bytes, int, int, int]]]:
+    """Sorted chunks to documents; of equal documents, each chunk stands as often as they do."""
+    start = 0
+    while start < len(places):
+        end = start
+        while end < len(places) and places[end][0] == places[start][0]:
+            end += 1
+        pieces = places[start:end]
+        copies = sum(number == 0 for _, number, _, _ in pieces)
+        for copy in range(copies):
+            yield pieces[copy::copies]
+        start = end
+
+
+@beam.typehints.with_output_types(str)
+class _WriteManifest(beam.DoFn):  # type: ignore[misc]
+    """All rows to the manifest; the folder is whole from then on."""
+
+    def __init__(self, target: _Target) -> None:
+        self.target = target
+
+    def process(self, _: str, rows: list[str]) -> Iterator[str]:
+        """Writes the tokenizer and the manifest."""
+        storage, folder = self.target.storage, self.target.folder
+        shards = tuple(
+            Shard(
+                name=row["name"],
+                slices=(),
+                documents=row["documents"],
+                text_bytes=0,
+                tokens=row["tokens"],
+                rejects=0,
+                files=tuple(FileFacts(*file) for file in row["files"]),
+            )
+            for row in sorted(map(json.loads, rows), key=lambda row: str(row["name"]))
+        )
+        data = self.target.tokenizer_json.encode()
+        storage.write_bytes(storage.join(folder, "tokenizer.json"), data)
+        manifest = Manifest(
+            format="megatron",
+            tokenizer=hashlib.sha256(data).hexdigest(),
+            vocab_size=self.target.vocab_size,
+            settings={"append": None, "prepend": None, "allowed_special": "none"},
+            plan={},
+            plan_fingerprint=hashlib.sha256(b"{}").hexdigest(),
+            shards=shards,
+            totals=Totals.of(shards),
+            reject_reasons={},
+            reject_files=(),
+        )
+        url = storage.join(folder, MANIFEST)
+        storage.write_bytes(url, manifest.to_bytes())
+        yield url

@@ -1,0 +1,116 @@
+"""The summary at the end of a job: aligned for people, JSON for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpe_beam.jobs.summary import (
+    format_bytes,
+    format_seconds,
+    format_summary,
+    show_summary,
+    write_summary,
+)
+
+pytestmark = pytest.mark.quick
+
+SUMMARY = {
+    "job": "tokenize",
+    "output": "tokens/",
+    "documents": 1234567,
+    "text_bytes": 98765432,
+    "seconds": 75.2,
+    "bytes_per_second": 1313000,
+    "bytes_per_token": 4.12345,
+    "resumed": False,
+    "rejects_by_reason": {"not_utf8": 3, "no_text_field": 1},
+    "made": ["a.bin", "a.idx"],
+    "speed": None,
+    "settings": {},
+    "next": ["bpe-beam verify tokens/"],
+}
+
+
+def test_for_people() -> None:
+    assert format_summary(SUMMARY) == (
+        "bpe-beam tokenize\n"
+        "  output             tokens/\n"
+        "  documents          1,234,567\n"
+        "  text bytes         98.8 MB (98,765,432 bytes)\n"
+        "  seconds            1 min 15 s\n"
+        "  bytes per second   1.31 MB/s\n"
+        "  bytes per token    4.123\n"
+        "  resumed            no\n"
+        "  rejects by reason\n"
+        "    not utf8         3\n"
+        "    no text field    1\n"
+        "  made               a.bin\n"
+        "                     a.idx\n"
+        "  settings           none\n"
+        "next:\n"
+        "  bpe-beam verify tokens/\n"
+    )
+    assert format_summary({}) == "bpe-beam\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (1234, "1.23 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1 MB"),
+        (999_999, "1 MB"),
+        (98_765_432, "98.8 MB"),
+        (2**40, "1.1 TB"),
+        (10**18, "1,000 PB"),
+    ],
+)
+def test_bytes(count: int, text: str) -> None:
+    assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.00 s"),
+        (0.4242, "0.42 s"),
+        (12.34, "12.3 s"),
+        (59.99, "60.0 s"),
+        (60, "1 min 0 s"),
+        (3599.4, "59 min 59 s"),
+        (3600, "1 h 0 min"),
+        (11045, "3 h 4 min"),
+    ],
+)
+def test_seconds(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+def test_json_is_the_summary_in_its_order(tmp_path: Path) -> None:
+    path = tmp_path / "summary ü.json"
+    write_summary(SUMMARY, str(path))
+    text = path.read_text(encoding="utf-8")
+    assert json.loads(text) == SUMMARY
+    assert list(json.loads(text)) == list(SUMMARY)
+    assert text.endswith("}\n")
+
+
+def test_a_dash_is_stdout() -> None:
+    code = "from bpe_beam.jobs.summary import write_summary as w; print('x'); w({'ü': 1}, '-')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode() == 'x\n{\n  "ü": 1\n}\n'
+
+
+def test_a_closed_stderr_does_not_undo_a_job() -> None:
+    stream = io.StringIO()
+    stream.close()
+    show_summary(SUMMARY, stream)

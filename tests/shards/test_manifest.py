@@ -1,0 +1,358 @@
+"""The manifest: its bytes, and that nothing but a manifest is read as one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_beam.errors import DataError
+from bpe_beam.shards.formats import FileFacts
+from bpe_beam.shards.manifest import Manifest, Shard, SourceSlice, Totals, read_manifest
+from bpe_beam.storage import Storage
+
+pytestmark = pytest.mark.quick
+
+A, B, C, D = ("a" * 64, "b" * 64, "c" * 64, "d" * 64)
+
+
+def shard(index: int, slices: tuple[SourceSlice, ...], rejects: int) -> Shard:
+    name = f"shard-0000{index}-of-00002"
+    return Shard(
+        name=name,
+        slices=slices,
+        documents=3 + index,
+        text_bytes=100,
+        tokens=20,
+        rejects=rejects,
+        files=(FileFacts(f"{name}.bin", 40, C), FileFacts(f"{name}.idx", 90, D)),
+    )
+
+
+SHARDS = (
+    shard(0, (SourceSlice("a.jsonl", 0, 90), SourceSlice("ü/b #1.jsonl.gz", 0, 70)), 2),
+    shard(1, (SourceSlice("a.jsonl", 90, 150),), 0),
+)
+MANIFEST = Manifest(
+    format="megatron",
+    tokenizer=A,
+    vocab_size=300,
+    settings={
+        "append": "<|endoftext|>",
+        "prepend": None,
+        "allowed_special": ["<a>"],
+        "text_field": "text",
+    },
+    plan={"files": ["opaque"], "splits": [{"any": 1}]},
+    plan_fingerprint=B,
+    shards=SHARDS,
+    totals=Totals.of(SHARDS),
+    reject_reasons={"no field": 1, "invalid UTF-8": 1},
+    reject_files=(FileFacts("rejects/split-00000.jsonl", 33, A),),
+)
+
+GOLDEN = (
+    """{
+  "format": "megatron",
+  "version": 1,
+  "tokenizer": {
+    "fingerprint": "AAA",
+    "vocab_size": 300
+  },
+  "settings": {
+    "append": "<|endoftext|>",
+    "prepend": null,
+    "allowed_special": [
+      "<a>"
+    ],
+    "text_field": "text"
+  },
+  "totals": {
+    "shards": 2,
+    "documents": 7,
+    "text_bytes": 200,
+    "tokens": 40,
+    "rejects": 2
+  },
+  "rejects": {
+    "by_reason": {
+      "invalid UTF-8": 1,
+      "no field": 1
+    },
+    "files": [
+      {
+        "name": "rejects/split-00000.jsonl",
+        "bytes": 33,
+        "sha256": "AAA"
+      }
+    ]
+  },
+  "plan": {
+    "fingerprint": "BBB",
+    "files": [
+      "opaque"
+    ],
+    "splits": [
+      {
+        "any": 1
+      }
+    ]
+  },
+  "shards": [
+    {
+      "name": "shard-00000-of-00002",
+      "slices": [
+        {
+          "file": "a.jsonl",
+          "start": 0,
+          "end": 90
+        },
+        {
+          "file": "ü/b #1.jsonl.gz",
+          "start": 0,
+          "end": 70
+        }
+      ],
+      "documents": 3,
+      "text_bytes": 100,
+      "tokens": 20,
+      "rejects": 2,
+      "files": [
+        {
+          "name": "shard-00000-of-00002.bin",
+          "bytes": 40,
+          "sha256": "CCC"
+        },
+        {
+          "name": "shard-00000-of-00002.idx",
+          "bytes": 90,
+          "sha256": "DDD"
+        }
+      ]
+    },
+    {
+      "name": "shard-00001-of-00002",
+      "slices": [
+        {
+          "file": "a.jsonl",
+          "start": 90,
+          "end": 150
+        }
+      ],
+      "documents": 4,
+      "text_bytes": 100,
+      "tokens": 20,
+      "rejects": 0,
+      "files": [
+        {
+          "name": "shard-00001-of-00002.bin",
+          "bytes": 40,
+          "sha256": "CCC"
+        },
+        {
+          "name": "shard-00001-of-00002.idx",
+          "bytes": 90,
+          "sha256": "DDD"
+        }
+      ]
+    }
+  ]
+}
+""".replace("AAA", A)
+    .replace("BBB", B)
+    .replace("CCC", C)
+    .replace("DDD", D)
+    .encode()
+)
+
+
+def test_the_file(tmp_path: Path) -> None:
+    assert MANIFEST.to_bytes() == GOLDEN
+    (tmp_path / "manifest.json").write_bytes(GOLDEN)
+    assert read_manifest(Storage(), str(tmp_path)) == MANIFEST
+    assert Manifest.from_json(MANIFEST.to_json()) == MANIFEST
+
+
+def test_key_order_is_ours_not_the_callers() -> None:
+    settings = dict(reversed(list(MANIFEST.settings.items())))
+    assert list(settings) != list(MANIFEST.settings)
+    reasons = dict(sorted(MANIFEST.reject_reasons.items()))
+    assert list(reasons) != list(MANIFEST.reject_reasons)
+    assert replace(MANIFEST, settings=settings, reject_reasons=reasons).to_bytes() == GOLDEN
+
+
+def test_names_that_are_not_utf_8() -> None:
+    name = b"a\xff\xc3.txt".decode("utf-8", "surrogateescape")
+    odd = replace(MANIFEST, shards=(shard(0, (SourceSlice(name, 0, 1),), 2), SHARDS[1]))
+    assert rb"a\udcff\udcc3.txt" in odd.to_bytes()
+    assert Manifest.from_bytes(odd.to_bytes()) == odd
+
+
+def test_no_shards_at_all() -> None:
+    empty = replace(MANIFEST, shards=(), totals=Totals.of(()))
+    assert empty.totals == Totals(0, 0, 0, 0, 0)
+    assert Manifest.from_bytes(empty.to_bytes()) == empty
+
+
+def test_a_number_that_json_does_not_have_is_not_written() -> None:
+    odd = replace(MANIFEST, settings={**MANIFEST.settings, "text_field": float("nan")})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        odd.to_bytes()
+
+
+def test_a_missing_manifest(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"manifest\.json"):
+        read_manifest(Storage(), str(tmp_path))
+
+
+# What is refused. A path is the keys from the top down to a value.
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path]
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found += paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            found += paths(inner, (*path, index))
+    return found
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def changed(path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> bytes:
+    value = copy.deepcopy(MANIFEST.to_json())
+    change(at(value, path[:-1]), path[-1])
+    return json.dumps(value).encode()
+
+
+OPAQUE = ("plan", "files"), ("plan", "splits"), ("settings", "text_field")
+PATHS = [path for path in paths(MANIFEST.to_json()) if path and path[:2] not in OPAQUE]
+assert len(PATHS) > 60
+KEYS = [path for path in PATHS if isinstance(path[-1], str)]
+OPTIONAL = ("rejects", "by_reason")
+
+
+@pytest.mark.parametrize("path", PATHS, ids=str)
+def test_a_value_of_another_type_is_refused_by_its_key(path: tuple[Any, ...]) -> None:
+    key = next(key for key in reversed(path) if isinstance(key, str))
+    for value in (True, 1.5, -1, 2**63, {"": []}, [{}]):
+
+        def change(holder: Any, key: Any, value: Any = value) -> None:
+            holder[key] = value
+
+        with pytest.raises(DataError, match=rf"^here: .*{key}"):
+            Manifest.from_bytes(changed(path, change), "here")
+
+
+@pytest.mark.parametrize("path", KEYS, ids=str)
+def test_a_missing_key_is_named(path: tuple[Any, ...]) -> None:
+    def change(holder: Any, key: Any) -> None:
+        del holder[key]
+
+    data = changed(path, change)
+    if path[:-1] == OPTIONAL:
+        assert Manifest.from_bytes(data) != MANIFEST
+        return
+    with pytest.raises(DataError, match=rf"^here: .*{path[-1]}"):
+        Manifest.from_bytes(data, "here")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (),
+        ("tokenizer",),
+        ("totals",),
+        ("rejects",),
+        ("rejects", "files", 0),
+        ("shards", 1),
+        ("shards", 0, "slices", 1),
+        ("shards", 1, "files", 0),
+    ],
+    ids=str,
+)
+def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
+    def change(holder: Any, key: Any) -> None:
+        holder[key] = 1
+
+    with pytest.raises(DataError, match=r"^here: .*unknown key 'host'; allowed: "):
+        Manifest.from_bytes(changed((*path, "host"), change), "here")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("format",), "parquet", "format is 'parquet'; allowed: megatron"),
+        (("version",), 2, "version is 2; this bpe-beam reads 1"),
+        (("tokenizer", "vocab_size"), 0, r"vocab_size is 0; allowed: 1 to 2147483648"),
+        (("tokenizer", "vocab_size"), 2**31 + 1, r"allowed: 1 to 2147483648"),
+        (("tokenizer", "fingerprint"), "A" * 64, r"tokenizer\.fingerprint is 'AAA"),
+        (("plan", "fingerprint"), "a" * 63, r"plan\.fingerprint is 'aaa"),
+        (("shards", 0, "files", 1, "sha256"), "x", r"shards\[0\]\.files\[1\]\.sha256 is 'x'"),
+        (("shards", 1, "name"), "../../etc/passwd", r"shards\[1\]\.name is '\.\./"),
+        (("shards", 1, "name"), "shard-00000-of-00002", r"expected 'shard-00001-of-00002'"),
+        (("shards", 0, "files", 0, "name"), "/etc/passwd", r"files\[0\]\.name is '/etc/passwd'"),
+        (("shards", 0, "files"), [], r"shards\[0\]\.files has 0 files; expected 2"),
+        (("shards", 0, "slices", 0, "end"), -1, r"slices\[0\]\.end is -1"),
+        (("shards", 1, "slices", 0, "end"), 89, r"slices\[0\]\.end is 89; expected 90 or more"),
+        (("rejects", "files", 0, "name"), "rejects/..", r"expected rejects/NAME"),
+        (("rejects", "files", 0, "name"), "rejects/a/b", r"expected rejects/NAME"),
+        (("rejects", "files", 0, "name"), "rejects/", r"expected rejects/NAME"),
+        (("rejects", "files", 0, "name"), "other/a", r"expected rejects/NAME"),
+        (("settings", "allowed_special"), "<a>", r"settings\.allowed_special is '<a>'"),
+        (("settings", "allowed_special"), [1], r"settings\.allowed_special is a list"),
+        (("settings", "append"), 3, r"settings\.append is 3; expected a string"),
+        (
+            ("shards", 0, "tokens"),
+            "9" * 500,
+            r"shards\[0\]\.tokens is '9{79}\.\.\.; expected an in",
+        ),
+    ],
+)
+def test_a_value_out_of_range(path: tuple[Any, ...], value: Any, message: str) -> None:
+    def change(holder: Any, key: Any) -> None:
+        holder[key] = value
+
+    with pytest.raises(DataError, match=message):
+        Manifest.from_bytes(changed(path, change))
+
+
+@pytest.mark.parametrize("order", ["rejects/a rejects/a", "rejects/b rejects/a"])
+def test_reject_files_stand_in_order_and_once(order: str) -> None:
+    files = tuple(FileFacts(name, 1, A) for name in order.split())
+    with pytest.raises(DataError, match=r"rejects\.files\[1\]\.name is 'rejects/a'; .* rising"):
+        Manifest.from_bytes(replace(MANIFEST, reject_files=files).to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "cannot be read as JSON"),
+        (b"\xff\xfe\xfd", "cannot be read as JSON"),
+        (b"{", "cannot be read as JSON"),
+        (GOLDEN[:-3], "cannot be read as JSON"),
+        (GOLDEN + b"{}", "cannot be read as JSON"),
+        (b"[" * 100_000, "cannot be read as JSON"),
+        (b'{"version": ' + b"1" * 5_000 + b"}", "cannot be read as JSON"),
+        (b'{"version": NaN}', "cannot be read as JSON: NaN is no JSON number"),
+        (b'{"version": 1, "version": 1}', "cannot be read as JSON: the key 'version' stands"),
+        (b"null", "the top level is None; expected an object"),
+        (b"[]", "the top level is a list; expected an object"),
+        (b"{}", "the top level: the key 'format' is missing"),
+    ],
+    ids=range(12),
+)
+def test_what_is_no_manifest(data: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=f"^here: {message}"):
+        Manifest.from_bytes(data, "here")

@@ -1,0 +1,233 @@
+"""Progress: lines not too often, exact sums from threads, and never in the way of the work."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from bpe_beam import progress
+from bpe_beam.progress import JsonLines, Progress, Snapshot, report
+
+pytestmark = pytest.mark.quick
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def at(seconds: float, done: int = 0, total: int | None = None, **counters: int) -> Snapshot:
+    return Snapshot("count", done, total, "splits", counters, seconds)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_json_line_says_all_there_is() -> None:
+    stream = io.StringIO()
+    JsonLines(stream).show(at(5.0, 2, 8, documents=30, bytes=1000, other=7))
+    assert lines(stream) == [
+        {
+            "stage": "count",
+            "done": 2,
+            "total": 8,
+            "unit": "splits",
+            "documents": 30,
+            "bytes": 1000,
+            "seconds": 5.0,
+            "bytes_per_second": 200,
+            "eta_seconds": 15.0,
+        }
+    ]
+    assert list(lines(stream)[0]) == [
+        "stage", "done", "total", "unit", "documents", "bytes", "seconds", "bytes_per_second",
+        "eta_seconds",
+    ]  # fmt: skip
+
+
+def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
+    stream = io.StringIO()
+    display = JsonLines(stream)
+    for tenths in range(201):
+        if not 120 <= tenths < 190:  # held up for seven seconds: nothing is made up for
+            display.show(at(tenths / 10))
+    assert [line["seconds"] for line in lines(stream)] == [5.0, 10.0, 19.0]
+    display.close(at(20.5, 3, 8), finished=True)
+    assert [line["seconds"] for line in lines(stream)] == [5.0, 10.0, 19.0, 20.5]
+    assert lines(stream)[-1]["eta_seconds"] == 0.0
+    display.close(at(21.0), finished=False)
+    assert len(lines(stream)) == 4
+
+
+def test_what_cannot_be_known_is_null() -> None:
+    stream = io.StringIO()
+    JsonLines(stream).show(at(5.0, 3))
+    JsonLines(stream).show(at(5.0, 0, 3))
+    JsonLines(stream).show(at(5.0, 4, 3))
+    JsonLines(stream).show(Snapshot("read", 50, 100, "bytes", {}, 5.0))
+    unknown, unbegun, over, in_bytes = lines(stream)
+    assert (unknown["total"], unknown["eta_seconds"], unknown["bytes"]) == (None, None, None)
+    assert (unknown["documents"], unknown["bytes_per_second"]) == (None, None)
+    assert unbegun["eta_seconds"] is None
+    assert over["eta_seconds"] == 0.0
+    assert (in_bytes["bytes"], in_bytes["bytes_per_second"]) == (50, 10)
+
+
+def test_lines_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_POLL_SECONDS", 0.005)
+    now = [0.0]
+    stream = io.StringIO()
+    with Progress(stream=stream, clock=lambda: now[0]).stage("count", 10, "splits") as stage:
+        stage.advance(4, documents=2, bytes=80)
+        now[0] = 4.9
+        time.sleep(0.05)
+        assert lines(stream) == []
+        now[0] = 8.0
+        deadline = time.monotonic() + 10
+        while not lines(stream) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        (line,) = lines(stream)
+        assert (line["done"], line["bytes_per_second"], line["eta_seconds"]) == (4, 10, 12.0)
+        stage.advance(6)
+    assert [line["done"] for line in lines(stream)] == [4, 10]
+
+
+def test_threads_report_without_losing_anything() -> None:
+    stream = io.StringIO()
+
+    def work() -> None:
+        for _ in range(2000):
+            report("count", done=1, documents=3, bytes=10)
+
+    with Progress(stream=stream).stage("count", 8000, "splits") as stage:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        stage.advance(1)
+    (line,) = lines(stream)
+    assert (line["done"], line["documents"], line["bytes"]) == (8001, 24000, 80000)
+
+
+def test_a_stage_begins_at_zero_whatever_was_reported_before() -> None:
+    stream = io.StringIO()
+    report("count", done=7)
+    with Progress(stream=stream).stage("count", 1, "splits"):
+        report("other", done=5)
+    with Progress(stream=stream).stage("count", 1, "splits") as stage:
+        stage.advance(1)
+    assert [line["done"] for line in lines(stream)] == [0, 1]
+
+
+def test_a_report_costs_microseconds() -> None:
+    start = time.perf_counter()
+    for _ in range(10_000):
+        report("nobody listens", done=1, documents=1, bytes=1)
+    assert time.perf_counter() - start < 1.0  # a hundred times what it takes
+
+
+def test_quiet_shows_nothing_and_starts_no_thread() -> None:
+    stream = Terminal()
+    before = threading.active_count()
+    with Progress(quiet=True, stream=stream).stage("count", 1, "splits") as stage:
+        assert threading.active_count() == before
+        stage.advance(1)
+        assert stage.snapshot().done == 1
+    assert stream.getvalue() == ""
+
+
+def test_no_thread_stays_behind() -> None:
+    before = threading.active_count()
+    with Progress(stream=io.StringIO()).stage("count", 1, "splits"):
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_a_failed_stage_ends_without_a_last_line() -> None:
+    stream = io.StringIO()
+    with pytest.raises(KeyError), Progress(stream=stream).stage("count", 1, "splits"):
+        raise KeyError
+    assert stream.getvalue() == ""
+
+
+def test_a_bar_on_a_terminal() -> None:
+    stream = Terminal()
+    with Progress(stream=stream).stage("count", 1000, "splits") as stage:
+        stage.advance(400, documents=12345, bytes=50_000_000)
+    text = stream.getvalue()
+    assert "count:  40%" in text
+    assert "400/1000" in text
+    assert "50.0 MB" in text
+    assert "MB/s" in text
+    assert "12,345 documents" in text
+    assert text.endswith("\n")
+    assert "{" not in text
+
+
+def test_a_bar_in_bytes_and_a_bar_without_total() -> None:
+    stream = Terminal()
+    with Progress(stream=stream).stage("read", 10**9, "bytes") as stage:
+        stage.advance(2 * 10**9)
+    assert "1.00G/1.00G" in stream.getvalue()
+    with Progress(stream=stream).stage("learn", None, "merges") as stage:
+        stage.advance(31743)
+    assert "31743 merges" in stream.getvalue()
+    with Progress(stream=stream).stage("verify", None, "bytes") as stage:
+        stage.total = 4000
+        stage.advance(2000)
+    assert "verify:  50%" in stream.getvalue()
+
+
+def test_a_real_terminal_gets_a_bar_and_a_pipe_gets_json() -> None:
+    code = (
+        "from bpe_beam.progress import Progress\n"
+        "with Progress().stage('count', 2, 'splits') as s: s.advance(2)\n"
+    )
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    shown = b""
+    while True:
+        try:
+            block = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        shown += block
+    os.close(terminal)
+    os.waitpid(child, 0)
+    assert b"count: 100%" in shown
+    assert b'"stage"' not in shown
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_closed_stderr_does_not_end_a_job(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_POLL_SECONDS", 0.005)
+    stream = Terminal() if terminal else io.StringIO()
+    now = [0.0]
+    with Progress(stream=stream, clock=lambda: now[0]).stage("count", 2, "splits") as stage:
+        stream.close()
+        now[0] = 100.0
+        time.sleep(0.05)
+        stage.advance(2)
+    with Progress(stream=_Gone()).stage("count", 2, "splits") as stage:
+        stage.advance(2)
+        assert stage.snapshot().done == 2
+
+
+class _Gone(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError

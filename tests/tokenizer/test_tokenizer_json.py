@@ -1,0 +1,325 @@
+"""tokenizer.json: what is written, what is read, and what is refused, by its place."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+pytestmark = pytest.mark.quick
+
+GOLDEN = """\
+{
+  "version": "1.0",
+  "truncation": null,
+  "padding": null,
+  "added_tokens": [
+    {
+      "id": 0,
+      "content": "<|end of \\"text\\"|>",
+      "single_word": false,
+      "lstrip": false,
+      "rstrip": false,
+      "normalized": false,
+      "special": true
+    }
+  ],
+  "normalizer": null,
+  "pre_tokenizer": {
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": true,
+    "use_regex": true
+  },
+  "post_processor": null,
+  "decoder": {
+    "type": "ByteLevel",
+    "add_prefix_space": false,
+    "trim_offsets": true,
+    "use_regex": true
+  },
+  "model": {
+    "type": "BPE",
+    "dropout": null,
+    "unk_token": null,
+    "continuing_subword_prefix": null,
+    "end_of_word_suffix": null,
+    "fuse_unk": false,
+    "byte_fallback": false,
+    "ignore_merges": false,
+    "vocab": {
+      "<|end of \\"text\\"|>": 0,
+      "\\"": 1,
+      "a": 2,
+      "Ġ": 3,
+      "Ġa": 4
+    },
+    "merges": [
+      [
+        "Ġ",
+        "a"
+      ]
+    ]
+  }
+}"""
+
+
+def golden() -> dict[str, Any]:
+    return copy.deepcopy(json.loads(GOLDEN))
+
+
+def test_written_bytes() -> None:
+    tokenizer = Tokenizer.from_learned(
+        ['<|end of "text"|>', '"', "a", "Ġ", "Ġa"], [("Ġ", "a")], ['<|end of "text"|>']
+    )
+    assert tokenizer.to_json() == GOLDEN
+
+
+def test_without_merges_and_tokens() -> None:
+    tokenizer = Tokenizer.from_learned([], [])
+    assert '"vocab": {},\n    "merges": []\n  }\n}' in tokenizer.to_json()
+    assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
+
+
+def test_read_and_written_again() -> None:
+    for data in (GOLDEN, GOLDEN.encode()):
+        tokenizer = Tokenizer.from_json(data)
+        assert tokenizer.to_json() == GOLDEN
+        assert tokenizer.special_tokens == {'<|end of "text"|>': 0}
+        assert tokenizer.merges == [("Ġ", "a")]
+
+
+def change(path: str, value: Any) -> dict[str, Any]:
+    """The golden file with one value changed; `...` takes the key out."""
+    file = golden()
+    *parents, last = path.split(".")
+    place: Any = file
+    for name in parents:
+        place = place[int(name)] if isinstance(place, list) else place[name]
+    if value is ...:
+        del place[last]
+    else:
+        place[int(last) if isinstance(place, list) else last] = value
+    return file
+
+
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("truncation", ...),
+        ("padding", ...),
+        ("normalizer", ...),
+        ("post_processor", ...),
+        ("post_processor", BYTE_LEVEL),
+        ("decoder", BYTE_LEVEL),
+        ("decoder", None),
+        ("pre_tokenizer.use_regex", ...),
+        ("pre_tokenizer.trim_offsets", False),
+        ("model.type", ...),
+        ("model.dropout", 0.0),
+        ("model.dropout", ...),
+        ("model.unk_token", ...),
+        ("model.continuing_subword_prefix", ""),
+        ("model.end_of_word_suffix", ""),
+        ("model.fuse_unk", ...),
+        ("model.byte_fallback", ...),
+        ("model.ignore_merges", ...),
+        ("model.merges", ["Ġ a"]),
+    ],
+)
+def test_accepted(path: str, value: Any) -> None:
+    """Also as older versions wrote it; writing settles on one form, and reads back the same."""
+    tokenizer = Tokenizer.from_json(json.dumps(change(path, value)))
+    assert tokenizer.encode(" aa") == [4, 2]
+    assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
+
+
+def test_accepted_settings_are_kept() -> None:
+    file = change("post_processor", BYTE_LEVEL)
+    written = json.loads(Tokenizer.from_json(json.dumps(file)).to_json())
+    assert written["post_processor"] == {**BYTE_LEVEL, "use_regex": True}
+
+
+ADDED = golden()["added_tokens"][0]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("version", "2.0", 'version: "2.0" is not supported .* must be "1.0"'),
+        ("version", ..., "version: missing"),
+        ("extra", 1, 'unknown key "extra"; the keys here are version, truncation'),
+        ("truncation", {"max_length": 5}, r'truncation: {"max_length": 5} is not supp.*be null'),
+        ("padding", {}, "padding: {} is not supported"),
+        ("normalizer", {"type": "NFC"}, 'normalizer: {"type": "NFC"} is not supported'),
+        ("pre_tokenizer", None, 'pre_tokenizer: null is not supported .* must be "ByteLevel"'),
+        ("pre_tokenizer", ..., "pre_tokenizer: null is not supported"),
+        ("pre_tokenizer", [], r"pre_tokenizer: \[\] is not an object"),
+        ("pre_tokenizer.type", "Whitespace", 'pre_tokenizer.type: "Whitespace" is not supported'),
+        ("pre_tokenizer.type", ..., "pre_tokenizer.type: missing"),
+        ("pre_tokenizer.add_prefix_space", True, "add_prefix_space: true is not .* be false"),
+        ("pre_tokenizer.add_prefix_space", 0, "add_prefix_space: 0 is not supported"),
+        ("pre_tokenizer.use_regex", False, "pre_tokenizer.use_regex: false is not supported"),
+        ("pre_tokenizer.extra", 1, 'pre_tokenizer: unknown key "extra"'),
+        ("post_processor", {"type": "TemplateProcessing"}, 'post_processor.type: .*be "ByteLev'),
+        ("decoder", {"type": "WordPiece"}, 'decoder.type: "WordPiece" is not supported'),
+        ("decoder.trim_offsets", None, "decoder.trim_offsets: null .* true or false"),
+        ("model", ..., "model: missing"),
+        ("model", None, "model: null is not an object"),
+        ("model.type", "WordPiece", 'model.type: "WordPiece" is not supported .* must be "BPE"'),
+        ("model.dropout", 0.1, "model.dropout: 0.1 is not supported"),
+        ("model.unk_token", "<unk>", 'model.unk_token: "<unk>" is not supported .*be null'),
+        ("model.continuing_subword_prefix", "##", "model.continuing_subword_prefix: "),
+        ("model.end_of_word_suffix", "</w>", "model.end_of_word_suffix: "),
+        ("model.fuse_unk", True, "model.fuse_unk: true is not supported"),
+        ("model.byte_fallback", True, "model.byte_fallback: true is not .* must be false"),
+        ("model.ignore_merges", True, "model.ignore_merges: true is not supported"),
+        ("model.cache", 1, 'model: unknown key "cache"'),
+        ("model.vocab", ..., "model.vocab: missing"),
+        ("model.vocab", [], r"model.vocab: \[\] is not an object"),
+        ("model.vocab.a", "2", r'model.vocab\["a"\]: the id "2" is not an integer'),
+        ("model.vocab.a", 2.0, r'model.vocab\["a"\]: the id 2.0 is not an integer'),
+        ("model.vocab.a", True, r'model.vocab\["a"\]: the id true is not an integer'),
+        ("model.vocab.a", None, r'model.vocab\["a"\]: the id null is not an integer'),
+        ("model.vocab.a", -1, r'model.vocab\["a"\]: the id -1 is not from 0 to 2147483647'),
+        ("model.vocab.a", 2**31, r'model.vocab\["a"\]: the id 2147483648 is not from'),
+        ("model.vocab.a", 3, r'model.vocab\["(a|Ġ)"\]: id 3 is taken by "(a|Ġ)"'),
+        ("model.vocab.", 9, r'model.vocab\[""\]: an empty token'),
+        ("model.vocab.a b", 9, r'model.vocab\["a b"\]: neither an added token nor'),
+        ("model.vocab.语", 9, r'model.vocab\["语"\]: neither an added token nor'),
+        ("model.vocab.\ud800", 9, "model.vocab: a lone surrogate at character 0"),
+        ("model.merges", ..., "model.merges: missing"),
+        ("model.merges", {}, "model.merges: {} is not a list"),
+        ("model.merges.0", ["Ġ"], r'model.merges\[0\]: \["Ġ"\] is not two tokens'),
+        ("model.merges.0", ["Ġ", "a", "a"], r"model.merges\[0\]: .* is not two tokens"),
+        ("model.merges.0", ["Ġ", 1], r"model.merges\[0\]: .* is not two tokens"),
+        ("model.merges.0", ["", "a"], r"model.merges\[0\]: .* is not two tokens"),
+        ("model.merges.0", "Ġa", r'model.merges\[0\]: "Ġa" is not two tokens'),
+        ("model.merges.0", "Ġ a a", r'model.merges\[0\]: "Ġ a a" is not two tokens'),
+        ("model.merges.0", "Ġ  a", r'model.merges\[0\]: "Ġ  a" is not two tokens'),
+        ("model.merges.0", 7, r"model.merges\[0\]: 7 is not two tokens"),
+        ("model.merges.0", ["z", "a"], r'model.merges\[0\]: "z" of .* is not in the vocab'),
+        ("model.merges.0", ["a", "z"], r'model.merges\[0\]: "z" of .* is not in the vocab'),
+        ("model.merges.0", ["a", "a"], r'model.merges\[0\]: "aa" of .* is not in the vocab'),
+        ("added_tokens", {}, "added_tokens: {} is not a list"),
+        ("added_tokens.0", 5, r"added_tokens\[0\]: 5 is not an object"),
+        ("added_tokens.0.single_word", True, r"added_tokens\[0\].single_word: true is not supp"),
+        ("added_tokens.0.lstrip", True, r"added_tokens\[0\].lstrip: true is not supported"),
+        ("added_tokens.0.rstrip", True, r"added_tokens\[0\].rstrip: true is not supported"),
+        ("added_tokens.0.normalized", True, r"added_tokens\[0\].normalized: true is not supp"),
+        ("added_tokens.0.special", False, r"added_tokens\[0\].special: false is not supported"),
+        ("added_tokens.0.special", ..., r"added_tokens\[0\].special: missing"),
+        ("added_tokens.0.id", ..., r"added_tokens\[0\].id: missing"),
+        ("added_tokens.0.id", "0", r'added_tokens\[0\].id: the id "0" is not an integer'),
+        ("added_tokens.0.id", -1, r"added_tokens\[0\].id: the id -1 is not from 0"),
+        ("added_tokens.0.id", 9, r'added_tokens\[0\]: "<.*>" has id 9 here and id 0 in the model'),
+        ("added_tokens.0.content", 5, r"added_tokens\[0\].content: 5 is not a string"),
+        ("added_tokens.0.content", "\udc00", r"added_tokens\[0\].content: a lone surrogate"),
+        ("added_tokens.0.extra", 5, r'added_tokens\[0\]: unknown key "extra"'),
+        ("added_tokens", [{**ADDED, "content": ""}], r"an empty token|neither an added token"),
+        ("added_tokens", [ADDED, ADDED], r'added_tokens\[1\]: the token "<.*>" stands there alr'),
+        ("added_tokens", [ADDED, {**ADDED, "content": "<x>"}], r'id 0 of "<x>" is taken by "<'),
+        ("added_tokens", [ADDED, {**ADDED, "content": "<x>", "id": 4}], 'is taken by "Ġa"'),
+        ("added_tokens", [ADDED, {**ADDED, "content": "Ġa", "id": 4}], "is also how the model"),
+        ("added_tokens", [ADDED, {**ADDED, "content": "Ġ", "id": 3}], "is also how the model"),
+    ],
+)
+def test_refused_by_name_and_place(path: str, value: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=f"^tokenizer.json: .*{message}"):
+        Tokenizer.from_json(json.dumps(change(path, value)))
+
+
+def test_an_ascii_special_token_may_also_be_learned() -> None:
+    """`a` is special token and symbol, with the same bytes either way."""
+    tokenizer = Tokenizer.from_learned(["a", "b"], [], ["a"])
+    assert tokenizer.encode("ab") == tokenizer.encode("ab", allowed_special="all") == [0, 1]
+    assert tokenizer.decode([0, 1]) == "ab"
+
+
+def test_an_added_token_outside_of_the_model() -> None:
+    file = golden()
+    file["added_tokens"].append({**ADDED, "content": "<new é>", "id": 77})
+    tokenizer = Tokenizer.from_json(json.dumps(file))
+    assert tokenizer.vocab_size == 6
+    assert tokenizer.max_id == 77
+    assert tokenizer.encode("a<new é>", allowed_special="all") == [2, 77]
+    assert tokenizer.decode([2, 77]) == "a<new é>"
+    assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
+
+
+def test_the_file_is_named(tmp_path: Any) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(change("model.byte_fallback", True)))
+    with pytest.raises(UsageError, match=r"^/.*/mine\.json: model.byte_fallback: true is not"):
+        Tokenizer.from_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "line 1, column 1: not JSON"),
+        (b"\xef\xbb\xbf{}", "not JSON: Unexpected UTF-8 BOM"),
+        (b'{"version": \xff}', "byte 12: not UTF-8"),
+        (b'{\n  "version": "1.0",\n}', "line [23], column .*: not JSON"),
+        (GOLDEN.encode()[:-40], r"line \d+, column \d+: not JSON"),
+        (GOLDEN.encode() + b"{}", r"line \d+, column 2: not JSON: Extra data"),
+        (b'{"version": NaN}', "not JSON: NaN"),
+        (b'{"version": -Infinity}', "not JSON: -Infinity"),
+        (b"[]", r"\[\] is not an object"),
+        (b"null", "null is not an object"),
+        (b"7", "7 is not an object"),
+        (b'{"version": "1.0", "version": "1.0"}', 'the key "version" stands there twice'),
+        (GOLDEN.replace('"a": 2', '"a": 2, "a": 2').encode(), 'vocab: the key "a" stands there tw'),
+        (GOLDEN.replace('"id": 0', '"id": 0, "id": 1').encode(), r'ens\[0\]: the key "id" stands'),
+        (b"[" * 1_000_000, "nested too deeply"),
+        (b'{"a":' * 1_000_000, "nested too deeply"),
+        (b'{"version": ' + b"9" * 10_000 + b"}", "not JSON: .*4300"),
+        (b'{"version": ' + b"9" * 4_000 + b"}", r"version: 9{70,80}\.\.\. is not supported"),
+        (b'{"version": "' + b"x" * 10_000_000 + b'"}', r'version: "x{70,80}\.\.\. is not supp'),
+        (b'{"version": 1e999}', "version: Infinity is not supported"),
+    ],
+)
+def test_hostile_files(data: bytes, message: str) -> None:
+    with pytest.raises(UsageError, match=f"^tokenizer.json: .*{message}") as error:
+        Tokenizer.from_json(data)
+    assert len(str(error.value)) < 300
+
+
+def test_text_of_absurd_size() -> None:
+    class Huge(bytes):
+        def __len__(self) -> int:
+            return (1 << 30) + 1
+
+    with pytest.raises(UsageError, match="1073741825 bytes; a tokenizer has at most 1073741824"):
+        Tokenizer.from_json(Huge())
+
+
+def test_every_byte_there_and_back() -> None:
+    tokenizer = Tokenizer.from_learned(list(byte_level.BYTE_TO_CHAR), [])
+    again = Tokenizer.from_json(tokenizer.to_json())
+    text = "".join(map(chr, range(0x250)))
+    assert again.decode(again.encode(text)) == text
+
+
+def test_each_setting_of_the_post_processor_counts() -> None:
+    """What is accepted has an effect."""
+
+    def offsets(set_up: Callable[[dict[str, Any]], None]) -> list[tuple[int, int]]:
+        file = golden()
+        file["post_processor"] = {**BYTE_LEVEL, "trim_offsets": True}
+        set_up(file["post_processor"])
+        return Tokenizer.from_json(json.dumps(file)).encode_with_offsets(" a a")[2]
+
+    assert offsets(lambda part: None) == [(0, 2), (3, 4)]
+    assert offsets(lambda part: part.update(add_prefix_space=False)) == [(1, 2), (3, 4)]
+    assert offsets(lambda part: part.update(trim_offsets=False)) == [(0, 2), (2, 4)]
