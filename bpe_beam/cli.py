@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import logging
 import os
 import sys
@@ -43,9 +44,16 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def run() -> NoReturn:
-    """The console entry: runs `main` on the process's arguments and exits."""
-    code = main(sys.argv[1:])
+def run(argv: Sequence[str] | None = None) -> NoReturn:
+    """The console entry: runs `main` and ends the process.
+
+    Args:
+        argv: The arguments after the program's name; those of the process unless told.
+    """
+    # Tokens have characters that not every terminal has.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    code = main(sys.argv[1:] if argv is None else argv)
     if code == _INTERRUPTED:
         # Threads of a runner would be waited for until their last batch is done; what they leave
         # unfinished was never visible.

@@ -143,9 +143,7 @@ class WordCounts:
                 yield partition, whole.slice(start, end - start)
 
 
-def _block_bounds(
-    offsets: np.ndarray, max_bytes: int, row_bytes: int
-) -> Iterator[tuple[int, int]]:
+def _block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     """Rows [start, end) that fit into `max_bytes` together, at least one each."""
     ends = offsets[1:] + row_bytes * np.arange(1, len(offsets))
     start = 0

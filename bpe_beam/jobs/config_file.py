@@ -56,10 +56,11 @@ def read_config(
             raise UsageError(
                 f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
             )
+        where = f"{where}: {key}"
         settings[key] = GivenValue(where, _value(node, where, key, switches, mappings))
     stated = settings.pop("job", None)
     if stated is not None and stated.value != [job]:
-        raise UsageError(f"{stated.where}: this file is for another job than {job}")
+        raise UsageError(f"{stated.where} says that the file is for another job than {job}")
     return settings
 
 
@@ -95,25 +96,38 @@ def _value(
     if key in switches:
         if isinstance(node, yaml.ScalarNode) and node.value.lower() in ("true", "false"):
             return bool(node.value.lower() == "true")
-        raise UsageError(f"{where}: {key} must be true or false")
+        raise UsageError(f"{where} must be true or false")
     if key in mappings:
         if isinstance(node, yaml.MappingNode):
-            return _mapping(node, where, key)
-        raise UsageError(f"{where}: {key} must be a mapping, one `name: value` a line")
+            return _mapping(node, where)
+        raise UsageError(f"{where} must be a mapping, one `name: value` a line")
     items = node.value if isinstance(node, yaml.SequenceNode) else [node]
     for item in items:
         if not isinstance(item, yaml.ScalarNode):
-            raise UsageError(f"{where}: {key} must be a text, a number, or a list of them")
+            raise UsageError(f"{where} must be a text, a number, or a list of them")
         if item.tag == "tag:yaml.org,2002:null":
-            raise UsageError(f"{where}: {key} has no value")
+            raise UsageError(f"{where} has no value")
     return [item.value for item in items]
 
 
-def _mapping(node: yaml.MappingNode, where: str, key: str) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
     try:
+        _refuse_repeated(node, where)
         mapping: Any = yaml.constructor.SafeConstructor().construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
-        raise UsageError(f"{where}: {key} cannot be read{_reason(error)}") from None
+        raise UsageError(f"{where} cannot be read{_reason(error)}") from None
     if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):
-        raise UsageError(f"{where}: the names in {key} must be words")
+        raise UsageError(f"{where}: the names in it must be words")
     return mapping
+
+
+def _refuse_repeated(node: yaml.Node, where: str) -> None:
+    """Refuses a name that stands twice in one mapping, of which YAML would keep the last."""
+    seen = set()
+    for each in node.value if isinstance(node, yaml.CollectionNode) else ():
+        if isinstance(node, yaml.MappingNode):
+            name, each = each
+            if name.value in seen:
+                raise UsageError(f"{where}: {name.value} stands there twice")
+            seen.add(name.value)
+        _refuse_repeated(each, where)

@@ -20,9 +20,7 @@ from bpe_beam.transforms.split_counts import BlockPlace, CountSplits, CountTask,
 from bpe_beam.transforms.split_work import piece_name, works_of
 
 
-def run(
-    settings: CountSettings, progress: Progress, *, plan: Plan | None = None
-) -> dict[str, Any]:
+def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
     """Counts a corpus.
 
     Args:

@@ -64,7 +64,9 @@ def _table(
     """Lines of tokens, ids, places in characters, and the text there; after a heading."""
     rows = [("token", "id", "place", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
-        rows.append((token, str(token_id), f"{start}-{end}", repr(text[start:end])))
+        # A special token may hold what a terminal would obey.
+        shown = token if token.isprintable() else repr(token)
+        rows.append((shown, str(token_id), f"{start}-{end}", repr(text[start:end])))
     wide, number, place = (max(len(row[column]) for row in rows) for column in range(3))
     for row in rows:
         yield f"{row[0]:{wide}}  {row[1]:>{number}}  {row[2]:>{place}}  {row[3]}"

@@ -95,7 +95,9 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
         "post_processor": _name(parts.post_processor),
         "decoder": _name(parts.decoder),
         "special_tokens": [f"{token_id} {token}" for token, token_id in special.items()],
-        "tokens_by_length": dict(sorted(Counter(map(len, vocab)).items())),
+        "tokens_by_characters": {
+            str(length): count for length, count in sorted(Counter(map(len, vocab)).items())
+        },
         "longest_tokens": heapq.nlargest(_FEW, vocab, key=len),
         "merges_first_and_last": ends,
         "fingerprint": tokenizer.fingerprint,

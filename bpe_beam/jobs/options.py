@@ -281,7 +281,10 @@ JOBS: dict[str, Job] = {
         {
             "what": (
                 Option(
-                    "ids", "ID ...", "ids, between spaces or commas; without any, stdin is read"
+                    "ids",
+                    "ID ...",
+                    "ids, between spaces or commas; without any, stdin is read",
+                    "many",
                 ),
                 _TOKENIZER,
             ),

@@ -6,6 +6,7 @@ Trains on the sources of Python's own standard library, tokenizes them, verifies
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +68,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
     verifying = verify.run(VerifySettings(folder=tokens, run=steps), progress)
     if not settings.run.quiet:
         for part in (training, tokenizing, verifying):
-            show_summary({key: part[key] for key in part if key != "next"}, progress.stream)
+            show_summary({key: part[key] for key in part if key != "next"}, sys.stderr)
     return {
         "job": "quickstart",
         "corpus": f"{tokenizing['files']:,} sources of Python's standard library",

@@ -46,10 +46,12 @@ def _subclasses(group: Any) -> list[Any]:
 def known_flags() -> Mapping[str, bool]:
     """All flags of Beam's runners, with their dashes; True for those that a value follows.
 
+    Without `--runner`, which is a setting of a job itself.
+
     Cost: the first call imports what `import apache_beam` left out; later ones nothing.
     """
     actions: Mapping[str, argparse.Action] = _parser()._option_string_actions
-    return {name: action.nargs != 0 for name, action in actions.items()}
+    return {name: action.nargs != 0 for name, action in actions.items() if name != "--runner"}
 
 
 def from_mapping(options: Mapping[str, Any]) -> list[str]:
@@ -70,17 +72,16 @@ def from_mapping(options: Mapping[str, Any]) -> list[str]:
         name = f"--{key}"
         if name not in known_flags():
             raise UsageError(
-                f"runner_options: {key} is no flag of a Beam runner"
-                f"{did_you_mean(name, known_flags())}"
+                f"{key} is no flag of a Beam runner{did_you_mean(name, known_flags())}"
             )
         if not known_flags()[name]:
             if not isinstance(value, bool):
-                raise UsageError(f"runner_options: {key} must be true or false, not {value!r}")
+                raise UsageError(f"{key} must be true or false, not {value!r}")
             flags += [name] if value else []
             continue
         for item in value if isinstance(value, list) else [value]:
             if item is None or isinstance(item, list):
-                raise UsageError(f"runner_options: {key} needs a value, not {item!r}")
+                raise UsageError(f"{key} needs a value, not {item!r}")
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
             flags.append(f"{name}={text}")
     return flags

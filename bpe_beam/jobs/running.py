@@ -12,6 +12,7 @@ from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
     import apache_beam as beam
+    from apache_beam.runners.runner import PipelineRunner
 
 
 def default_workers() -> int:
@@ -58,9 +59,9 @@ def run_pipeline(run: RunSettings, build: Callable[[beam.Pipeline], object]) -> 
     return counters.totals(result.metrics())
 
 
-def _runner(run: RunSettings) -> object:
+def _runner(run: RunSettings) -> str | PipelineRunner:
     if not run.in_process:
-        return run.runner
+        return str(run.runner)
     # By class, never by the alias DirectRunner, which tries to download another runner first.
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 

@@ -120,4 +120,6 @@ def _value(key: str, value: Any) -> str:
         if key == "seconds" or key.endswith("_seconds"):
             return format_seconds(value)
         return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # A text from a file may hold what a terminal would obey.
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else repr(text)

@@ -20,7 +20,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.encoding import Encoding
 from bpe_beam.transforms.split_shards import TokenizeSplits, TokenizeTask
-from bpe_beam.transforms.split_work import works_of
+from bpe_beam.transforms.split_work import rejects_name, works_of
 
 _MANIFEST = "manifest.json"
 _TOKENIZER = "tokenizer.json"
@@ -98,7 +98,7 @@ def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
     by_shard = {file["name"]: file for file in manifest["rejects"]["files"]}
     pieces = {}
     for index, shard in enumerate(manifest["shards"]):
-        name = corpus_input.rejects_name(index, len(manifest["shards"]))
+        name = rejects_name(index, len(manifest["shards"]))
         files = shard["files"] + ([by_shard[name]] if name in by_shard else [])
         facts = {key: shard[key] for key in ("documents", "text_bytes", "tokens")} | {"rejects": {}}
         pieces[shard["name"]] = {"files": files, "facts": facts}

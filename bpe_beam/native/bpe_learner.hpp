@@ -51,7 +51,7 @@ class BpeLearner {
     if (offsets.size() != counts.size() + 1) {
       throw std::invalid_argument("offsets must be one longer than counts");
     }
-    widths_.assign(tokens_.size(), 1);
+    widths_.assign(tokens_.size(), 0);
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       if (tokens_[id].empty()) continue;
       if (!id_of_.emplace(tokens_[id], static_cast<std::uint32_t>(id)).second) {
@@ -153,10 +153,12 @@ class BpeLearner {
       if (counts_[word] < 1) throw std::invalid_argument("a word's count is below 1");
       total += static_cast<__int128>(counts_[word]) * (end - begin);
       for (std::int64_t i = begin; i < end; ++i) {
-        if (symbols[static_cast<std::size_t>(i)] >= tokens_.size()) {
+        const std::uint32_t symbol = symbols[static_cast<std::size_t>(i)];
+        if (symbol >= tokens_.size() || tokens_[symbol].empty()) {
           throw std::invalid_argument("a symbol has no token");
         }
-        symbols_.push_back(symbols[static_cast<std::size_t>(i)]);
+        widths_[symbol] = 1;
+        symbols_.push_back(symbol);
         word_of_.push_back(static_cast<std::uint32_t>(word));
       }
       symbols_.push_back(kBarrier);
@@ -304,7 +306,11 @@ class BpeLearner {
       widths_.push_back(width);
     } else {
       // A special token gets its width when it is first made by a merge.
-      widths_[entry->second] = width;
+      std::uint32_t& known = widths_[entry->second];
+      if (known != 0 && known != width) {
+        throw std::invalid_argument("a symbol's token is made of other symbols");
+      }
+      known = width;
     }
     before_.index.resize(tokens_.size(), PairMap::kNone);
     after_.index.resize(tokens_.size(), PairMap::kNone);
@@ -367,7 +373,7 @@ class BpeLearner {
 
   std::vector<std::string> tokens_;
   std::unordered_map<std::string, std::uint32_t> id_of_;
-  std::vector<std::uint32_t> widths_;  // places that a token covers
+  std::vector<std::uint32_t> widths_;  // places that a token covers; 0: not made yet
   std::size_t vocab_size_;
   std::int64_t min_frequency_;
   TieBreak tie_break_;

@@ -56,10 +56,11 @@ class WordTable {
     if (word.empty()) throw std::invalid_argument("a word is empty");
     if (count < 1) throw std::invalid_argument("a word's count is below 1");
     const std::size_t at = find_or_insert(word, readable);
-    std::int64_t& total = slots_[at].count;
-    if (__builtin_add_overflow(total, count, &total)) {
+    std::int64_t total = 0;
+    if (__builtin_add_overflow(slots_[at].count, count, &total)) {
       throw std::overflow_error("a word's count is beyond 64 bits");
     }
+    slots_[at].count = total;
     if (with_places_ && place < places_[at]) places_[at] = place;
   }
 
@@ -109,7 +110,7 @@ class WordTable {
   void clear() {
     slots_ = {};
     places_ = {};
-    arena_ = {};
+    std::string().swap(arena_);  // an assignment would keep its memory
     size_ = 0;
     resize(kMinSlots);
   }

@@ -8,7 +8,7 @@ from bpe_beam.tokenizer.added_tokens import SpecialTokens
 from bpe_beam.tokenizer.text_input import portions
 
 # How much text is gathered before it is encoded: enough to make the calls cheap.
-_PIECE_BYTES = 1 << 14
+_PIECE_BYTES = 1 << 13
 
 SafeCuts = Callable[[bytes], Iterator[int]]
 """From the beginning of a text to the places where it may be cut, the last first."""
@@ -33,25 +33,21 @@ def pieces(
         UsageError: A chunk is no str.
         DataError: A lone surrogate; names its place in the whole text.
     """
-    waiting: list[bytes] = []
-    size = 0
+    waiting = bytearray()
     wanted = _PIECE_BYTES
     for portion in portions(chunks, _PIECE_BYTES):
-        waiting.append(portion)
-        size += len(portion)
-        if size < wanted:
+        waiting += portion
+        if len(waiting) < wanted:
             continue
-        data = b"".join(waiting)
-        cut = find_cut(data, safe_cuts, specials, allowed)
+        cut = find_cut(bytes(waiting), safe_cuts, specials, allowed)
         if cut:
-            yield data[:cut]
-        waiting = [data[cut:]]
-        size = len(data) - cut
+            yield bytes(waiting[:cut])
+            del waiting[:cut]
         # What is left was searched: to search again only when it has doubled keeps the time for
         # an endless word linear.
-        wanted = max(_PIECE_BYTES, 2 * size)
-    if size:
-        yield b"".join(waiting)
+        wanted = max(_PIECE_BYTES, 2 * len(waiting))
+    if waiting:
+        yield bytes(waiting)
 
 
 def find_cut(

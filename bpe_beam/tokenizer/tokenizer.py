@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from bpe_beam import _native
     from bpe_beam.storage import Storage
 
+_IDS_AT_ONCE = 4096
+
 
 class Tokenizer:
     """A tokenizer, made by one of the `from_...` methods. Immutable; threads may share it."""
@@ -309,7 +311,10 @@ class Tokenizer:
         done = 0
         safe_cuts = self._parts.pre_tokenizer.safe_cuts
         for piece in streaming.pieces(chunks, safe_cuts, self._specials, allowed):
-            yield from self._encode(piece, allowed, disallowed, done).tolist()
+            ids = self._encode(piece, allowed, disallowed, done)
+            # As Python integers, the ids of a very long word would be many times its size.
+            for start in range(0, len(ids), _IDS_AT_ONCE):
+                yield from ids[start : start + _IDS_AT_ONCE].tolist()
             done += text_input.count_characters(piece)
 
     def encode_with_offsets(

@@ -6,6 +6,8 @@ pickling. An encoded element carries its own schema.
 
 from __future__ import annotations
 
+from typing import Any
+
 import apache_beam as beam
 import pyarrow as pa
 
@@ -29,7 +31,7 @@ class RecordBatchCoder(beam.coders.Coder):
         """True: the bytes follow from the values."""
         return True
 
-    def to_type_hint(self) -> type:
+    def to_type_hint(self) -> Any:
         """The type that the coder is registered for."""
         return pa.RecordBatch
 
@@ -50,7 +52,7 @@ class TokensCoder(beam.coders.Coder):
         """True: the bytes follow from the values."""
         return True
 
-    def to_type_hint(self) -> type:
+    def to_type_hint(self) -> Any:
         """The type that the coder is registered for."""
         return pa.UInt32Array
 

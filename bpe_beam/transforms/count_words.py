@@ -33,7 +33,7 @@ _GATHERED_BYTES = 1 << 20
 
 @beam.typehints.with_input_types(Element)
 @beam.typehints.with_output_types(pa.RecordBatch)
-class CountWords(beam.PTransform):  # type: ignore[misc]
+class CountWords(beam.PTransform):
     """Counts the words of documents, per window.
 
     Elements are documents as `str` or `bytes` (UTF-8), or Arrow batches with a column `text` as
@@ -68,7 +68,7 @@ class CountWords(beam.PTransform):  # type: ignore[misc]
             raise UsageError(f"partitions is {partitions}: 1 or more")
         if table_bytes < 1_000_000:
             raise UsageError(f"table_bytes is {table_bytes}: at least 1,000,000")
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "normalizer": normalizer,
             "pretokenizer": pretokenizer,
             "special_tokens": tuple(special_tokens),
@@ -78,7 +78,7 @@ class CountWords(beam.PTransform):  # type: ignore[misc]
         self.partitions = partitions
         self.table_bytes = table_bytes
 
-    def expand(self, documents: beam.PCollection) -> beam.PCollection:
+    def expand(self, documents: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
         return (
             documents
@@ -116,6 +116,8 @@ class _WindowTable:
 
     def count_waiting(self) -> int:
         """Counts the texts that wait."""
+        if not self.waiting:
+            return 0
         words = self.counts.add_texts(array_of(self.waiting))
         self.waiting.clear()
         self.waiting_bytes = 0
@@ -124,7 +126,7 @@ class _WindowTable:
 
 @beam.typehints.with_input_types(Element)
 @beam.typehints.with_output_types(tuple[int, bytes])
-class _CountInTables(beam.DoFn):  # type: ignore[misc]
+class _CountInTables(beam.DoFn):
     """Documents to (partition, block), through a table a window."""
 
     def __init__(self, settings: dict[str, Any], partitions: int, table_bytes: int) -> None:
@@ -169,7 +171,7 @@ class _CountInTables(beam.DoFn):  # type: ignore[misc]
 
 @beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
 @beam.typehints.with_output_types(pa.RecordBatch)
-class _AddBlocks(beam.DoFn):  # type: ignore[misc]
+class _AddBlocks(beam.DoFn):
     """One partition's blocks to its words, each once."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -183,5 +185,3 @@ class _AddBlocks(beam.DoFn):  # type: ignore[misc]
         counters.counter(counters.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):
             yield block
-
-

@@ -72,7 +72,8 @@ class Encoding:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, made once a process."""
-        return self._shared.acquire(lambda: Tokenizer.from_json(self.tokenizer_json))
+        found: Tokenizer = self._shared.acquire(lambda: Tokenizer.from_json(self.tokenizer_json))
+        return found
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """The ids before and after each document.

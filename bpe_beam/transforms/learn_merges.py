@@ -17,7 +17,7 @@ MEMORY_BYTES = 8_000_000_000
 
 @beam.typehints.with_input_types(pa.RecordBatch)
 @beam.typehints.with_output_types(str)
-class LearnMerges(beam.PTransform):  # type: ignore[misc]
+class LearnMerges(beam.PTransform):
     """Learns byte-level BPE from the words that `CountWords` counted.
 
     The output is one element a window: the text of `tokenizer.json`. One worker holds all unique
@@ -38,7 +38,7 @@ class LearnMerges(beam.PTransform):  # type: ignore[misc]
         self.recipe = recipe
         self.memory_bytes = memory_bytes
 
-    def expand(self, words: beam.PCollection) -> beam.PCollection:
+    def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
         return (
             words
@@ -50,7 +50,7 @@ class LearnMerges(beam.PTransform):  # type: ignore[misc]
 
 @beam.typehints.with_input_types(pa.RecordBatch)
 @beam.typehints.with_output_types(tuple[int, bytes])
-class _EncodeBlocks(beam.DoFn):  # type: ignore[misc]
+class _EncodeBlocks(beam.DoFn):
     """Counted words to bytes under one key, for one worker to gather."""
 
     def __init__(self, recipe: BpeRecipe) -> None:
@@ -70,7 +70,7 @@ class _EncodeBlocks(beam.DoFn):  # type: ignore[misc]
 
 @beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
 @beam.typehints.with_output_types(str)
-class _Learn(beam.DoFn):  # type: ignore[misc]
+class _Learn(beam.DoFn):
     """All blocks to one tokenizer."""
 
     def __init__(self, recipe: BpeRecipe, memory_bytes: int) -> None:

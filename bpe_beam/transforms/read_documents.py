@@ -12,11 +12,11 @@ from bpe_beam.corpus import ReadSettings, Reject, RejectWriter, make_plan, read_
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.split_work import SplitWork, piece_name, text_bytes, works_of
+from bpe_beam.transforms.split_work import SplitWork, SpreadWorks, piece_name, text_bytes, works_of
 
 
 @beam.typehints.with_output_types(pa.RecordBatch)
-class ReadDocuments(beam.PTransform):  # type: ignore[misc]
+class ReadDocuments(beam.PTransform):
     """Reads documents from files, cut into splits so that a large file feeds many workers.
 
     The output is Arrow batches of a few MB with the columns `id`, `source`, `place` and `text`.
@@ -57,19 +57,18 @@ class ReadDocuments(beam.PTransform):  # type: ignore[misc]
             range_bytes=range_bytes,
         )
 
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Wires the steps."""
         return (
             begin
-            | "Splits" >> beam.Create(works_of(self.plan), reshuffle=False)
-            | "SpreadSplits" >> beam.Reshuffle()
+            | "Splits" >> SpreadWorks(works_of(self.plan))
             | "ReadSplit" >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects))
         )
 
 
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(pa.RecordBatch)
-class _ReadSplit(beam.DoFn):  # type: ignore[misc]
+class _ReadSplit(beam.DoFn):
     """A split to batches of documents."""
 
     def __init__(self, storage: Storage, settings: ReadSettings, rejects: str | None) -> None:

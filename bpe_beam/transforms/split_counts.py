@@ -26,6 +26,7 @@ from bpe_beam.transforms import counters
 from bpe_beam.transforms.split_work import (
     Receipts,
     SplitWork,
+    SpreadWorks,
     file_facts,
     piece_name,
     reject_writer,
@@ -70,7 +71,7 @@ def blocks_name(split: int, splits: int) -> str:
 
 
 @beam.typehints.with_output_types(str)
-class CountSplits(beam.PTransform):  # type: ignore[misc]
+class CountSplits(beam.PTransform):
     """Counts splits, and writes the parts of a counts folder; the output is the parts' names.
 
     Args:
@@ -95,12 +96,11 @@ class CountSplits(beam.PTransform):  # type: ignore[misc]
         self.known = [(partition, (0, 0, 0)) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Wires the steps."""
         counted = (
             begin
-            | "Splits" >> beam.Create(self.works, reshuffle=False).with_output_types(str)
-            | "SpreadSplits" >> beam.Reshuffle()
+            | "Splits" >> SpreadWorks(self.works)
             | "CountSplit" >> beam.ParDo(_CountSplit(self.task, self.partitions))
         )
         known = begin | "KnownBlocks" >> beam.Create(self.known, reshuffle=False).with_output_types(
@@ -116,7 +116,7 @@ class CountSplits(beam.PTransform):  # type: ignore[misc]
 
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(tuple[int, BlockPlace])
-class _CountSplit(beam.DoFn):  # type: ignore[misc]
+class _CountSplit(beam.DoFn):
     """A split to its counts file; out come the blocks' places by partition."""
 
     def __init__(self, task: CountTask, partitions: frozenset[int]) -> None:
@@ -193,7 +193,7 @@ class _BlocksFile:
 
 @beam.typehints.with_input_types(tuple[int, Iterable[BlockPlace]])
 @beam.typehints.with_output_types(str)
-class _WritePart(beam.DoFn):  # type: ignore[misc]
+class _WritePart(beam.DoFn):
     """A partition's blocks to its part."""
 
     def __init__(self, task: CountTask) -> None:
@@ -227,4 +227,3 @@ class _WritePart(beam.DoFn):  # type: ignore[misc]
                     opened = split
                 file.seek(start)
                 counts.add_block(decode_block(file.read(size), counts.with_places))
-

@@ -23,6 +23,7 @@ from bpe_beam.transforms.encoding import Encoding
 from bpe_beam.transforms.split_work import (
     Receipts,
     SplitWork,
+    SpreadWorks,
     file_facts,
     reject_writer,
     rejects_name,
@@ -50,7 +51,7 @@ class TokenizeTask:
 
 
 @beam.typehints.with_output_types(str)
-class TokenizeSplits(beam.PTransform):  # type: ignore[misc]
+class TokenizeSplits(beam.PTransform):
     """Writes a shard for each split; the output is the shards' names.
 
     Args:
@@ -63,19 +64,18 @@ class TokenizeSplits(beam.PTransform):  # type: ignore[misc]
         self.task = task
         self.works = list(works)
 
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Wires the steps."""
         return (
             begin
-            | "Splits" >> beam.Create(self.works, reshuffle=False).with_output_types(str)
-            | "SpreadSplits" >> beam.Reshuffle()
+            | "Splits" >> SpreadWorks(self.works)
             | "TokenizeSplit" >> beam.ParDo(_TokenizeSplit(self.task))
         )
 
 
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(str)
-class _TokenizeSplit(beam.DoFn):  # type: ignore[misc]
+class _TokenizeSplit(beam.DoFn):
     """A split to its shard."""
 
     def __init__(self, task: TokenizeTask) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam.corpus import InputFile, Plan, RejectWriter, Slice, Split
@@ -77,10 +78,40 @@ def works_of(plan: Plan, done: Collection[int] = ()) -> list[str]:
     """The splits of a plan as elements, but for those that are done."""
     splits = len(plan.splits)
     return [
-        SplitWork(plan, split, splits).to_json()
-        for split in plan.splits
-        if split.index not in done
+        SplitWork(plan, split, splits).to_json() for split in plan.splits if split.index not in done
     ]
+
+
+@beam.typehints.with_output_types(str)
+class SpreadWorks(beam.PTransform):
+    """Works, see `works_of`, spread over the workers.
+
+    A shuffle by the work's number. Beam's own Reshuffle does the same by random numbers, but
+    carries windows and timestamps along, pickled.
+    """
+
+    def __init__(self, works: Iterable[str]) -> None:
+        super().__init__()
+        self.works = list(enumerate(works))
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
+        """Wires the steps."""
+        return (
+            begin
+            | "Works" >> beam.Create(self.works, reshuffle=False).with_output_types(tuple[int, str])
+            | "Spread" >> beam.GroupByKey()
+            | "TakeWork" >> beam.ParDo(_TakeWork())
+        )
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
+@beam.typehints.with_output_types(str)
+class _TakeWork(beam.DoFn):
+    """A numbered work without its number."""
+
+    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
+        """There is one a number."""
+        yield from element[1]
 
 
 def piece_name(kind: str, number: int, of: int) -> str:

@@ -22,7 +22,9 @@ def utf8_of(element: str | bytes) -> bytes:
             return element
         return element.encode()
     except UnicodeError as error:
-        raise DataError(f"a document is no valid text: {error}; clean it or leave it out") from error
+        raise DataError(
+            f"a document is no valid text: {error}; clean it or leave it out"
+        ) from error
 
 
 def text_column(batch: pa.RecordBatch) -> pa.Array:
@@ -34,12 +36,14 @@ def text_column(batch: pa.RecordBatch) -> pa.Array:
     if "text" not in batch.schema.names:
         raise DataError(f"a batch has no column 'text', only {', '.join(batch.schema.names)}")
     texts = batch.column("text")
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        raise DataError(f"the column 'text' of a batch holds {texts.type}, not strings")
     try:
         if texts.null_count:
             raise pa.ArrowInvalid(f"{texts.null_count} nulls")
         texts = texts.cast(pa.large_string())
         texts.validate(full=True)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except pa.ArrowInvalid as error:
         raise DataError(f"the column 'text' of a batch holds no valid texts: {error}") from error
     return texts
 

@@ -12,7 +12,8 @@ from bpe_beam.transforms import counters
 from bpe_beam.transforms.encoding import AllowedSpecial, Encoding
 from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
 
-class Tokenize(beam.PTransform):  # type: ignore[misc]
+
+class Tokenize(beam.PTransform):
     """Encodes documents, element by element.
 
     A `str` or `bytes` (UTF-8) becomes a `pyarrow.UInt32Array` of its ids. An Arrow batch with a
@@ -42,7 +43,7 @@ class Tokenize(beam.PTransform):  # type: ignore[misc]
             tokenizer, append=append, prepend=prepend, allowed_special=allowed_special
         )
 
-    def expand(self, documents: beam.PCollection) -> beam.PCollection:
+    def expand(self, documents: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the step; the output's type follows from the input's."""
         batches = documents.element_type is pa.RecordBatch
         made = pa.RecordBatch if batches else pa.UInt32Array
@@ -51,7 +52,7 @@ class Tokenize(beam.PTransform):  # type: ignore[misc]
 
 
 @beam.typehints.with_input_types(Element)
-class _Encode(beam.DoFn):  # type: ignore[misc]
+class _Encode(beam.DoFn):
     """One element to its ids."""
 
     def __init__(self, encoding: Encoding) -> None:

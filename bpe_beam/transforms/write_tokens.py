@@ -29,21 +29,12 @@ CHUNK_TOKENS = 240_000
 """Ids of a document that travel together: at four bytes each, under 1 MB."""
 
 
-class Chunk(NamedTuple):
-    """A piece of a document on its way to its shard.
-
-    Attributes:
-        document: Hash of the document's ids; equal documents have equal ones.
-        number: The piece's number in the document, from 0.
-        ids: Little-endian uint32.
-    """
-
-    document: bytes
-    number: int
-    ids: bytes
+Chunk = tuple[bytes, int, bytes]
+"""A piece of a document on its way to its shard: a hash of the document's ids, so that equal
+documents have equal ones; the piece's number in the document; its ids, little-endian uint32."""
 
 
-class WriteTokens(beam.PTransform):  # type: ignore[misc]
+class WriteTokens(beam.PTransform):
     """Writes what `Tokenize` made as a folder of shards that trainers read.
 
     Takes `pyarrow.UInt32Array`, a document each, or Arrow batches with a column `tokens`. Writes
@@ -74,12 +65,12 @@ class WriteTokens(beam.PTransform):  # type: ignore[misc]
         if self.storage.list_names(folder):
             raise UsageError(f"{folder} holds something already: give WriteTokens an empty folder")
 
-    def expand(self, tokens: beam.PCollection) -> beam.PCollection:
+    def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
         # An empty chunk for each shard, so that a shard without documents is written, too.
         openers = tokens.pipeline | "Shards" >> beam.Create(
-            [(shard, Chunk(b"", 0, b"")) for shard in range(self.shards)], reshuffle=False
+            [(shard, (b"", 0, b"")) for shard in range(self.shards)], reshuffle=False
         ).with_output_types(tuple[int, Chunk])
         rows = (
             (tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards)), openers)
@@ -109,7 +100,7 @@ class _Target(NamedTuple):
 
 
 @beam.typehints.with_output_types(tuple[int, Chunk])
-class _CutToChunks(beam.DoFn):  # type: ignore[misc]
+class _CutToChunks(beam.DoFn):
     """Documents to (shard, chunk)."""
 
     def __init__(self, shards: int) -> None:
@@ -117,21 +108,19 @@ class _CutToChunks(beam.DoFn):  # type: ignore[misc]
 
     def process(self, element: pa.UInt32Array | pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
         """Cuts one document, or a batch of them."""
-        if isinstance(element, pa.RecordBatch):
-            documents = (row.values for row in element.column("tokens"))
-        else:
-            documents = iter([element])
+        is_batch = isinstance(element, pa.RecordBatch)
+        documents = [row.values for row in element.column("tokens")] if is_batch else [element]
         for document in documents:
             ids = document.to_numpy().astype("<u4", copy=False)
             digest = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
             shard = int.from_bytes(digest[:8], "big") * self.shards >> 64
             for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
-                yield shard, Chunk(digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+                yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
 @beam.typehints.with_output_types(str)
-class _WriteShard(beam.DoFn):  # type: ignore[misc]
+class _WriteShard(beam.DoFn):
     """A shard's chunks to its files, and a row for the manifest."""
 
     def __init__(self, target: _Target) -> None:
@@ -142,6 +131,7 @@ class _WriteShard(beam.DoFn):  # type: ignore[misc]
         shard, chunks = element
         target = self.target
         name = shard_name(shard, target.shards)
+        target.storage.make_folder(target.folder)
         with tempfile.TemporaryFile() as spool:
             places: list[tuple[bytes, int, int, int]] = []
             for document, number, ids in chunks:
@@ -156,8 +146,8 @@ class _WriteShard(beam.DoFn):  # type: ignore[misc]
                     for _, _, start, size in pieces:
                         spool.seek(start)
                         read.append(spool.read(size))
-                    ids = np.frombuffer(b"".join(read), "<u4").astype(np.uint32, copy=False)
-                    writer.write_documents(ids, np.array([0, len(ids)], np.int64))
+                    tokens = np.frombuffer(b"".join(read), "<u4").astype(np.uint32, copy=False)
+                    writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
         files = writer.result()
         counters.counter(counters.DOCUMENTS_WRITTEN).inc(files.documents)
         counters.counter(counters.TOKENS_WRITTEN).inc(files.tokens)
@@ -188,7 +178,7 @@ def _documents(
 
 
 @beam.typehints.with_output_types(str)
-class _WriteManifest(beam.DoFn):  # type: ignore[misc]
+class _WriteManifest(beam.DoFn):
     """All rows to the manifest; the folder is whole from then on."""
 
     def __init__(self, target: _Target) -> None:

@@ -59,6 +59,11 @@ def test_for_people() -> None:
     assert format_summary({}) == "bpe-beam\n"
 
 
+def test_what_a_terminal_would_obey_is_written_out() -> None:
+    text = format_summary({"made": ["\x1b[2J", "a\nb", "é ok", "\x9b"]})
+    assert text == "bpe-beam\n  made  '\\x1b[2J'\n        'a\\nb'\n        é ok\n        '\\x9b'\n"
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [

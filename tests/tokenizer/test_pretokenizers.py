@@ -28,9 +28,7 @@ def test_names() -> None:
 def safe_cuts(text: str) -> list[int]:
     """The safe cuts, in characters, the last first."""
     data = text.encode()
-    return [
-        len(data[:cut].decode()) for cut in ByteLevelPreTokenizer().safe_cuts(data)
-    ]
+    return [len(data[:cut].decode()) for cut in ByteLevelPreTokenizer().safe_cuts(data)]
 
 
 @pytest.mark.parametrize(
@@ -71,10 +69,12 @@ def test_safe_cuts_give_the_same_words_whatever_follows() -> None:
 
 
 def test_isspace_holds_for_all_that_the_scanner_takes_for_a_space() -> None:
-    """What `safe_cuts` relies on: `x` and two spaces are two words, `x` and two others one."""
+    """`safe_cuts` relies on it. Of two spaces before a letter, only the first is a word."""
+    spaces = []
     for code_point in (*range(0xD800), *range(0xE000, 0x110000)):
         character = chr(code_point)
-        if not character.isspace():
-            assert len(_native.scan(f"!{character} ".encode())) != 2 or character.isalnum() or (
-                _native.scan(f"!{character} ".encode())[0] != 1
-            ) or _native.scan(f"{character}{character}x".encode())[0] != len(character.encode())
+        data = character.encode()
+        if _native.scan(data + data + b"x")[0] == len(data):
+            spaces.append(character)
+    assert len(spaces) >= 25
+    assert all(character.isspace() for character in spaces)

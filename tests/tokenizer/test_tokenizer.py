@@ -121,9 +121,7 @@ class TestSpecialTokens:
             tokenizer.encode("", allowed_special="<s>")
         with pytest.raises(UsageError, match=r'"<x>" is not a special token .*<s>'):
             tokenizer.encode_batch([], allowed_special=["<x>"])
-        with pytest.raises(
-            UsageError, match='must be "text" or "error"'
-        ):
+        with pytest.raises(UsageError, match='must be "text" or "error"'):
             tokenizer.encode_iterable([], disallowed_special="no")
 
 
@@ -246,9 +244,7 @@ class TestDecode:
 
     def test_unknown_ids(self, tokenizer: Tokenizer) -> None:
         size = tokenizer.vocab_size
-        with pytest.raises(
-            DataError, match=rf"^id {size} \(number 1 of .*: .* {size} tokens"
-        ):
+        with pytest.raises(DataError, match=rf"^id {size} \(number 1 of .*: .* {size} tokens"):
             tokenizer.decode([0, size])
         with pytest.raises(DataError, match="id -1"):
             tokenizer.decode([-1])

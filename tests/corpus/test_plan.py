@@ -1,0 +1,316 @@
+"""Plans: the same for any order and place of the files, and splits that cover them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bpe_beam.corpus import InputFile, Plan, Slice, Split, make_plan
+from bpe_beam.corpus.plan import _slices, _splits
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage
+
+pytestmark = pytest.mark.quick
+
+STORAGE = Storage()
+
+
+def corpus(root: Path) -> list[str]:
+    files = {
+        "b.txt": b"one\ntwo\n" * 100,
+        "a/1.jsonl": b'{"text": "x"}\n' * 50,
+        "a/2.jsonl.gz": gzip.compress(b'{"text": "x"}\n', mtime=0),
+        "a/é.ndjson.zst": zstandard.compress(b"{}"),
+        "a/empty.txt": b"",
+        "z.json": b"{}\n",
+        "Z.TXT": b"upper\n",
+    }
+    for name, data in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return [str(root / name) for name in files]
+
+
+def test_a_plan_is_the_same_for_any_order_and_place(tmp_path: Path) -> None:
+    paths = corpus(tmp_path / "here")
+    plan = make_plan(STORAGE, paths, range_bytes=300)
+    assert plan.root == str(tmp_path / "here")
+    assert [(f.name, f.format, f.compression) for f in plan.files] == [
+        ("Z.TXT", "text", "none"),
+        ("a/1.jsonl", "jsonl", "none"),
+        ("a/2.jsonl.gz", "jsonl", "gzip"),
+        ("a/empty.txt", "text", "none"),
+        ("a/é.ndjson.zst", "jsonl", "zstd"),
+        ("b.txt", "text", "none"),
+        ("z.json", "jsonl", "none"),
+    ]
+    assert [plan.url(i) for i in range(7)] == [f"{tmp_path}/here/{f.name}" for f in plan.files]
+    for seed in range(5):
+        shuffled = random.Random(seed).sample(paths, len(paths))
+        again = make_plan(STORAGE, shuffled, range_bytes=300)
+        assert again == plan
+        assert again.fingerprint() == plan.fingerprint()
+    corpus(tmp_path / "elsewhere" / "deeper")
+    moved = make_plan(STORAGE, [f"{tmp_path}/elsewhere/**"], range_bytes=300)
+    assert moved.fingerprint() == plan.fingerprint()
+    assert moved.root != plan.root
+    assert str(tmp_path) not in json.dumps(moved.to_json())
+
+
+def test_what_a_plan_depends_on(tmp_path: Path) -> None:
+    def fingerprint(**options: object) -> str:
+        return make_plan(STORAGE, [f"{tmp_path}/**"], **options).fingerprint()  # type: ignore[arg-type]
+
+    corpus(tmp_path)
+    first = fingerprint(range_bytes=300)
+    assert fingerprint(range_bytes=200) != first
+    assert fingerprint(range_bytes=300, input_format="text") != first
+    assert fingerprint(range_bytes=300, document_separator="file") != first
+    assert fingerprint(range_bytes=300, document_separator="\n\n") == first
+    (tmp_path / "b.txt").write_bytes(b"x" * 800)  # other bytes of the same size
+    assert fingerprint(range_bytes=300) == first
+    (tmp_path / "b.txt").write_bytes(b"x" * 801)
+    assert fingerprint(range_bytes=300) != first
+
+
+def test_a_plan_is_written_and_read(tmp_path: Path) -> None:
+    corpus(tmp_path)
+    plan = make_plan(STORAGE, [f"{tmp_path}/**"], range_bytes=300)
+    data = json.loads(json.dumps(plan.to_json()))
+    assert Plan.from_json(data, plan.root) == plan
+    assert Plan.from_json(data, "/elsewhere").url(0) == "/elsewhere/Z.TXT"
+    for broken in (
+        {},
+        {**data, "version": 2},
+        {**data, "files": [{"name": "x"}]},
+        {**data, "files": [{**data["files"][0], "more": 1}]},
+        {**data, "splits": [[[99, 0, 1]]]},
+        {**data, "splits": [[[-1, 0, 0]]]},
+        {**data, "splits": [[[0, 5, 2]]]},
+        {**data, "splits": [[[0, 0, 10**9]]]},
+        {**data, "splits": [[[0, 0]]]},
+        {**data, "splits": [[[0, "0", 1]]]},
+        {**data, "splits": 3},
+    ):
+        with pytest.raises(DataError, match=r"plan"):
+            Plan.from_json(broken, "")
+
+
+def test_compression_is_told_by_content(tmp_path: Path) -> None:
+    skippable = b"\x5a\x2a\x4d\x18\x03\x00\x00\x00abc"
+    for name, data in {
+        "plain.gz": b"not compressed\n",
+        "zipped.txt": gzip.compress(b"x"),
+        "skip": skippable + zstandard.compress(b"x"),
+        "short": b"\x1f",
+        "bz.txt": b"BZh is how this text begins",
+    }.items():
+        (tmp_path / name).write_bytes(data)
+    plan = make_plan(STORAGE, [f"{tmp_path}/*"])
+    assert {file.name: file.compression for file in plan.files} == {
+        "plain.gz": "none",
+        "zipped.txt": "gzip",
+        "skip": "zstd",
+        "short": "none",
+        "bz.txt": "none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        (b"\xfd7zXZ\x00", "xz"),
+        (b"BZh91AY&SY", "bzip2"),
+        (b"PAR1", "Parquet"),
+        (b"PK\x03\x04", "ZIP"),
+        (b"ARROW1\0\0", "Arrow"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tmp_path: Path, head: bytes, kind: str) -> None:
+    (tmp_path / "a.txt").write_bytes(head + b"more")
+    with pytest.raises(UsageError, match=rf"a\.txt' is .*{kind}"):
+        make_plan(STORAGE, [str(tmp_path / "a.txt")])
+
+
+def test_formats_by_name(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.JSONL", "a.ndjson.gz", "a.json.zstd", "a.json.gz.txt", "jsonl", "a"):
+        (tmp_path / name).write_bytes(b"")
+    plan = make_plan(STORAGE, [f"{tmp_path}/*"])
+    assert {file.name for file in plan.files if file.format == "jsonl"} == {
+        "a.jsonl",
+        "a.JSONL",
+        "a.ndjson.gz",
+        "a.json.zstd",
+    }
+    for forced in ("text", "jsonl"):
+        plan = make_plan(STORAGE, [f"{tmp_path}/*"], input_format=forced)
+        assert {file.format for file in plan.files} == {forced}
+
+
+def test_lists_of_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus(tmp_path)
+    (tmp_path / "list").write_bytes(
+        f"\ufeff# a comment\r\n{tmp_path}/b.txt\r\n\n   \na/*.jsonl\n{tmp_path}/b.txt".encode()
+    )
+    monkeypatch.chdir(tmp_path)
+    plan = make_plan(STORAGE, ["@list", "./b.txt", f"@{tmp_path}/list"])
+    assert [file.name for file in plan.files] == ["a/1.jsonl", "b.txt"]
+    assert plan.duplicates == ("a/1.jsonl", "b.txt")
+    assert make_plan(STORAGE, ["a/1.jsonl", "b.txt"]).duplicates == ()
+    assert "duplicates" not in plan.to_json()
+    (tmp_path / "@odd").write_bytes(b"x")
+    assert make_plan(STORAGE, ["./@odd"]).files[0].name == "@odd"
+    with pytest.raises(UsageError, match="@none.*no list of inputs at 'none'"):
+        make_plan(STORAGE, ["@none"])
+    with pytest.raises(UsageError, match="@a: there is no list"):
+        make_plan(STORAGE, ["@a"])
+    (tmp_path / "latin").write_bytes(b"x\n\xe9\n")
+    with pytest.raises(UsageError, match="not UTF-8 at byte 2"):
+        make_plan(STORAGE, ["@latin"])
+    (tmp_path / "nothing").write_bytes(b"# nothing\n")
+    with pytest.raises(UsageError, match="no input files"):
+        make_plan(STORAGE, ["@nothing"])
+
+
+def test_inputs_that_match_nothing_are_named(tmp_path: Path) -> None:
+    corpus(tmp_path)
+    for missing in (f"{tmp_path}/none", f"{tmp_path}/*.none"):
+        with pytest.raises(UsageError) as caught:
+            make_plan(STORAGE, [str(tmp_path / "b.txt"), missing])
+        assert f"input {missing!r}: no file matches" in str(caught.value)
+    with pytest.raises(
+        UsageError, match=r"is a folder; name its files with a glob, such as .*\*\*"
+    ):
+        make_plan(STORAGE, [str(tmp_path / "a")])
+    with pytest.raises(UsageError, match="not a regular file"):
+        make_plan(STORAGE, ["/dev/null"])
+    with pytest.raises(UsageError, match="no input files"):
+        make_plan(STORAGE, [])
+
+
+def test_settings_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 3_000_000)
+    for options, message in (
+        ({"range_bytes": 0}, "range-bytes is 0; it must be at least 1"),
+        ({"range_bytes": -5}, "range-bytes is -5"),
+        ({"range_bytes": 1}, "more than 1000000 slices; give at least 3"),
+        ({"input_format": "csv"}, "input-format is 'csv'; it can be auto, text or jsonl"),
+        ({"document_separator": ""}, "at least one character"),
+        ({"document_separator": "\ud800"}, "surrogate"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            make_plan(STORAGE, [str(tmp_path / "a")], **options)  # type: ignore[arg-type]
+
+
+def test_several_protocols_and_hosts(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"local")
+    STORAGE.write_bytes("memory://plan-test/x/b.txt", b"memory")
+    STORAGE.write_bytes("memory://plan-test/y/c.txt", b"memory")
+    plan = make_plan(STORAGE, ["memory://plan-test/*/*.txt"])
+    assert [file.name for file in plan.files] == ["x/b.txt", "y/c.txt"]
+    assert plan.root == "memory://plan-test"
+    both = [str(tmp_path / "a.txt"), "memory://plan-test/x/b.txt"]
+    plan = make_plan(STORAGE, both)
+    assert [file.name for file in plan.files] == both
+    assert [STORAGE.read_bytes(plan.url(i)) for i in range(2)] == [b"local", b"memory"]
+
+
+def test_web_queries_stay_out_of_names() -> None:
+    from bpe_beam.corpus.plan import _name
+
+    root, names = _name(["https://me:pw@host/a/x.txt?sig=1", "https://me:pw@host/a/b/y.txt?sig=1"])
+    assert list(names.values()) == ["x.txt", "b/y.txt"]
+    assert STORAGE.join(root, "b/y.txt") == "https://me:pw@host/a/b/y.txt?sig=1"
+    with pytest.raises(UsageError, match="different queries"):
+        _name(["https://host/x?sig=1", "https://host/x?sig=2"])
+    for secret in ("https://me:hunter2@host/x", "https://host/x?hunter2"):
+        with pytest.raises(UsageError, match="password or a query") as caught:
+            _name([secret, "/local"])
+        assert "hunter2" not in str(caught.value)
+    with pytest.raises(UsageError, match="password or a query"):
+        _name(["https://me:pw@host/x", "https://other/x"])
+    assert _name(["/a"]) == ("/", {"/a": "a"})
+    assert _name(["s3://one/a", "s3://two/a"])[0] == "s3://"
+
+
+FILES = st.lists(
+    st.builds(
+        InputFile,
+        name=st.just("x"),
+        size=st.integers(0, 500),
+        format=st.sampled_from(["text", "jsonl"]),
+        compression=st.sampled_from(["none", "none", "gzip", "zstd"]),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(FILES, st.integers(1, 300), st.sampled_from(["\n", "file"]))
+def test_splits_cover_the_files_once_and_in_order(
+    files: list[InputFile], range_bytes: int, separator: str
+) -> None:
+    splits = list(_splits(_slices(files, range_bytes, separator), range_bytes))
+    assert [split.index for split in splits] == list(range(len(splits)))
+    pieces = [piece for split in splits for piece in split.slices]
+    for index, file in enumerate(files):
+        mine = [piece for piece in pieces if piece.file == index]
+        assert [p.start for p in mine] == [0, *(p.end for p in mine[:-1])]
+        assert mine[-1].end == file.size
+        if file.compression != "none" or (file.format == "text" and separator == "file"):
+            assert len(mine) == 1
+        else:
+            lengths = [p.end - p.start for p in mine]
+            assert max(lengths) - min(lengths) <= 1
+            assert max(lengths) <= range_bytes
+    assert pieces == sorted(pieces, key=lambda p: (p.file, p.start))
+    for split, after in zip(splits, [*splits[1:], None], strict=True):
+        assert split.slices
+        assert split.size <= range_bytes or len(split.slices) == 1
+        if after:  # it is full: the next piece would not fit
+            first = after.slices[0]
+            assert split.size + first.end - first.start > range_bytes
+
+
+def test_many_tiny_files_make_few_splits() -> None:
+    files = [InputFile(str(i), 1, "text", "none") for i in range(25_000)]
+    splits = list(_splits(_slices(files, 1 << 20, "\n"), 1 << 20))
+    assert [len(split.slices) for split in splits] == [10_000, 10_000, 5_000]
+
+
+def test_the_default_range(tmp_path: Path) -> None:
+    sparse = tmp_path / "sparse.txt"
+    for size, expected in (
+        (40 << 20, 16 << 20),
+        (32 << 30, (32 << 30) // 1000),
+        (2 << 40, 1 << 30),
+    ):
+        with sparse.open("wb") as stream:
+            stream.truncate(size)
+        (split, *_) = make_plan(STORAGE, [str(sparse)]).splits
+        pieces = -(-size // expected)
+        assert split == Split(0, (Slice(0, 0, size // pieces),))
+
+
+def test_files_that_a_place_cannot_hold_are_refused(tmp_path: Path) -> None:
+    class Huge(Storage):
+        def expand(self, pattern: str) -> list[tuple[str, int]]:
+            return [("/x", (1 << 44) + 1)]
+
+    with pytest.raises(UsageError, match="a file has at most 17592186044416"):
+        make_plan(Huge(), ["x"])
+
+
+def test_an_empty_file_is_a_member(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    plan = make_plan(STORAGE, [str(tmp_path / "empty.txt")])
+    assert plan.splits == (Split(0, (Slice(0, 0, 0),)),)
+    assert plan.size == 0

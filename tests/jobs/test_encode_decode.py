@@ -1,0 +1,143 @@
+"""`encode` and `decode` on stdin, stdout and arguments, with a small tokenizer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+pytestmark = pytest.mark.quick
+
+ROOT = Path(__file__).parents[2]
+
+
+def byte_symbols() -> list[str]:
+    """The byte-level alphabet in order of code points: section 1 of the semantics."""
+    kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    return [chr(byte) for byte in kept] + [chr(0x100 + i) for i in range(256 - len(kept))]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    vocab = ["<|end|>", "<\x1b[2J>", *byte_symbols(), "he", "Ġhe", "hel"]
+    merges = [("h", "e"), ("Ġ", "he"), ("he", "l")]
+    path = str(tmp_path_factory.mktemp("tokenizer") / "tokenizer.json")
+    Tokenizer.from_learned(vocab, merges, ["<|end|>", "<\x1b[2J>"]).save(path)
+    return path
+
+
+def run(
+    *argv: str, stdin: bytes = b"", code: int = 0, encoding: str = "utf-8"
+) -> tuple[bytes, str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [sys.executable, "-m", "bpe_beam", *argv],
+        input=stdin,
+        capture_output=True,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return done.stdout, done.stderr.decode()
+
+
+def test_ids_come_on_one_line(tokenizer: str) -> None:
+    ids = Tokenizer.from_file(tokenizer).encode("hell he")
+    assert len(ids) == 3
+    assert run("encode", "--tokenizer", tokenizer, "hell he") == (
+        (" ".join(map(str, ids)) + "\n").encode(),
+        "",
+    )
+    assert run("encode", "--tokenizer", tokenizer, "") == (b"\n", "")
+
+
+def test_stdin_is_taken_as_it_is_but_for_one_newline(tokenizer: str) -> None:
+    reference = Tokenizer.from_file(tokenizer)
+    for data, text in (
+        (b"", ""),
+        (b"\n", ""),
+        (b"he\n", "he"),
+        (b"he\n\n", "he\n"),
+        (b" he \r\n", " he \r"),
+        ("hé\n".encode(), "hé"),
+        (b"a\x00b", "a\x00b"),
+    ):
+        out, _ = run("encode", "--tokenizer", tokenizer, stdin=data)
+        assert [int(word) for word in out.split()] == reference.encode(text)
+
+
+def test_stdin_that_is_not_utf8_is_refused_with_its_place(tokenizer: str) -> None:
+    out, said = run("encode", "--tokenizer", tokenizer, stdin=b"ab\xff\n", code=1)
+    assert out == b""
+    assert said == "bpe-beam encode: standard input is not UTF-8: byte 0xff at offset 2\n"
+
+
+def test_special_tokens_are_text_unless_allowed(tokenizer: str) -> None:
+    text = "he<|end|>"
+    plain, _ = run("encode", "--tokenizer", tokenizer, text)
+    assert len(plain.split()) > 2
+    for allowed in ("all", "<|end|>"):
+        out, _ = run("encode", "--tokenizer", tokenizer, "--allowed-special", allowed, text)
+        assert out.split()[-1] == b"0"
+        assert len(out.split()) == 2
+    _, said = run("encode", "--tokenizer", tokenizer, "--allowed-special", "<x>", text, code=2)
+    assert "<x>" in said
+
+
+def test_a_table_shows_tokens_ids_and_places(tokenizer: str) -> None:
+    out, _ = run("encode", "--tokenizer", tokenizer, "--show", "hel hé<|end|>")
+    lines = out.decode().splitlines()
+    assert lines[0].split() == ["token", "id", "place", "text"]
+    assert lines[1].split() == ["hel", "260", "0-3", "'hel'"]
+    assert [line.split()[2] for line in lines[2:6]] == ["3-4", "4-5", "5-6", "5-6"]
+    assert [line.split()[0] for line in lines[2:6]] == ["Ġ", "h", "Ã", "©"]
+    # A terminal that has no such characters is no reason to fail.
+    out, _ = run("encode", "--tokenizer", tokenizer, "--show", " h", encoding="ascii")
+    assert rb"\u0120" in out
+
+
+def test_a_table_does_not_drive_the_terminal(tokenizer: str) -> None:
+    out, _ = run(
+        "encode", "--tokenizer", tokenizer, "--show", "--allowed-special", "all", "<\x1b[2J>"
+    )
+    assert b"\x1b" not in out
+
+
+def test_decoding_gives_the_bytes_back(tokenizer: str) -> None:
+    text = "hel  hé\n\x00 \u2028"
+    ids = [str(i) for i in Tokenizer.from_file(tokenizer).encode(text)]
+    for argv, stdin in ((ids, b""), ([",".join(ids)], b""), ([], "\n".join(ids).encode())):
+        out, said = run("decode", "--tokenizer", tokenizer, *argv, stdin=stdin)
+        assert (out, said) == (text.encode(), "")
+    half = Tokenizer.from_file(tokenizer).encode("é")[:1]
+    assert run("decode", "--tokenizer", tokenizer, str(half[0]))[0] == b"\xc3"
+    assert run("decode", "--tokenizer", tokenizer, stdin=b" \n")[0] == b""
+
+
+def test_what_is_no_id_is_refused_with_its_place(tokenizer: str) -> None:
+    decode = ["decode", "--tokenizer", tokenizer]
+    assert "ids: number 2 is 'x'" in run(*decode, "1", "x", code=2)[1]
+    assert "standard input: number 2 is 'x'" in run(*decode, stdin=b"1 x", code=1)[1]
+    assert "number 1 is '\\\\xff'" in run(*decode, stdin=b"\xff", code=1)[1]
+    assert "9999" in run(*decode, "1", "9999", code=1)[1]
+
+
+def test_summaries_for_programs(tokenizer: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    run("encode", "--tokenizer", tokenizer, "--summary-file", str(path), "hé")
+    assert json.loads(path.read_text()) == {
+        "job": "encode",
+        "text_bytes": 3,
+        "characters": 2,
+        "tokens": 3,
+    }
+    run("decode", "--tokenizer", tokenizer, "--summary-file", str(path), "260")
+    assert json.loads(path.read_text()) == {"job": "decode", "tokens": 1, "text_bytes": 3}

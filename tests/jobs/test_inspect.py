@@ -1,0 +1,106 @@
+"""`inspect` on what the jobs really write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bpe_beam import cli
+
+pytestmark = pytest.mark.quick
+
+DOCUMENTS = ["the cat sat on the mat", "the dog\x1b[2J", "", "a " * 300]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer from a corpus, with its counts, and shards."""
+    root = tmp_path_factory.mktemp("made")
+    lines = [json.dumps({"text": text}) for text in DOCUMENTS]
+    (root / "in.jsonl").write_text("\n".join(lines) + "\n")
+    reading = ["--input", str(root / "in.jsonl"), "--quiet", "--workers", "1"]
+    train = ["--vocab-size", "270", "--special-token", "<|end|>", "--output", str(root / "tok")]
+    assert cli.main(["train", *reading, *train]) == 0
+    shards = ["--tokenizer", str(root / "tok/tokenizer.json"), "--output", str(root / "tokens")]
+    assert cli.main(["tokenize", *reading, *shards, "--append", "<|end|>"]) == 0
+    return root
+
+
+def inspect(
+    path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> tuple[str, dict[str, object]]:
+    facts = tmp_path / "facts.json"
+    assert cli.main(["inspect", str(path), "--summary-file", str(facts)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith(f"bpe-beam inspect {path}\n")
+    return captured.out, json.loads(facts.read_text())
+
+
+def test_a_tokenizer(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text, facts = inspect(made / "tok" / "tokenizer.json", capsys, tmp_path)
+    assert (facts["kind"], facts["vocab_size"], facts["highest_id"]) == ("tokenizer", 270, 269)
+    assert facts["special_tokens"] == ["0 <|end|>"]
+    merges = facts["merges_first_and_last"]
+    assert isinstance(merges, list)
+    assert facts["merges"] == len(merges) == 13
+    assert merges[0] == "Ġ a"  # 299 times, more than any other
+    longest = facts["longest_tokens"]
+    assert isinstance(longest, list)
+    assert len(longest[0]) == max(map(len, "".join(merges).split()))
+    assert "<|end|>" not in longest
+    assert "  vocab size" in text
+    assert inspect(made / "tok", capsys, tmp_path)[1] == facts
+
+
+def test_counts(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text, facts = inspect(made / "tok" / "counts", capsys, tmp_path)
+    assert facts["kind"] == "counts"
+    assert (facts["documents"], facts["pretokenizer"]) == (4, "gpt2")
+    assert facts["special_tokens"] == ["<|end|>"]
+    assert facts["text_bytes"] == sum(map(len, DOCUMENTS))
+    best = facts["most_frequent_words"]
+    assert isinstance(best, list)
+    # Equal counts by their text; the words are "a", 299 times with a space before it.
+    assert best[:4] == ["299 ' a'", "2 'the'", "1 '\\x1b['", "1 ' '"]
+    assert len(best) == 10
+    assert "\x1b" not in text
+
+
+def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text, facts = inspect(made / "tokens", capsys, tmp_path)
+    assert (facts["kind"], facts["format"], facts["documents"]) == ("shards", "megatron", 4)
+    first = facts["first_documents"]
+    assert isinstance(first, list)
+    assert [line.split(": ", 1)[1] for line in first] == [
+        repr(text + "<|end|>") for text in DOCUMENTS[:3]
+    ]
+    assert first[2].startswith("1 tokens: ")
+    settings = facts["settings"]
+    assert isinstance(settings, dict)
+    assert settings["append"] == "<|end|>"
+    assert "\x1b" not in text
+
+
+def test_what_is_nothing_of_ours(
+    made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "unfinished").mkdir()
+    (tmp_path / "unfinished" / "job.json").write_text("{}")
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "manifest.json").write_text("[" * 100_000)
+    for path, code, said in (
+        (tmp_path / "none", 2, "no such file or folder"),
+        (tmp_path / "empty", 2, "holds neither manifest.json nor tokenizer.json"),
+        (tmp_path / "unfinished", 2, "is not finished: run its job again"),
+        (tmp_path / "odd", 1, "is not valid JSON"),
+        (made / "in.jsonl", 2, "in.jsonl"),
+    ):
+        assert cli.main(["inspect", str(path)]) == code
+        captured = capsys.readouterr()
+        assert said in captured.err
+        assert captured.out == ""
+        assert len(captured.err.splitlines()) == 1

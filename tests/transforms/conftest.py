@@ -1,0 +1,88 @@
+"""Pipelines on the in-process runner, and what they gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability import common_urns
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from bpe_beam.transforms import counters
+
+
+class _Keep(beam.DoFn):
+    """Writes what comes in to files: the one way that works on every runner."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def process(self, element: Any) -> None:
+        import pickle
+        import uuid
+
+        Path(self.folder, uuid.uuid4().hex).write_bytes(pickle.dumps(element))
+
+
+Run = Callable[..., tuple[list[Any], dict[str, int]]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs `build(pipeline)` and gives the elements it made, and our counters."""
+
+    def run(
+        build: Callable[[beam.Pipeline], beam.PCollection], workers: int = 2
+    ) -> tuple[list[Any], dict[str, int]]:
+        import pickle
+
+        folder = tmp_path / "kept"
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        mode = "multi_threading" if workers > 1 else "in_memory"
+        options = PipelineOptions(
+            [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}"]
+        )
+        pipeline = beam.Pipeline(runner=FnApiRunner(), options=options)
+        build(pipeline) | "Keep" >> beam.ParDo(_Keep(str(folder)))
+        result = pipeline.run()
+        result.wait_until_finish()
+        kept = [pickle.loads(path.read_bytes()) for path in folder.iterdir()]
+        return kept, counters.totals(result.metrics())
+
+    return run
+
+
+@pytest.fixture
+def coders_of() -> Callable[[Callable[[beam.Pipeline], Any]], list[str]]:
+    """The coders of a pipeline; see `_coders_of`."""
+    return _coders_of
+
+
+def _coders_of(build: Callable[[beam.Pipeline], Any]) -> list[str]:
+    """The URNs of the coders of all collections of a pipeline, Beam's own sources left out."""
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    build(pipeline)
+    proto = pipeline.to_runner_api()
+    components = proto.components
+    urns: list[str] = []
+    for transform in components.transforms.values():
+        if transform.subtransforms or transform.spec.urn == common_urns.primitives.IMPULSE.urn:
+            continue
+        for output in transform.outputs.values():
+            urns += _urns(components, components.pcollections[output].coder_id)
+    return urns
+
+
+def _urns(components: Any, coder_id: str) -> Sequence[str]:
+    coder = components.coders[coder_id]
+    inner = [urn for each in coder.component_coder_ids for urn in _urns(components, each)]
+    name = coder.spec.urn
+    if coder.spec.payload:
+        name += " " + repr(coder.spec.payload[:200])
+    return [name, *inner]

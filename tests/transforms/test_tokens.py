@@ -1,0 +1,240 @@
+"""`Tokenize` and `WriteTokens`, and the whole way `ReadDocuments | CountWords | LearnMerges`."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+import regex
+
+from bpe_beam import Tokenizer
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.errors import UsageError
+from bpe_beam.shards.formats.megatron import MegatronReader
+from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.shards.verify import verify
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.pretokenizers import GPT2_PATTERN
+from bpe_beam.training import reference
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.transforms import (
+    CountWords,
+    LearnMerges,
+    ReadDocuments,
+    Tokenize,
+    WriteTokens,
+    coders,
+    write_tokens,
+)
+
+TEXT = "the quick brown fox jumps over a lazy dog and the cat sat on the mat"
+
+
+def sentences(count: int, seed: int = 1) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(TEXT.split(), k=rng.randint(0, 30))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    special = ["<|end|>", "<|begin|>"]
+    counts: dict[str, int] = {}
+    for word in " ".join(sentences(50)).split():
+        counts[f"Ġ{word}"] = counts.get(f"Ġ{word}", 0) + 1
+    vocab, merges = reference.learn_bpe(
+        list(counts.items()), vocab_size=300, special_tokens=special
+    )
+    return Tokenizer.from_learned(vocab, merges, special)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    path = tmp_path / "corpus.jsonl"
+    rows = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(sentences(200))]
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def test_documents_to_a_tokenizer(run, corpus) -> None:
+    """The pipeline learns what the reference learns from the same words."""
+    recipe = BpeRecipe(vocab_size=300, special_tokens=("<|end|>",))
+    kept, _ = run(
+        lambda p: p | ReadDocuments([corpus], range_bytes=1000) | CountWords() | LearnMerges(recipe)
+    )
+    (text,) = kept
+    counts: dict[str, int] = {}
+    for document in sentences(200):
+        for word in regex.findall(GPT2_PATTERN, document):
+            chars = byte_level.to_chars(word.encode())
+            counts[chars] = counts.get(chars, 0) + 1
+    vocab, merges = reference.learn_bpe(
+        list(counts.items()), vocab_size=300, special_tokens=["<|end|>"]
+    )
+    learned = Tokenizer.from_json(text)
+    assert list(learned.vocab) == vocab
+    assert learned.merges == merges
+
+
+def test_first_seen_needs_places(run, corpus) -> None:
+    recipe = BpeRecipe(vocab_size=270, tie_break="first_seen")
+    kept, _ = run(
+        lambda p: p | ReadDocuments([corpus]) | CountWords(with_places=True) | LearnMerges(recipe)
+    )
+    assert len(kept) == 1
+    with pytest.raises(Exception, match="lack the columns first_document, first_word"):
+        run(lambda p: p | ReadDocuments([corpus]) | CountWords() | LearnMerges(recipe), 1)
+
+
+def test_learning_is_bounded(run) -> None:
+    texts = [" ".join(f"word{i}" for i in range(40_000))]
+    learn = LearnMerges(BpeRecipe(vocab_size=300), memory_bytes=2_000_000)
+    with pytest.raises(Exception, match=r"take more than memory_bytes \(2,000,000\)"):
+        run(lambda p: p | beam.Create(texts) | CountWords() | learn, 1)
+
+
+def test_rejects_go_to_their_folder_or_end_the_run(run, tmp_path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"text": "good"}\n{"text": 7}\n')
+    with pytest.raises(Exception, match=r"bad.jsonl, byte 17: "):
+        run(lambda p: p | ReadDocuments([str(path)]), 1)
+    folder = tmp_path / "rejects"
+    kept, counters = run(lambda p: p | ReadDocuments([str(path)], rejects=str(folder)))
+    assert [batch.column("text").to_pylist() for batch in kept] == [["good"]]
+    assert counters["records_rejected"] == 1
+    (row,) = [json.loads(line) for file in folder.iterdir() for line in file.open()]
+    assert (row["file"], row["offset"]) == ("bad.jsonl", 17)
+
+
+def test_documents_are_read_whatever_the_settings(run, tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one||two||three")
+    settings = ReadSettings(document_separator="||")
+    kept, _ = run(lambda p: p | ReadDocuments([str(path)], settings, range_bytes=4))
+    assert sorted(t for batch in kept for t in batch.column("text").to_pylist()) == [
+        "one",
+        "three",
+        "two",
+    ]
+
+
+def test_each_element_becomes_its_ids(run, tokenizer) -> None:
+    texts = sentences(20)
+    kept, counters = run(lambda p: p | beam.Create(texts) | Tokenize(tokenizer))
+    assert sorted(ids.to_pylist() for ids in kept) == sorted(map(tokenizer.encode, texts))
+    assert counters["documents_tokenized"] == 20
+    assert counters["tokens_made"] == sum(len(tokenizer.encode(text)) for text in texts)
+
+
+def test_batches_keep_their_other_columns(run, tokenizer) -> None:
+    batch = pa.RecordBatch.from_pydict({"id": ["x", "y"], "text": ["the cat", ""], "n": [1, 2]})
+    elements = beam.Create([batch]).with_output_types(pa.RecordBatch)
+    (kept,), _ = run(lambda p: p | elements | Tokenize(tokenizer, append="<|end|>"))
+    end = tokenizer.token_to_id("<|end|>")
+    assert kept.to_pydict() == {
+        "id": ["x", "y"],
+        "tokens": [[*tokenizer.encode("the cat"), end], [end]],
+        "n": [1, 2],
+    }
+
+
+def test_each_option_of_tokenize_shows(run, tokenizer) -> None:
+    text = "the<|end|>cat"
+    end, begin = tokenizer.token_to_id("<|end|>"), tokenizer.token_to_id("<|begin|>")
+    plain = tokenizer.encode(text)
+    for options, expected in [
+        ({}, plain),
+        ({"append": "<|end|>"}, [*plain, end]),
+        ({"prepend": "<|begin|>"}, [begin, *plain]),
+        ({"prepend": "<|begin|>", "append": "<|end|>"}, [begin, *plain, end]),
+        ({"allowed_special": "all"}, tokenizer.encode(text, allowed_special="all")),
+        ({"allowed_special": ["<|begin|>"]}, plain),
+        ({"allowed_special": ["<|end|>"]}, tokenizer.encode(text, allowed_special="all")),
+    ]:
+        (ids,), _ = run(lambda p, o=options: p | beam.Create([text]) | Tokenize(tokenizer, **o), 1)
+        assert ids.to_pylist() == expected, options
+
+
+def test_a_token_that_is_not_there_is_refused(tokenizer) -> None:
+    for options in ({"append": "<none>"}, {"prepend": "<none>"}, {"allowed_special": ["<none>"]}):
+        with pytest.raises(UsageError, match="<none>"):
+            Tokenize(tokenizer, **options)
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch) -> None:
+    """Equal documents, empty ones and those that travel in pieces all arrive, in any order."""
+    monkeypatch.setattr(write_tokens, "CHUNK_TOKENS", 7)
+    texts = [*sentences(60), *sentences(10), "", ""]
+    folders = []
+    for name, order, workers in (("a", texts, 1), ("b", texts[::-1], 2)):
+        folder = str(tmp_path / name)
+        write = WriteTokens(folder, tokenizer, shards=shards)
+        kept, counters = run(
+            lambda p, t=order, w=write: p | beam.Create(t) | Tokenize(tokenizer) | w, workers
+        )
+        assert kept == [f"{folder}/manifest.json"]
+        assert counters["documents_written"] == len(texts)
+        assert verify(Storage(), folder).problems == ()
+        folders.append({path.name: path.read_bytes() for path in Path(folder).iterdir()})
+    assert folders[0] == folders[1]
+    manifest = read_manifest(Storage(), folder)
+    assert len(manifest.shards) == shards
+    found = []
+    for shard in manifest.shards:
+        with MegatronReader(Storage(), folder, shard.name) as reader:
+            found += [reader.document(i).tolist() for i in range(len(reader))]
+    assert sorted(found) == sorted(map(tokenizer.encode, texts))
+
+
+def test_batches_are_written_as_documents_are(run, tokenizer, tmp_path) -> None:
+    texts = sentences(30)
+    batch = pa.RecordBatch.from_pydict({"text": texts})
+    for name, elements in (
+        ("one", beam.Create(texts)),
+        ("many", beam.Create([batch]).with_output_types(pa.RecordBatch)),
+    ):
+        write = WriteTokens(str(tmp_path / name), tokenizer, shards=2)
+        run(lambda p, e=elements, w=write: p | e | Tokenize(tokenizer) | w)
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "many" / path.name).read_bytes()
+
+
+def test_a_folder_that_holds_something_is_refused(tokenizer, tmp_path) -> None:
+    (tmp_path / "mine").touch()
+    with pytest.raises(UsageError, match="holds something already"):
+        WriteTokens(str(tmp_path), tokenizer)
+    with pytest.raises(UsageError, match="shards is 0"):
+        WriteTokens(str(tmp_path / "new"), tokenizer, shards=0)
+
+
+def test_no_collection_falls_back_to_pickling(coders_of, tokenizer, corpus, tmp_path) -> None:
+    def build(p: beam.Pipeline) -> None:
+        documents = p | ReadDocuments([corpus])
+        documents | CountWords() | LearnMerges(BpeRecipe(vocab_size=300))
+        documents | "Batches" >> Tokenize(tokenizer) | WriteTokens(str(tmp_path / "t"), tokenizer)
+        p | beam.Create(["a"]) | "Single" >> Tokenize(tokenizer)
+
+    urns = coders_of(build)
+    pickled = [urn for urn in urns if "pickled_python" in urn]
+    ours = ("RecordBatchCoder", "TokensCoder")
+    assert all(any(name in urn for name in ours) for urn in pickled), pickled
+    assert any("RecordBatchCoder" in urn for urn in urns)
+    for coder in (coders.RecordBatchCoder(), coders.TokensCoder()):
+        assert coder.is_deterministic()
+
+
+def test_coders_give_back_what_they_took() -> None:
+    batch = pa.RecordBatch.from_pydict({"text": ["a", "é"], "place": [1, 2]})
+    coder = coders.RecordBatchCoder()
+    assert coder.decode(coder.encode(batch)).equals(batch)
+    assert coder.encode(batch.slice(1)) == coder.encode(batch.slice(1))
+    assert coder.decode(coder.encode(batch.slice(1))).to_pydict() == {"text": ["é"], "place": [2]}
+    tokens = pa.array([1, 2**32 - 1, 0], pa.uint32())
+    tokens_coder = coders.TokensCoder()
+    for ids in (tokens, tokens.slice(1), tokens.slice(0, 0)):
+        assert tokens_coder.decode(tokens_coder.encode(ids)).equals(ids)
