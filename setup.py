@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import BaseError
+from setuptools.errors import BaseError, CompileError, LinkError
 
 NATIVE = Path("bpe_beam/native")
 MOST_SHOWN = 200
@@ -25,7 +25,7 @@ class BuildNative(build_ext):  # type: ignore[misc]
             extension.include_dirs.append(pybind11.get_include())
         try:
             super().build_extensions()
-        except (BaseError, OSError) as error:
+        except (BaseError, CompileError, LinkError, OSError) as error:
             text = str(error)
             _fail(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
 

@@ -47,7 +47,6 @@ inline CharClass char_class(std::uint32_t code_point) {{
 """
 
 
-
 def class_of(code_point: int) -> int:
     """The number of the code point's class; surrogates are no characters: 0."""
     character = chr(code_point)
@@ -57,7 +56,7 @@ def class_of(code_point: int) -> int:
 def unicode_version() -> str:
     """The newest version of which `regex` knows a character that the version before lacks."""
     # A letter first assigned in each version.
-    newest = {"17.0": 0x323B0, "16.0": 0x1C89, "15.1": 0x2EBF0, "15.0": 0x11F02}
+    newest = {"18.0": 0xA7E2, "17.0": 0x323B0, "16.0": 0x1C89, "15.1": 0x2EBF0, "15.0": 0x11F02}
     for version, letter in newest.items():
         if regex.match(r"\p{L}", chr(letter)):
             return version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -485,17 +486,17 @@ def test_an_interrupted_overwrite_says_how_to_resume(
     assert capsys.readouterr().err == "bpe-beam inspect: interrupted\n"
 
 
-def test_beams_log_is_silent_unless_asked_for(job: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    import logging
-
+def test_beams_log_is_silent_unless_asked_for(job: Any, caplog: pytest.LogCaptureFixture) -> None:
     def run(settings: Any, progress: Any) -> dict[str, Any]:
         logging.getLogger("apache_beam.x").error("a thousand lines")
         return {}
 
     job("count", run)
     assert cli.main([*COUNT, "--quiet"]) == 0
-    assert "thousand" not in capsys.readouterr().err
+    assert caplog.messages == []
     assert logging.root.manager.disable == logging.NOTSET
+    assert cli.main([*COUNT, "--quiet", "--debug"]) == 0
+    assert caplog.messages == ["a thousand lines"]
 
 
 SLOW_JOB = """

@@ -299,6 +299,8 @@ class _SliceReader:
             batch, passed, start, search = self._cut(start, max(start, search))
             if batch is not None:
                 yield batch
+            if passed and not self.separator:
+                return
             if passed == self.max_rows or start >= self.stop:
                 continue
             # What is left here is a part of a record.

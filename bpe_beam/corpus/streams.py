@@ -205,7 +205,9 @@ class _Gzip(_Decompressed):
                     raise self._broken(f"the gzip stream is corrupt ({error})") from None
                 count //= 2
                 continue
-            self._at += count - len(self._member.unconsumed_tail) - len(self._member.unused_data)
+            ended = self._member.eof  # then the tail can hold the same bytes again
+            left = self._member.unused_data if ended else self._member.unconsumed_tail
+            self._at += count - len(left)
             return output
 
 

@@ -114,6 +114,7 @@ def _count(
                 lambda pipeline: (
                     pipeline | "Count" >> CountSplits(task, works, _known(done), parts_left)
                 ),
+                tasks=len(works) or len(parts_left),
             )
     receipts = folder.receipts()
     manifest = _manifest(counting, plan, receipts)

@@ -65,7 +65,9 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
         ),
         progress,
     )
-    verifying = verify.run(VerifySettings(folder=tokens, run=steps), progress)
+    # Shards are read back in this process, whatever runner has written them.
+    here = replace(steps, runner=None, runner_options=())
+    verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)
     if not settings.run.quiet:
         for part in (training, tokenizing, verifying):
             show_summary({key: part[key] for key in part if key != "next"}, sys.stderr)

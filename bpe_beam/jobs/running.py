@@ -27,12 +27,15 @@ def workers_of(run: RunSettings) -> int:
     return run.workers or default_workers()
 
 
-def run_pipeline(run: RunSettings, build: Callable[[beam.Pipeline], object]) -> dict[str, int]:
+def run_pipeline(
+    run: RunSettings, build: Callable[[beam.Pipeline], object], tasks: int
+) -> dict[str, int]:
     """Builds a pipeline, runs it, and waits for its end.
 
     Args:
         run: Which runner, and its flags.
         build: Adds the steps to the pipeline.
+        tasks: How many elements there are to spread: in process, no more threads are started.
 
     Returns:
         Our counters by name, summed over the steps.
@@ -49,7 +52,7 @@ def run_pipeline(run: RunSettings, build: Callable[[beam.Pipeline], object]) -> 
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
     pipeline = beam.Pipeline(
-        runner=_runner(run), options=PipelineOptions(_flags(run), pipeline_type_check=True)
+        runner=_runner(run), options=PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
     )
     build(pipeline)
     result = pipeline.run()
@@ -68,11 +71,11 @@ def _runner(run: RunSettings) -> str | PipelineRunner:
     return FnApiRunner()
 
 
-def _flags(run: RunSettings) -> list[str]:
+def _flags(run: RunSettings, tasks: int) -> list[str]:
     flags = list(run.runner_options)
     given = {flag.partition("=")[0] for flag in flags}
     if run.in_process and "--direct_num_workers" not in given:
-        workers = workers_of(run)
+        workers = max(1, min(workers_of(run), tasks))
         flags.append(f"--direct_num_workers={workers}")
         if "--direct_running_mode" not in given:
             mode = "multi_threading" if workers > 1 else "in_memory"

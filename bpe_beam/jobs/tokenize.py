@@ -132,6 +132,7 @@ def _tokenize(
             run_pipeline(
                 settings.run,
                 lambda pipeline: pipeline | "Tokenize" >> TokenizeSplits(task, works),
+                tasks=len(works),
             )
     manifest = _manifest(settings, plan, tokenizer, data, folder.receipts())
     corpus_input.check_documents(

@@ -1,5 +1,5 @@
 // The class of every code point: letter (\p{L}), number (\p{N}), space (\s) or other.
-// Written by scripts/make_unicode_classes.py from Unicode 17.0; do not edit.
+// Written by scripts/make_unicode_classes.py from Unicode 18.0; do not edit.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,8 @@ from bpe_beam.training.recipe import BpeRecipe
 
 # Measured on the unique words of English, Chinese and 46 languages, 32,000 merges; see
 # benchmarks/learner_memory.py.
-BYTES_PER_SYMBOL = 40
-BYTES_PER_WORD = 40
+BYTES_PER_SYMBOL = 80
+BYTES_PER_WORD = 60
 
 _NO_ID = 0xFFFFFFFF
 _MERGES_A_STEP = 500

@@ -1,0 +1,33 @@
+"""Text that several rooms of the tests share. This folder's modules are importable from all."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from made_text import documents
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuses sources that were not built: they would fail at the first import, and at each."""
+    if importlib.util.find_spec("bpe_beam") is None:
+        raise pytest.UsageError("bpe-beam is not installed: pip install -e '.[test]'")
+    if importlib.util.find_spec("bpe_beam._native") is None:
+        raise pytest.UsageError(
+            "the bpe_beam that Python finds first has no compiled module; a folder of sources may "
+            "hide the installed one: pip install -e '.[test]', or start pytest by its own name"
+        )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m quick`, leaves out modules without a quick test: they may need more to import."""
+    if config.getoption("-m") == "quick" and collection_path.suffix == ".py":
+        return None if "mark.quick" in collection_path.read_text("utf-8") else True
+    return None
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str]:
+    """Some hundred documents of a line each."""
+    return documents(400)

@@ -1,0 +1,99 @@
+"""Rejects: the file of a split, and the limit that a run may not pass."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from bpe_beam.corpus import Reject, RejectLimit, RejectWriter
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage
+
+pytestmark = pytest.mark.quick
+
+
+def test_rows(tmp_path: Path) -> None:
+    url = str(tmp_path / "rejects.jsonl")
+    data = bytes(range(256))
+    with RejectWriter(Storage(), url) as writer:
+        writer.add(Reject.of("a/é.txt", 7, 3, "invalid UTF-8", "at byte 128 of the record", data))
+        writer.add(Reject.of("b", 0, None, "record too long", "", b"x" * 70_000, 10**10))
+        writer.add(Reject.of("b", 9, None, "invalid UTF-8", "", memoryview(b"y" * 70_000)))
+        assert not (tmp_path / "rejects.jsonl").exists()
+    assert writer.total == 3
+    assert writer.counts == {"invalid UTF-8": 2, "record too long": 1}
+    lines = (tmp_path / "rejects.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert '"a/é.txt"' in lines[0]
+    assert rows[0] == {
+        "file": "a/é.txt",
+        "offset": 7,
+        "line": 3,
+        "reason": "invalid UTF-8",
+        "detail": "at byte 128 of the record",
+        "bytes": base64.b64encode(data).decode(),
+        "bytes_total": 256,
+    }
+    assert base64.b64decode(rows[1]["bytes"]) == b"x" * 65_536
+    assert [row["bytes_total"] for row in rows] == [256, 10**10, 70_000]
+    assert base64.b64decode(rows[2]["bytes"]) == b"y" * 65_536
+
+
+def test_no_rejects_no_file(tmp_path: Path) -> None:
+    with RejectWriter(Storage(), str(tmp_path / "no" / "folder" / "x")) as writer:
+        pass
+    assert writer.total == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_of_a_failed_split(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), RejectWriter(Storage(), str(tmp_path / "x")) as writer:
+        writer.add(Reject.of("a", 0, None, "why", "", b""))
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DataError), RejectWriter(Storage(), str(tmp_path / "no" / "x")) as writer:
+        writer.add(Reject.of("a", 0, None, "why", "", b""))
+
+
+@pytest.mark.parametrize(
+    ("limit", "rejects", "records", "exceeded"),
+    [
+        ("10", 10, 10, False),
+        ("10", 11, 10**9, True),
+        ("0", 0, 0, False),
+        ("0", 1, 10**9, True),
+        (10, 11, 11, True),
+        ("0.1%", 0, 0, False),
+        ("0.1%", 1, 999, True),
+        ("0.1%", 1, 1000, False),
+        ("0.1%", 2, 1999, True),
+        ("0%", 1, 10**12, True),
+        ("100%", 5, 5, False),
+        (" 5 % ", 5, 100, False),
+        (" 5 % ", 6, 100, True),
+        # 3 in 10^18 and 10^19: no float tells these apart
+        ("0.0000000000000003%", 3, 10**18, False),
+        ("0.0000000000000003%", 4, 10**18, True),
+        ("33.333333333333333333%", 333333333333333333, 10**18, False),
+        ("33.333333333333333333%", 333333333333333334, 10**18, True),
+    ],
+)
+def test_limits(limit: str | int, rejects: int, records: int, exceeded: bool) -> None:
+    assert RejectLimit.parse(limit).exceeded(rejects, records) is exceeded
+
+
+@pytest.mark.parametrize(
+    "limit", ["", "%", "-1", "1.5", "0.1", "1e3", "101%", "100.1%", "5%%", "٣"]
+)
+def test_what_is_no_limit(limit: str) -> None:
+    with pytest.raises(UsageError, match="max-rejects is"):
+        RejectLimit.parse(limit)
+
+
+def test_other_types_are_no_limit() -> None:
+    for limit in (True, 0.1, None):
+        with pytest.raises(UsageError, match="max-rejects is"):
+            RejectLimit.parse(limit)  # type: ignore[arg-type]

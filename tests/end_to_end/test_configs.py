@@ -1,0 +1,83 @@
+"""Every YAML of `configs/` runs, as its first lines say, and each of its keys has its effect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from command_line import ROOT, run, run_whole
+from made_text import write
+from read_back import read_shards, tree
+
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+END = "<|endoftext|>"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
+    """The corpus that the configs are run on."""
+    return write(tmp_path_factory.mktemp("corpus") / "a.jsonl.gz", [*texts, f"a{END}b"])
+
+
+@pytest.fixture(scope="module")
+def tokenizer(corpus: Path) -> Path:
+    """A tokenizer for those configs that want one."""
+    out = corpus.parent / "tok"
+    given = ("--input", corpus, "--special-token", END)
+    run_whole("train", *given, "--vocab-size", "400", "--output", out)
+    return out / "tokenizer.json"
+
+
+def settings(config: Path) -> dict[str, object]:
+    found: dict[str, object] = yaml.safe_load(config.read_text())
+    return found
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_it_runs_and_equals_its_settings_as_flags(
+    config: Path, corpus: Path, tokenizer: Path, tmp_path: Path
+) -> None:
+    keys = settings(config)
+    job = str(keys.pop("job"))
+    given: tuple[str | Path, ...] = ("--input", corpus)
+    if job == "tokenize":
+        given += ("--tokenizer", tokenizer)
+    run_whole(job, "--config", config, *given, "--output", tmp_path / "config")
+    flags: list[str] = []
+    for key, value in keys.items():
+        for each in value if isinstance(value, list) else [value]:
+            flags += [f"--{key.replace('_', '-')}", str(each)]
+    run_whole(job, *flags, *given, "--output", tmp_path / "flags")
+    assert tree(tmp_path / "config") == tree(tmp_path / "flags")
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_it_is_for_its_job_only(config: Path, tmp_path: Path) -> None:
+    job = settings(config)["job"]
+    other = "count" if job != "count" else "train"
+    ran = run(other, "--config", config, "--input", "x", "--output", tmp_path / "out")
+    assert ran.code == 2
+    assert str(config) in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_documented_ones_give(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    configs = {path.stem: path for path in CONFIGS}
+    tok = tmp_path / "tok"
+    run_whole("train", "--config", configs["gpt2_8k"], "--input", corpus, "--output", tok)
+    vocab = json.loads((tok / "vocab.json").read_bytes())
+    assert vocab[END] == 0
+    given = ("--tokenizer", tokenizer, "--input", corpus, "--output", tmp_path / "tokens")
+    run_whole("tokenize", "--config", configs["tokenize_megatron"], *given)
+    last = read_shards(tmp_path / "tokens")[-1]
+    assert last[-1] == 0, "the end-of-text token is appended"
+    assert 0 not in last[:-1], "and is plain text where it stands in the text"
+
+
+def test_flags_win_over_the_file(corpus: Path, tmp_path: Path) -> None:
+    config = {path.stem: path for path in CONFIGS}["gpt2_8k"]
+    given = ("--config", config, "--input", corpus, "--output", tmp_path / "tok")
+    ran = run_whole("train", *given, "--vocab-size", "300")
+    assert ran.summary["vocab_size"] == 300

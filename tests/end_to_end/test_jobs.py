@@ -1,0 +1,260 @@
+"""A corpus through all jobs by their command lines: counts, tokenizer, shards, proof, and back."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import regex
+import tokenizers
+from command_line import run, run_whole
+from made_text import documents, write
+from read_back import read_shards, tree
+
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+END = "<|endoftext|>"
+VOCAB_SIZE = 600
+
+# What JSON can hold and a line of text cannot; and what only looks like a special token's end.
+BY_JSON_ONLY = [
+    "two\nlines\r\nand more\n",
+    "\u2028 \u0085 \x00 \ufeff",
+    f"{END} at the start, {END}{END} twice, and <|endoftext|",
+    END,
+]
+
+
+@dataclass
+class Chain:
+    """One corpus, and what the jobs made of it."""
+
+    folder: Path
+    texts: list[str]
+    inputs: list[Path]
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / "tok" / "tokenizer.json"
+
+    @property
+    def tokens(self) -> Path:
+        return self.folder / "tokens"
+
+
+@pytest.fixture(scope="module", params=["txt", "jsonl.gz", "jsonl", "txt.zst"])
+def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    """Three files, of which the second is larger than a split and the third empty."""
+    folder = tmp_path_factory.mktemp("chain")
+    kind = request.param
+    pieces = [documents(60, seed=1), documents(300, seed=2), []]
+    if kind.startswith("jsonl"):
+        pieces[0] += BY_JSON_ONLY
+    else:
+        pieces[0] += [f"{END} at the start, {END}{END} twice, and <|endoftext|", END]
+    inputs = [write(folder / "data" / f"{i}.{kind}", texts) for i, texts in enumerate(pieces)]
+    made = Chain(folder, [text for texts in pieces for text in texts], inputs)
+    reading = ("--input", *inputs, "--range-bytes", "5KB")
+    count = run_whole("count", *reading, "--output", folder / "counts", "--special-token", END)
+    (folder / "count.json").write_bytes(count.out)
+    size = ("--vocab-size", str(VOCAB_SIZE))
+    run_whole("train", "--counts", folder / "counts", *size, "--output", folder / "tok")
+    tokenize = run_whole(
+        "tokenize", *reading, "--tokenizer", made.tokenizer, "--output", made.tokens, "--append", END
+    )
+    (folder / "tokenize.json").write_bytes(tokenize.out)
+    return made
+
+
+def expected_words(texts: list[str]) -> Counter[str]:
+    """The words of the texts by the published pattern, special tokens cut out before."""
+    pieces = (piece for text in texts for piece in text.split(END))
+    return Counter(word for piece in pieces for word in regex.findall(GPT2, piece))
+
+
+def hugging_face(chain: Chain) -> tokenizers.Tokenizer:
+    """The tokenizer that was trained, run by Hugging Face's engine; special tokens are text."""
+    loaded = tokenizers.Tokenizer.from_file(str(chain.tokenizer))
+    loaded.encode_special_tokens = True
+    return loaded
+
+
+def test_counts_are_those_of_the_published_pattern(chain: Chain) -> None:
+    parts = sorted((chain.folder / "counts").glob("part-*.parquet"))
+    counted: Counter[str] = Counter()
+    for part in parts:
+        table = pq.read_table(part)
+        rows = dict(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))
+        assert not counted.keys() & rows.keys(), "a word stands in one part only"
+        counted.update(rows)
+    assert counted == expected_words(chain.texts)
+
+
+def test_the_tokenizer_has_what_was_asked_for(chain: Chain) -> None:
+    vocab = json.loads((chain.folder / "tok" / "vocab.json").read_bytes())
+    merges = (chain.folder / "tok" / "merges.txt").read_text().splitlines()[1:]
+    assert list(vocab.values()) == list(range(VOCAB_SIZE))
+    assert vocab[END] == 0
+    assert len(merges) >= VOCAB_SIZE - 257
+    loaded = hugging_face(chain)
+    assert loaded.get_vocab(with_added_tokens=True) == vocab
+
+
+def test_merges_are_those_of_hugging_face(tmp_path: Path, texts: list[str]) -> None:
+    corpus = write(tmp_path / "a.txt", texts)
+    run_whole("train", "--input", corpus, "--vocab-size", "900", "--output", tmp_path / "tok")
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=900,
+        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    theirs.train_from_iterator(texts, trainer)
+    model = json.loads(theirs.to_str())["model"]
+    pairs = [tuple(m.split(" ") if isinstance(m, str) else m) for m in model["merges"]]
+    lines = (tmp_path / "tok" / "merges.txt").read_text().splitlines()[1:]
+    assert [tuple(line.split(" ")) for line in lines] == pairs
+    assert json.loads((tmp_path / "tok" / "vocab.json").read_bytes()) == model["vocab"]
+
+
+def test_training_straight_from_the_corpus_gives_the_same_tokenizer(chain: Chain) -> None:
+    out = chain.folder / "straight"
+    run_whole(
+        *("train", "--input", *chain.inputs, "--vocab-size", str(VOCAB_SIZE)),
+        *("--special-token", END, "--output", out),
+    )
+    for name in ("tokenizer.json", "vocab.json", "merges.txt"):
+        assert (out / name).read_bytes() == (chain.folder / "tok" / name).read_bytes()
+    counts = tree(chain.folder / "counts")
+    straight = tree(out / "counts")
+    # Only the plan differs, which was cut otherwise.
+    assert [name for name in counts if counts[name] != straight[name]] == ["job.json"]
+
+
+def test_shards_hold_the_documents(chain: Chain) -> None:
+    loaded = hugging_face(chain)
+    shards = read_shards(chain.tokens)
+    assert len(list(chain.tokens.glob("*.bin"))) > 1
+    assert [ids[-1] for ids in shards] == [0] * len(chain.texts)
+    expected = loaded.encode_batch(chain.texts, add_special_tokens=False)
+    assert [ids[:-1] for ids in shards] == [encoding.ids for encoding in expected]
+    decoded = [loaded.decode(ids[:-1], skip_special_tokens=False) for ids in shards]
+    assert decoded == chain.texts
+
+
+def test_verify_proves_the_shards(chain: Chain) -> None:
+    plain = run_whole("verify", chain.tokens).summary
+    shards = read_shards(chain.tokens)
+    assert plain["whole"] is True
+    assert (plain["documents"], plain["tokens"]) == (len(shards), sum(map(len, shards)))
+    assert plain["compared"] is None
+    names = run_whole("verify", chain.tokens, "--input", *chain.inputs).summary
+    full = run_whole("verify", chain.tokens, "--full", "--input", *reversed(chain.inputs)).summary
+    assert len({plain["compared"], names["compared"], full["compared"]}) == 3
+
+
+def test_verify_finds_a_flipped_bit_and_a_missing_shard(chain: Chain, tmp_path: Path) -> None:
+    names = tree(chain.tokens)
+    shard = next(name for name in names if name.endswith(".bin"))
+    damaged = bytearray(names[shard])
+    damaged[len(damaged) // 2] ^= 1
+    for content in (bytes(damaged), None):
+        for name, data in names.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_bytes(data)
+        if content is None:
+            (tmp_path / shard).unlink()
+        else:
+            (tmp_path / shard).write_bytes(content)
+        ran = run("verify", tmp_path)
+        assert ran.code == 1
+        assert shard in ran.message
+        assert "Traceback" not in ran.err
+
+
+# Another text compresses to another size, which is seen without encoding it.
+@pytest.mark.parametrize("chain", ["txt", "jsonl"], indirect=True)
+def test_full_verification_finds_another_text_of_equal_size(chain: Chain, tmp_path: Path) -> None:
+    inputs = [tmp_path / path.name for path in chain.inputs]
+    for before, after in zip(chain.inputs, inputs, strict=True):
+        after.write_bytes(before.read_bytes())
+    data = inputs[1].read_bytes()
+    at = data.index(b"tokenizer")
+    inputs[1].write_bytes(data[:at] + b"T" + data[at + 1 :])
+    assert run("verify", chain.tokens, "--input", *inputs).code == 0
+    ran = run("verify", chain.tokens, "--full", "--input", *inputs)
+    assert ran.code == 1
+    assert "shard-" in ran.message
+    assert "document" in ran.message
+
+
+def test_summaries_tell_the_truth(chain: Chain) -> None:
+    words = expected_words(chain.texts)
+    text_bytes = sum(len(text.encode()) for text in chain.texts)
+    count = json.loads((chain.folder / "count.json").read_bytes())
+    assert count["job"] == "count"
+    assert count["files"] == len(chain.inputs)
+    assert (count["documents"], count["text_bytes"]) == (len(chain.texts), text_bytes)
+    assert (count["words"], count["unique_words"]) == (words.total(), len(words))
+    assert count["rejects"] == 0
+    tokenize = json.loads((chain.folder / "tokenize.json").read_bytes())
+    shards = read_shards(chain.tokens)
+    assert tokenize["tokens"] == sum(map(len, shards))
+    assert (tokenize["documents"], tokenize["text_bytes"]) == (len(shards), text_bytes)
+    assert tokenize["bytes_per_token"] == pytest.approx(text_bytes / tokenize["tokens"])
+    written = [path.stat().st_size for path in chain.tokens.glob("shard-*")]
+    assert tokenize["shards_bytes"] == sum(written)
+    assert tokenize["shards"] == len(written) // 2
+    trained = json.loads((chain.folder / "tok" / "summary.json").read_bytes())
+    assert trained["vocab_size"] == VOCAB_SIZE
+    merges = (chain.folder / "tok" / "merges.txt").read_text().splitlines()[1:]
+    assert trained["merges"] == len(merges)
+
+
+def test_inspect_shows_each_kind(chain: Chain) -> None:
+    words = expected_words(chain.texts)
+    kinds = {"tok": "tokenizer", "tok/tokenizer.json": "tokenizer", "counts": "counts"}
+    for name, kind in {**kinds, "tokens": "shards"}.items():
+        shown = run("inspect", chain.folder / name)
+        assert (shown.code, shown.err) == (0, "")
+        assert kind in shown.out.decode().splitlines()[1]
+    counts = run("inspect", chain.folder / "counts").out.decode()
+    (_, most), *_ = words.most_common(1)
+    assert f"{most:,} " in counts.partition("most frequent words")[2].splitlines()[0]
+    assert repr(chain.texts[0])[1:20] in run("inspect", chain.tokens).out.decode()
+
+
+def test_encode_and_decode_are_inverse(chain: Chain) -> None:
+    loaded = hugging_face(chain)
+    use = ("--tokenizer", chain.tokenizer)
+    for text in chain.texts[-3:] + chain.texts[60:64]:
+        ran = run("encode", *use, "--", text) if text else run("encode", *use, stdin=b"")
+        assert (ran.code, ran.err) == (0, "")
+        ids = [int(number) for number in ran.out.split()]
+        assert ids == loaded.encode(text, add_special_tokens=False).ids
+        from_stdin = run("encode", *use, stdin=text.encode() + b"\n")
+        assert from_stdin.out == ran.out
+        assert run("decode", *use, stdin=ran.out).out == text.encode()
+        if ids:
+            assert run("decode", *use, *map(str, ids)).out == text.encode()
+
+
+def test_what_is_finished_is_not_done_again(chain: Chain) -> None:
+    jobs = {
+        "counts": ("count", "--special-token", END),
+        "tokens": ("tokenize", "--tokenizer", chain.tokenizer, "--append", END),
+    }
+    for name, job in jobs.items():
+        folder = chain.folder / name
+        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+        reading = ("--input", *chain.inputs, "--range-bytes", "5KB", "--output", folder)
+        again = run_whole(*job, *reading).summary
+        assert again["was_finished_before"] is True
+        assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+        first = json.loads((chain.folder / f"{job[0]}.json").read_bytes())
+        for key in ("documents", "text_bytes", "rejects"):
+            assert again[key] == first[key]

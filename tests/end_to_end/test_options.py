@@ -1,0 +1,544 @@
+"""Every option of every job has an effect that can be seen, or is refused by name.
+
+One test walks the options that the command line declares, so that an option without a case fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import recording_runner
+from command_line import Ran, run
+from made_text import write
+from read_back import read_shards, tree
+
+from bpe_beam.jobs import quickstart, verify
+from bpe_beam.jobs.options import JOBS
+
+END = "<|endoftext|>"
+WRITERS = ("count", "train", "tokenize", "quickstart")
+READERS = ("count", "train", "tokenize")
+
+
+@dataclass
+class Ground:
+    """What the cases stand on: a corpus, what was made of it, and a folder for what they make."""
+
+    shared: Path
+    own: Path
+    patch: pytest.MonkeyPatch
+
+    def base(self, job: str) -> list[str | Path]:
+        """The least that a job needs, but for its output."""
+        tokenizer = ("--tokenizer", self.shared / "tok" / "tokenizer.json")
+        return {
+            "count": ["--input", self.shared / "a.jsonl"],
+            "train": ["--input", self.shared / "a.jsonl", "--vocab-size", "300"],
+            "tokenize": ["--input", self.shared / "a.jsonl", *tokenizer],
+            "verify": [self.shared / "tokens"],
+            "encode": [f"one{END}two", *tokenizer],
+            "decode": ["70", "71", *tokenizer],
+            "inspect": [self.shared / "tok"],
+            "quickstart": [],
+        }[job]
+
+    def run(self, job: str, *extra: str | Path, out: str = "out") -> Ran:
+        """Runs a job with its base and more options."""
+        output = ("--output", self.own / out) if job in WRITERS else ()
+        return run(job, *self.base(job), *output, *extra)
+
+    def seen(self, job: str, *extra: str | Path, out: str = "out") -> object:
+        """What a job that ends well makes, `job.json` left out; or what it writes to stdout."""
+        ran = self.run(job, *extra, out=out)
+        assert ran.code == 0, ran.err
+        if job not in WRITERS:
+            return ran.out
+        return tree(self.own / out, without=("summary.json", "job.json"))
+
+
+Case = Callable[[Ground, str], None]
+
+
+def changes(*extra: str, base: tuple[str, ...] = ()) -> Case:
+    """What is made with `extra` differs from what is made without."""
+
+    def case(ground: Ground, job: str) -> None:
+        there = [option.format(shared=ground.shared) for option in base]
+        more = [option.format(shared=ground.shared) for option in extra]
+        assert ground.seen(job, *there, out="without") != ground.seen(job, *there, *more)
+
+    return case
+
+
+def refused(*extra: str, said: str) -> Case:
+    """Wrong settings: exit code 2 and nothing made."""
+
+    def case(ground: Ground, job: str) -> None:
+        ran = ground.run(job, *extra)
+        assert ran.code == 2
+        assert said in ran.message
+        assert not (ground.own / "out").exists()
+
+    return case
+
+
+def output_is_where_it_was_asked_for(ground: Ground, job: str) -> None:
+    """And a second folder gets the same."""
+    assert ground.seen(job, out="one") == ground.seen(job, out="two/deeper")
+    assert tree(ground.own / "one")
+
+
+def other_input(ground: Ground, job: str) -> None:
+    """One file instead of another, and both together."""
+    base = ground.base(job)
+    found = []
+    for names in (["a.jsonl"], ["b.txt"], ["a.jsonl", "b.txt"]):
+        where = base.index("--input") + 1
+        inputs = [ground.shared / name for name in names]
+        ground.patch.setattr(Ground, "base", lambda *_, i=inputs: _with(base, where, i))
+        found.append(ground.seen(job, out=f"out-{len(found)}"))
+    assert len({repr(each) for each in found}) == 3
+
+
+def _with(base: list[str | Path], where: int, inputs: list[Path]) -> list[str | Path]:
+    return [*base[:where], *inputs, *base[where + 1 :]]
+
+
+def finer_ranges(ground: Ground, job: str) -> None:
+    """More splits: another plan; more shards."""
+    for size in ("16MB", "2KB"):
+        assert ground.run(job, "--range-bytes", size, out=size).code == 0
+    folder = "counts" if job == "train" else ""
+    plans = [
+        json.loads((ground.own / size / folder / "job.json").read_bytes())["settings"]["plan"]
+        for size in ("16MB", "2KB")
+    ]
+    assert plans[0]["splits"] == 1
+    assert plans[1]["splits"] > 3
+    if job == "tokenize":
+        assert len(list((ground.own / "2KB").glob("*.bin"))) == plans[1]["splits"]
+
+
+def unusable_ids(ground: Ground, job: str) -> None:
+    """The field named is read: half a surrogate pair in it makes the record a reject."""
+    ran = ground.run(job, "--id-field", "half", "--max-rejects", "0")
+    assert ran.code == 1
+    assert "1 of 40 records" in ran.message
+    assert ground.run(job, "--id-field", "id", "--max-rejects", "0", out="fine").code == 0
+
+
+def allowed_rejects(ground: Ground, job: str) -> None:
+    """Beyond the limit it fails, and goes on when the limit is raised."""
+    bad = ("--id-field", "half")
+    assert ground.run(job, *bad, "--max-rejects", "2.4%").code == 1
+    assert ground.run(job, *bad, "--max-rejects", "2.5%").code == 0
+    assert ground.run(job, *bad, "--max-rejects", "1", out="number").code == 0
+
+
+def summary_in_a_file(ground: Ground, job: str) -> None:
+    """A file, or stdout."""
+    file = ground.own / "s.json"
+    ran = ground.run(job, "--summary-file", file)
+    assert ran.code == 0, ran.err
+    assert json.loads(file.read_bytes())["job"] == job
+    both = ground.run(job, "--summary-file", "-", out="other").out
+    assert both == ran.out + both[len(ran.out) :]
+    assert json.loads(both[len(ran.out) :])["job"] == job
+
+
+def settings_from_a_file(ground: Ground, job: str) -> None:
+    """A key works as its flag does; the flag wins; an unknown key is refused with its line."""
+    config = ground.own / "c.yaml"
+    config.write_text(f"summary-file: {ground.own / 'from_file.json'}\n")
+    assert ground.run(job, "--config", config).code == 0
+    assert (ground.own / "from_file.json").exists()
+    flag = ground.own / "from_flag.json"
+    assert ground.run(job, "--config", config, "--summary-file", flag, out="other").code == 0
+    assert flag.exists()
+    config.write_text("# a comment\nsumary_file: x\n")
+    ran = ground.run(job, "--config", config, out="third")
+    assert ran.code == 2
+    assert f"{config}, line 2: sumary_file" in ran.message
+    assert "summary_file" in ran.message.partition("did you mean")[2]
+
+
+def silence(ground: Ground, job: str) -> None:
+    """Nothing on stderr; jobs that only answer write nothing there in any case."""
+    loud, quiet = ground.run(job, out="loud"), ground.run(job, "--quiet", out="quiet")
+    assert (loud.code, quiet.code, quiet.err) == (0, 0, "")
+    assert (loud.err != "") == (job in (*WRITERS, "verify"))
+    assert quiet.out == loud.out
+
+
+def traceback(ground: Ground, job: str) -> None:
+    """Where it happened, for who wants to know."""
+    wrong = ("--storage-options", "nonsense")
+    plain, debug = ground.run(job, *wrong), ground.run(job, *wrong, "--debug")
+    assert (plain.code, debug.code) == (2, 2)
+    assert "Traceback" not in plain.err
+    assert "Traceback" in debug.err
+    assert debug.err.endswith(plain.err)
+
+
+def options_of_storage(ground: Ground, job: str) -> None:
+    """A file system that works only with its options: fsspec's folder of another file system."""
+    of_dir = {"dir": {"path": str(ground.shared), "target_protocol": "file"}}
+    options = ("--storage-options", json.dumps(of_dir))
+    url = {
+        "verify": ["dir://tokens"],
+        "inspect": ["dir://tok"],
+        "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
+        "decode": ["70", "--tokenizer", "dir://tok/tokenizer.json"],
+    }
+    args = url.get(job, [*ground.base(job), "--output", f"dir://made-by-{job}"])
+    assert run(job, *args, *options).code == 0
+    if job in WRITERS:
+        assert (ground.shared / f"made-by-{job}").is_dir()
+    assert run(job, *args).code != 0
+    (ground.own / "options.json").write_text(json.dumps(of_dir))
+    assert run(job, *args, "--storage-options", f"@{ground.own / 'options.json'}").code == 0
+
+
+def chosen_runner(ground: Ground, job: str) -> None:
+    """A class of the user's own, and the names of the one in process."""
+    recording_runner.RAN.clear()
+    name = "recording_runner.RecordingRunner"
+    with_it = ground.seen(job, "--runner", name, out="with")
+    assert len(recording_runner.RAN) == (2 if job == "quickstart" else 1)
+    assert with_it == ground.seen(job, "--runner", "DirectRunner")
+    ran = ground.run(job, "--runner", "FlinkRuner", out="never")
+    assert ran.code == 2
+    assert "did you mean FlinkRunner?" in ran.message
+
+
+def threads(ground: Ground, job: str) -> None:
+    """So many threads, where there is so much to do."""
+    given: list[int] = []
+    if job == "verify":
+        real = verify.verify
+
+        def counting(*args: object, workers: int, **more: object) -> object:
+            given.append(workers)
+            return real(*args, workers=workers, **more)  # type: ignore[arg-type]
+
+        ground.patch.setattr(verify, "verify", counting)
+    else:
+        name = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
+        ground.patch.setattr(name, recording_runner.RecordingRunner)
+        given = recording_runner.RAN
+        given.clear()
+    finely = ("--range-bytes", "2KB") if job in READERS else ()
+    for number in ("1", "3"):
+        assert ground.run(job, *finely, "--workers", number, out=number).code == 0
+    # What there is to do bounds the threads; the quickstart's few sources are one split.
+    expected = [1, 1, 1, 1] if job == "quickstart" else [1, 3]
+    assert given == expected
+    assert ground.run(job, "--workers", "0", out="never").code == 2
+
+
+def begin_anew(ground: Ground, job: str) -> None:
+    """The work of another job is refused, and replaced when told so; other files stay."""
+    other = {
+        "count": ("--special-token", "x"),
+        "train": ("--min-frequency", "3"),
+        "tokenize": ("--append", END),
+        "quickstart": (),
+    }[job]
+    ground.seen(job)
+    if job == "quickstart":
+        ground.patch.setattr(quickstart, "_sources", lambda: (str(ground.shared / "b.txt"),))
+    foreign = ground.own / "out" / "mine.txt"
+    foreign.write_text("mine")
+    ran = ground.run(job, *other)
+    assert ran.code == 2
+    assert "what differs" in ran.message
+    anew = ground.seen(job, *other, "--overwrite")
+    assert foreign.read_text() == "mine"
+    foreign.unlink()
+    assert ground.seen(job, *other, out="fresh") == {
+        name: data for name, data in anew.items() if name != "mine.txt"
+    }
+
+
+def special_tokens_are_cut(ground: Ground, job: str) -> None:
+    """In `train`, from counts, they are added with a warning."""
+    changes("--special-token", END)(ground, job)
+    if job == "train":
+        added = ground.own / "added"
+        size = ("--vocab-size", "300", "--output", added)
+        given = ("train", "--counts", ground.shared / "counts", *size)
+        ran = run(*given, "--special-token", "<pad>", "--summary-file", "-", "--quiet")
+        assert "<pad>" in ran.summary["warnings"][0]
+        assert json.loads((added / "vocab.json").read_bytes())["<pad>"] == 0
+
+
+def where_words_stand_first(ground: Ground, job: str) -> None:
+    """Counts with places serve `first_seen`, others do not."""
+    changes("--tie-break", "first_seen")(ground, job)
+    recipe = ("--tie-break", "first_seen", "--vocab-size", "300", "--output", ground.own / "tok")
+    ran = run("train", "--counts", ground.own / "without", *recipe)
+    assert ran.code == 2
+    assert "count again with --tie-break first_seen" in ran.message
+    assert run("train", "--counts", ground.own / "out", *recipe, "--overwrite").code == 0
+
+
+def from_counts(ground: Ground, job: str) -> None:
+    """The same tokenizer, and no counts of its own; nothing that counts already decided."""
+    size = ("--vocab-size", "300")
+    given = ("train", "--counts", ground.shared / "counts", *size)
+    assert run(*given, "--output", ground.own / "tok").code == 0
+    made = tree(ground.own / "tok", without=("summary.json", "job.json"))
+    corpus = ground.seen(job)
+    assert isinstance(corpus, dict)
+    assert made == {n: d for n, d in corpus.items() if not n.startswith("counts/")}
+    for extra in (
+        ("--pretokenizer", "gpt2"),
+        ("--normalizer", "none"),
+        ("--text-field", "text"),
+        ("--input", str(ground.shared / "a.jsonl")),
+    ):
+        ran = run(*given, *extra, "--output", ground.own / "never")
+        assert ran.code == 2
+        assert not (ground.own / "never").exists()
+
+
+def memory_of_the_learner(ground: Ground, job: str) -> None:
+    """Too little is refused before learning, and the same command with more goes on."""
+    words = [f"{chr(97 + i % 26)}{i * i}x{chr(97 + i * 7 % 26)}yz" for i in range(5000)]
+    many = write(ground.own / "many.txt", [" ".join(w.translate(_LETTERS) for w in words)])
+    given = ("train", "--input", many, "--vocab-size", "300", "--output", ground.own / "out")
+    ran = run(*given, "--driver-memory", "1MB")
+    assert ran.code == 2
+    assert "--driver-memory" in ran.message
+    assert not (ground.own / "out" / "tokenizer.json").exists()
+    assert run(*given, "--driver-memory", "100MB").code == 0
+
+
+_LETTERS = str.maketrans("0123456789", "abcdefghij")
+
+
+def other_tokenizer(ground: Ground, job: str) -> None:
+    """Another tokenizer gives other ids, or other text."""
+    base = ground.base(job)
+    first = ground.seen(job, out="first")
+    base[base.index("--tokenizer") + 1] = ground.shared / "other" / "tokenizer.json"
+    ground.patch.setattr(Ground, "base", lambda *_: base)
+    assert ground.seen(job) != first
+
+
+def frame(option: str) -> Case:
+    """The token stands once around each document, and is counted."""
+
+    def case(ground: Ground, job: str) -> None:
+        ground.seen(job, out="bare")
+        ran = ground.run(job, option, END, "--summary-file", "-", "--quiet")
+        bare, framed = read_shards(ground.own / "bare"), read_shards(ground.own / "out")
+        if option == "--append":
+            assert framed == [[*ids, 0] for ids in bare]
+        else:
+            assert framed == [[0, *ids] for ids in bare]
+        assert ran.summary["tokens"] == sum(map(len, framed))
+        both = ground.run(job, "--append", END, "--prepend", END, out="both")
+        assert both.code == 0
+        assert read_shards(ground.own / "both") == [[0, *ids, 0] for ids in bare]
+
+    return case
+
+
+def allowed_specials(ground: Ground, job: str) -> None:
+    """None is the default; all, or those named, count as such."""
+    if job == "tokenize":
+        for value in ("none", "all", END):
+            ground.seen(job, "--allowed-special", value, out=value.strip("<|>"))
+        none, every, named = (
+            [ids.count(0) for ids in read_shards(ground.own / name)]
+            for name in ("none", "all", "endoftext")
+        )
+        assert sum(none) == 0
+        assert sum(every) == 2
+        assert named == every
+    else:
+        none = ground.run(job).out.split()
+        every = ground.run(job, "--allowed-special", "all").out.split()
+        assert b"0" not in none
+        assert b"0" in every
+        assert ground.run(job, "--allowed-special", END).out.split() == every
+        assert ground.run(job, "--allowed-special", "none").out.split() == none
+    ran = ground.run(job, "--allowed-special", "<|no|>", out="never")
+    assert ran.code == 2
+    assert "<|no|>" in ran.message
+
+
+def encoded_again(ground: Ground, job: str) -> None:
+    """Without the corpus refused; with it, more is compared."""
+    ran = ground.run(job, "--full")
+    assert ran.code == 2
+    assert "--input" in ran.message
+    given = ("--input", ground.shared / "a.jsonl", "--summary-file", "-", "--quiet")
+    names, full = ground.run(job, *given), ground.run(job, *given, "--full")
+    assert names.summary["compared"] != full.summary["compared"]
+
+
+def compared_files(ground: Ground, job: str) -> None:
+    """Files of other sizes are not those that were tokenized."""
+    assert ground.run(job, "--input", ground.shared / "a.jsonl").code == 0
+    ran = ground.run(job, "--input", ground.shared / "b.txt")
+    assert ran.code == 1
+    assert "a.jsonl is missing here" in ran.message
+    other = write(ground.own / "a.jsonl", ["other"])
+    ran = ground.run(job, "--input", other)
+    assert ran.code == 1
+    assert "a.jsonl" in ran.message
+
+
+def positional(*other: str) -> Case:
+    """Something else there gives another answer."""
+
+    def case(ground: Ground, job: str) -> None:
+        there = [part.format(shared=ground.shared) for part in other]
+        flags = ground.base(job)
+        flags = flags[flags.index("--tokenizer") :] if "--tokenizer" in flags else []
+        quiet = ("--quiet", "--summary-file", "-")
+        ran = run(job, *there, *flags, *quiet)
+        assert ran.code == 0, ran.err
+        assert ran.out != run(job, *ground.base(job), *quiet).out
+
+    return case
+
+
+def table(ground: Ground, job: str) -> None:
+    """Tokens beside their ids and places."""
+    lines = ground.run(job, "--show").out.decode().splitlines()
+    ids = ground.run(job).out.decode().split()
+    assert lines[0].split() == ["token", "id", "place", "text"]
+    assert [line.split()[1] for line in lines[1:]] == ids
+
+
+COMMON: dict[str, Case] = {
+    "--config": settings_from_a_file,
+    "--quiet": silence,
+    "--debug": traceback,
+    "--summary-file": summary_in_a_file,
+    "--storage-options": options_of_storage,
+}
+RUNNING: dict[str, Case] = {
+    **COMMON,
+    "--runner": chosen_runner,
+    "--workers": threads,
+    "--overwrite": begin_anew,
+    "--output": output_is_where_it_was_asked_for,
+}
+READING: dict[str, Case] = {
+    "--input": other_input,
+    "--input-format": changes("--input-format", "text"),
+    "--text-field": changes("--text-field", "body"),
+    "--id-field": unusable_ids,
+    "--document-separator": changes(
+        *("--document-separator", r"\x7c"), base=("--input", "{shared}/b.txt")
+    ),
+    "--range-bytes": finer_ranges,
+    "--max-rejects": allowed_rejects,
+}
+CUTTING: dict[str, Case] = {
+    "--normalizer": refused("--normalizer", "nfc", said="normalizer must be one of none"),
+    "--pretokenizer": refused("--pretokenizer", "bert", said="pretokenizer must be one of gpt2"),
+    "--special-token": special_tokens_are_cut,
+}
+CASES: dict[str, dict[str, Case]] = {
+    "count": {**RUNNING, **READING, **CUTTING, "--tie-break": where_words_stand_first},
+    "train": {
+        **RUNNING,
+        **READING,
+        **CUTTING,
+        "--vocab-size": changes("--vocab-size", "290"),
+        "--counts": from_counts,
+        "--model": refused("--model", "wordpiece", said="model must be one of bpe"),
+        "--min-frequency": changes("--min-frequency", "40"),
+        "--tie-break": changes("--tie-break", "greatest_bytes"),
+        "--alphabet": changes("--alphabet", "seen"),
+        "--driver-memory": memory_of_the_learner,
+    },
+    "tokenize": {
+        **RUNNING,
+        **READING,
+        "--tokenizer": other_tokenizer,
+        "--format": refused("--format", "mosaic", said="format must be one of megatron"),
+        "--append": frame("--append"),
+        "--prepend": frame("--prepend"),
+        "--allowed-special": allowed_specials,
+    },
+    "verify": {
+        **COMMON,
+        "folder": positional("{shared}/tokens2"),
+        "--full": encoded_again,
+        "--input": compared_files,
+        "--runner": refused("--runner", "FlinkRunner", said="verify runs in this process"),
+        "--workers": threads,
+    },
+    "encode": {
+        **COMMON,
+        "text": positional("other text"),
+        "--tokenizer": other_tokenizer,
+        "--allowed-special": allowed_specials,
+        "--show": table,
+    },
+    "decode": {**COMMON, "ids": positional("72"), "--tokenizer": other_tokenizer},
+    "inspect": {**COMMON, "path": positional("{shared}/tokens")},
+    "quickstart": {**RUNNING},
+}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
+    """A corpus with a record for each option, and what jobs made of it."""
+    folder = tmp_path_factory.mktemp("shared")
+    rows = [
+        {"id": str(i), "text": text, "body": text[::-1]} for i, text in enumerate(texts[100:139])
+    ]
+    rows.append({"id": "x", "half": "\ud800", "text": f"a{END}b {END}", "body": "b"})
+    lines = [json.dumps(row) + "\n" for row in rows]
+    (folder / "a.jsonl").write_text("".join(lines))
+    write(folder / "b.txt", ["one | two", *texts[:20]])
+    given = ("--input", folder / "a.jsonl")
+    tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json")
+    size = ("--vocab-size", "400", "--special-token", END)
+    for job in (
+        ("count", *given, "--output", folder / "counts"),
+        ("train", *given, *size, "--output", folder / "tok"),
+        ("train", "--input", folder / "b.txt", *size, "--output", folder / "other"),
+        ("tokenize", *given, *tokenizer, "--output", folder / "tokens"),
+        ("tokenize", *given, *tokenizer, "--append", END, "--output", folder / "tokens2"),
+    ):
+        assert run(*job).code == 0
+    # Ids that mean other bytes.
+    other = folder / "other" / "tokenizer.json"
+    value = json.loads(other.read_bytes())
+    vocab = value["model"]["vocab"]
+    vocab["g"], vocab["h"] = vocab["h"], vocab["g"]
+    other.write_text(json.dumps(value))
+    return folder
+
+
+@pytest.fixture
+def ground(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    """A folder of its own for each case."""
+    few = (str(shared / "b.txt"), str(shared / "a.jsonl"))
+    monkeypatch.setattr(quickstart, "_sources", lambda: few)
+    return Ground(shared, tmp_path, monkeypatch)
+
+
+OPTIONS = [(job, flag) for job, spec in JOBS.items() for flag in spec.options]
+
+
+@pytest.mark.parametrize(("job", "flag"), OPTIONS)
+def test_the_option_has_its_effect(job: str, flag: str, ground: Ground) -> None:
+    assert flag in CASES[job], f"{job} {flag} has no case that shows what it does"
+    CASES[job][flag](ground, job)
+
+
+def test_there_is_no_case_of_an_option_that_is_gone() -> None:
+    assert {(job, flag) for job, cases in CASES.items() for flag in cases} == set(OPTIONS)

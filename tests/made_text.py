@@ -1,0 +1,70 @@
+"""Small corpora that tests make themselves: seeded, in several scripts, in every kind of file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import zstandard
+
+_WORDS = (
+    "the of and to in that it's they'll we've I'm don't you're one two three house houses "
+    "tokenizer tokenizers token tokens 7 12 333 1,234 3.14 2024 -- ... (see) [1] x=y\t a/b "
+    "größer Straße naïve él està là một nơi привет мир мира слова العربية كلمة हिन्दी शब्द "
+    "你好 世界 中文 こんにちは 世界の 한국어 ภาษาไทย 😀 👍🏽 👩‍👩‍👧 e\u0301"
+).split(" ")
+_SYLLABLES = "ba de gi ko lu mar nes tir pon qua str ing ли сто ка 東 京 大".split(" ")
+# Runs of spaces and other white space are words of their own.
+_GAPS = (" ",) * 12 + ("  ", "   ", "\t", "\u00a0", " \r")
+
+
+def documents(count: int, seed: int = 0, words: int = 20) -> list[str]:
+    """Texts of one line each; some are empty, some begin or end with a space.
+
+    Args:
+        count: How many.
+        seed: Other seeds give other texts.
+        words: How many words a text has at most.
+    """
+    made = random.Random(seed)
+
+    def word() -> str:
+        if made.random() < 0.7:
+            return made.choice(_WORDS)
+        return "".join(made.choices(_SYLLABLES, k=made.randint(2, 4)))
+
+    def text() -> str:
+        return "".join(word() + made.choice(_GAPS) for _ in range(made.randint(0, words)))
+
+    # Before a newline a carriage return would belong to it.
+    return [text().rstrip("\r") for _ in range(count)]
+
+
+def write(path: Path, texts: Sequence[str]) -> Path:
+    """Writes documents as the file's name says: `.jsonl` or a text a line; `.gz`, `.zst` or plain.
+
+    Args:
+        path: The file to be; its folder is made.
+        texts: One document each.
+
+    Returns:
+        The path.
+    """
+    name = path.name.removesuffix(".gz").removesuffix(".zst")
+    if name.endswith(".jsonl"):
+        rows = ({"id": f"{i}", "text": text} for i, text in enumerate(texts))
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    else:
+        lines = list(texts)
+    data = "".join(f"{line}\n" for line in lines).encode()
+    pack: dict[str, Callable[[bytes], bytes]] = {".gz": _gzip, ".zst": zstandard.compress}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(pack.get(path.suffix, bytes)(data))
+    return path
+
+
+def _gzip(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)

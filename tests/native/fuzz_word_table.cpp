@@ -1,0 +1,153 @@
+// The word table against std::map: texts, counted words, tables added, split and put together.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "check.hpp"
+#include "fuzz_input.hpp"
+#include "word_table.hpp"
+
+using namespace bpe_beam;
+
+namespace {
+
+struct Entry {
+  std::int64_t count = 0;
+  Place place{~std::uint64_t{0}, ~std::uint64_t{0}};
+};
+
+class Reference {
+ public:
+  void add(std::string_view word, std::int64_t count, Place place) {
+    Entry& entry = entries[std::string(word)];
+    entry.count += count;
+    entry.place = std::min(entry.place, place);
+  }
+
+  void add_text(std::string_view text, const SpecialTokens& specials, std::uint64_t document) {
+    std::uint64_t words = 0;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const SpecialTokens::Match match = specials.find(text, begin);
+      const std::string_view plain = text.substr(0, match.begin);
+      while (begin < match.begin) {
+        const std::size_t end = Gpt2Scanner::next(plain, begin);
+        add(plain.substr(begin, end - begin), 1, {document, words++});
+        begin = end;
+      }
+      begin = match.end;
+    }
+  }
+
+  std::map<std::string, Entry> entries;
+};
+
+void check_equal(const WordTable& table, const Reference& reference, std::uint32_t partitions) {
+  CHECK(table.size() == reference.entries.size());
+  const std::vector<WordColumns> parts = table.split(partitions);
+  CHECK(parts.size() == partitions);
+  std::size_t words = 0;
+  for (std::uint32_t p = 0; p < partitions; ++p) {
+    std::string last;
+    for (std::size_t i = 0; i < parts[p].counts.size(); ++i, ++words) {
+      const auto begin = static_cast<std::size_t>(parts[p].offsets[i]);
+      const auto end = static_cast<std::size_t>(parts[p].offsets[i + 1]);
+      const std::string word = parts[p].bytes.substr(begin, end - begin);
+      CHECK(last < word);
+      CHECK(partition_of(word, partitions) == p);
+      const auto known = reference.entries.find(word);
+      CHECK(known != reference.entries.end());
+      CHECK(parts[p].counts[i] == known->second.count);
+      if (table.with_places()) {
+        CHECK((Place{parts[p].documents[i], parts[p].words[i]} == known->second.place));
+      }
+      last = word;
+    }
+  }
+  CHECK(words == reference.entries.size());
+}
+
+void add_columns(WordTable& table, const WordColumns& columns) {
+  for (std::size_t i = 0; i < columns.counts.size(); ++i) {
+    const auto begin = static_cast<std::size_t>(columns.offsets[i]);
+    const auto end = static_cast<std::size_t>(columns.offsets[i + 1]);
+    const Place place =
+        table.with_places() ? Place{columns.documents[i], columns.words[i]} : Place{};
+    table.add(std::string_view(columns.bytes).substr(begin, end - begin), columns.counts[i], place,
+              columns.bytes.size() - begin);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzInput input(data, size);
+  const bool with_places = input.below(2) == 0;
+  SpecialTokens specials;
+  if (input.below(2) == 0) specials = SpecialTokens({{"<s>", 0}, {"ab", 1}, {"\xC2", 2}});
+  WordTable table(with_places);
+  Reference reference;
+  while (!input.empty()) {
+    switch (input.below(6)) {
+      case 0: {  // a text of any bytes
+        const std::string_view text = input.bytes(input.byte());
+        const std::uint64_t document = input.byte();
+        table.add_text(text, specials, document);
+        reference.add_text(text, specials, document);
+        break;
+      }
+      case 1: {  // a text of few characters
+        const std::string text = input.word(input.byte(), "ab <s>'1");
+        const std::uint64_t document = input.byte();
+        table.add_text(text, specials, document);
+        reference.add_text(text, specials, document);
+        break;
+      }
+      case 2: {  // a word of any bytes
+        const std::string_view word = input.bytes(input.below(40) + 1);
+        const Place place{input.byte(), input.byte()};
+        const std::int64_t count = std::int64_t{1} << input.below(50);
+        if (word.empty()) break;
+        table.add(word, count, place, word.size());
+        reference.add(word, count, place);
+        break;
+      }
+      case 3: {  // many words, so that it grows
+        const std::uint32_t words = input.byte() * 4;
+        const std::string tail(input.below(20), 'x');
+        for (std::uint32_t i = 0; i < words; ++i) {
+          const std::string word = std::to_string(i) + tail;
+          table.add(word, 1, {i, 1}, word.size());
+          reference.add(word, 1, {i, 1});
+        }
+        break;
+      }
+      case 4: {  // cut in parts and put together again
+        WordTable whole(with_places);
+        for (const WordColumns& part : table.split(input.below(40) + 1)) {
+          if (input.below(2) == 0) {
+            add_columns(whole, part);
+          } else {
+            WordTable piece(with_places);
+            add_columns(piece, part);
+            whole.add_table(piece);
+          }
+        }
+        table = std::move(whole);
+        break;
+      }
+      case 5:
+        if (input.below(8) == 0) {
+          table.clear();
+          reference.entries.clear();
+        }
+        break;
+    }
+  }
+  check_equal(table, reference, static_cast<std::uint32_t>(size % 40) + 1);
+  check_equal(table, reference, 1);
+  return 0;
+}

@@ -1,0 +1,66 @@
+"""Feeds each fuzz target for a while: with libFuzzer where clang has it, else with our driver.
+
+BPE_BEAM_FUZZ_SECONDS says how long for each; 10 unless told.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiling import HERE, LIBFUZZER, SANITIZERS, Compile, run_compiler
+
+DRIVER = HERE / "fuzz_driver.cpp"
+TARGETS = sorted(path.name for path in HERE.glob("fuzz_*.cpp") if path != DRIVER)
+
+
+def run(command: list[str | Path], cwd: Path, seconds: float) -> str:
+    """What the program says; its failure is the test's."""
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, errors="replace", check=False,
+        timeout=seconds + 300,
+    )  # fmt: skip
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output[-5000:]
+    return output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_target(
+    target: str, tmp_path: Path, compile_program: Compile, libfuzzer: list[str] | None
+) -> None:
+    seconds = float(os.environ.get("BPE_BEAM_FUZZ_SECONDS", "10"))
+    binary = tmp_path / "target"
+    if libfuzzer:
+        done = run_compiler(libfuzzer, [HERE / target], binary, ["-O2", *LIBFUZZER])
+        assert done.returncode == 0, done.stderr
+        limits = [f"-max_total_time={max(1, round(seconds))}", "-max_len=2000", "-timeout=60"]
+        assert "Done " in run([binary, *limits], tmp_path, seconds)
+    else:
+        compile_program([HERE / target, DRIVER], binary, ["-O2", *SANITIZERS])
+        assert "rounds" in run([binary, str(seconds)], tmp_path, seconds)
+
+
+def test_driver(tmp_path: Path, compile_program: Compile) -> None:
+    """Where there is no libFuzzer: the driver finds what is wrong and says how to see it again."""
+    target = tmp_path / "target.cpp"
+    target.write_text(
+        '#include <cstdint>\n#include "check.hpp"\n'
+        'extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {\n'
+        "  CHECK(size < 50 || data[49] != 3);\n  return 0;\n}\n"
+    )
+    binary = tmp_path / "target"
+    compile_program([target, DRIVER], binary, SANITIZERS)
+    found = subprocess.run([binary, "30", "5"], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "CHECK failed: size < 50" in found.stderr
+    message = found.stderr.splitlines()[-1]
+    assert message.startswith("failed in seed 5, round ")
+    again = subprocess.run(
+        [binary, "0", "5", message.split()[-1]], capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 1
+    assert "CHECK failed: size < 50" in again.stderr

@@ -1,0 +1,106 @@
+// JSON Lines: what is taken of a line, and why one is not. The tests of the readers compare with
+// Python's `json`; here it is memory that is watched, at each place where a line can end.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "check.hpp"
+#include "exact_copy.hpp"
+#include "jsonl.hpp"
+
+using namespace bpe_beam;
+
+namespace {
+
+constexpr std::size_t kFar = static_cast<std::size_t>(1) << 62;
+
+Records read(std::string_view data) {
+  const ExactCopy copy(data);
+  return jsonl_records(copy.view(), Cut{0, 0, kFar, true, 100, kFar}, "text", "id");
+}
+
+Flaw flaw_of(std::string_view line) {
+  const Records records = read(line);
+  CHECK(records.bad.size() + records.starts.size() <= 1);
+  return records.bad.empty() ? Flaw::kNone : static_cast<Flaw>(records.bad[0].flaw);
+}
+
+std::string text_of(std::string_view line) {
+  const Records records = read(line);
+  CHECK(records.starts.size() == 1);
+  return std::string(records.text.bytes());
+}
+
+void test_plain_runs() {
+  for (const char stop : {'"', '\\', '\x1f', '\0'}) {
+    for (std::size_t before = 0; before < 40; ++before) {
+      for (std::size_t behind = 0; behind < 20; ++behind) {
+        for (const char filler : {'x', ' ', '!', '\x7f', '\x80', '\xa2', '\xdc', '\xff'}) {
+          std::string text(before, filler);
+          text += stop;
+          text.append(behind, filler);
+          const ExactCopy copy(text);
+          const char* const begin = copy.view().data();
+          CHECK(end_of_plain(begin, begin + text.size()) == begin + before);
+          CHECK(end_of_plain(begin, begin + before) == begin + before);
+        }
+      }
+    }
+  }
+}
+
+void test_texts() {
+  CHECK(text_of(R"({"text": "a"})") == "a");
+  CHECK(text_of(R"({"text": "\"\\\/\b\f\n\r\t"})") == "\"\\/\b\f\n\r\t");
+  CHECK(text_of(R"({"text": "\u007f\u0080\u07FF\u0800\uffff"})") == "\x7f\u0080\u07ff\u0800\uffff");
+  CHECK(text_of(R"({"text": "\ud800\udc00\uDBFF\uDFFF"})") == "\U00010000\U0010ffff");
+  CHECK(text_of(R"({"text": 1, "\u0074ext": "last"})") == "last");
+  CHECK(text_of(R"({"x": [{"text": "inner"}], "text": "outer"})") == "outer");
+}
+
+void test_ids() {
+  const Records records = read(
+      "{\"text\": \"a\", \"id\": \"\\u00e9\"}\n{\"text\": \"b\", \"id\": -1.50}\n"
+      "{\"text\": \"\\ud800\", \"id\": \"taken back\"}\n\n{\"text\": \"c\"}");
+  CHECK(records.ids.bytes() == "\u00e9-1.50");
+  CHECK((records.has_id == std::vector<std::uint8_t>{1, 1, 0}));
+  CHECK(records.text.bytes() == "abc");
+  CHECK(records.bad.size() == 1 && records.bad[0].index == 2);
+  CHECK(records.reached.records == 5);
+}
+
+void test_flaws() {
+  CHECK(flaw_of("") == Flaw::kNone);
+  CHECK(flaw_of(" \t\r") == Flaw::kNone);
+  CHECK(flaw_of("[1]") == Flaw::kNotObject);
+  CHECK(flaw_of("{}") == Flaw::kMissing);
+  CHECK(flaw_of(R"({"text": null})") == Flaw::kNotString);
+  CHECK(flaw_of(R"({"text": "\udc00"})") == Flaw::kSurrogate);
+  CHECK(flaw_of(R"({"text": "\ud800\u0041"})") == Flaw::kSurrogate);
+  CHECK(flaw_of("{\"text\": \"\xff\"}") == Flaw::kUtf8);
+  CHECK(flaw_of(R"({"text": NaN})") == Flaw::kJson);
+  CHECK(flaw_of(std::string(kMaxJsonDepth, '[')) == Flaw::kJson);
+  CHECK(flaw_of(std::string(kMaxJsonDepth + 1, '[')) == Flaw::kDepth);
+  CHECK(flaw_of(std::string(1'000'000, '[')) == Flaw::kDepth);
+}
+
+// A line that ends anywhere is broken, and nothing behind its end is read.
+void test_every_end() {
+  const std::string_view line =
+      R"( {"a": [1, -2.5e+3, true, false, null, {"b": {}, "c": []}], "t\u00e9": "\ud83d\ude00\n",)"
+      R"( "text": "some text\\", "id": 12} )";
+  CHECK(text_of(line) == "some text\\");
+  for (std::size_t size = 2; size + 1 < line.size(); ++size) {
+    CHECK(flaw_of(line.substr(0, size)) == Flaw::kJson);
+  }
+}
+
+}  // namespace
+
+int main() {
+  test_plain_runs();
+  test_texts();
+  test_ids();
+  test_flaws();
+  test_every_end();
+}

@@ -1,0 +1,54 @@
+"""What a job left in its folder, read without the package's own readers."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+
+_DTYPES = {1: "<u1", 4: "<i4", 8: "<u2"}
+
+
+def tree(folder: Path, without: tuple[str, ...] = ("summary.json",)) -> dict[str, bytes]:
+    """Every file and every empty folder below a folder, by relative name.
+
+    Args:
+        folder: Where to look.
+        without: Names of files that may differ from run to run.
+    """
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"<folder>"
+        for path in sorted(folder.rglob("*"))
+        if path.name not in without and (path.is_file() or not any(path.iterdir()))
+    }
+
+
+def read_shards(folder: Path) -> list[list[int]]:
+    """The ids of each document of a folder of Megatron pairs, in the order of the shards."""
+    shards = sorted(folder.glob("shard-*.idx"))
+    return [ids for shard in shards for ids in read_pair(shard.with_suffix(""))]
+
+
+def read_pair(shard: Path) -> list[list[int]]:
+    """The ids of each document of one pair.
+
+    Args:
+        shard: The pair's path without `.bin` and `.idx`.
+    """
+    index = shard.with_suffix(".idx").read_bytes()
+    magic, version, dtype, count, documents = struct.unpack_from("<9sQBQQ", index)
+    assert (magic, version) == (b"MMIDIDX\x00\x00", 1)
+    at = struct.calcsize("<9sQBQQ")
+    lengths = np.frombuffer(index, "<i4", count, at)
+    pointers = np.frombuffer(index, "<i8", count, at + 4 * count)
+    bounds = np.frombuffer(index, "<i8", documents, at + 12 * count)
+    assert bounds.tolist() == list(range(count + 1)), "a sequence is a document"
+    data = shard.with_suffix(".bin").read_bytes()
+    ids = np.dtype(_DTYPES[dtype])
+    assert pointers.tolist() == [0, *(np.cumsum(lengths) * ids.itemsize).tolist()][: len(pointers)]
+    assert len(data) == int(lengths.sum()) * ids.itemsize
+    return [
+        np.frombuffer(data, ids, length, start).tolist()
+        for length, start in zip(lengths.tolist(), pointers.tolist(), strict=True)
+    ]

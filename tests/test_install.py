@@ -1,0 +1,117 @@
+"""Building the package from its sources: what an archive and a wheel hold, and what a user sees who
+has no compiler. Without the network: it takes setuptools and pybind11 as the test extra has them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+# What a working folder gathers and a clone does not have, beside hidden folders.
+GATHERED = ("__pycache__", "build", "dist", "bpe-beam-quickstart")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree as a fresh clone has it: nothing hidden, compiled or generated."""
+    target = tmp_path_factory.mktemp("clone")
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [
+            name
+            for name in folders
+            if name == ".ci"
+            or (name not in GATHERED and not name.endswith(".egg-info") and name[0] != ".")
+        ]
+        there = target / Path(folder).relative_to(ROOT)
+        there.mkdir(exist_ok=True)
+        for name in files:
+            if Path(name).suffix not in (".so", ".pyc"):
+                (there / name).write_bytes(Path(folder, name).read_bytes())
+    return target
+
+
+def build(what: str, folder: Path, target: Path) -> Path:
+    """Builds an archive or a wheel through the hooks that pip calls; returns the file."""
+    call = f"from setuptools import build_meta; print(build_meta.build_{what}({str(target)!r}))"
+    done = subprocess.run(
+        [sys.executable, "-c", call], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return target / done.stdout.splitlines()[-1]
+
+
+def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: Path) -> None:
+    archive = build("sdist", clone, tmp_path)
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path)
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    for name in ("LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", ".ci/run"):
+        assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes()
+    assert (unpacked / "tests" / Path(__file__).name).exists()
+
+    wheel = build("wheel", unpacked, tmp_path)
+
+    with zipfile.ZipFile(wheel) as files:
+        names = set(files.namelist())
+    sources = {path.relative_to(clone) for path in clone.glob("bpe_beam/**/*") if path.is_file()}
+    assert {str(path) for path in sources} <= names
+    assert "bpe_beam/py.typed" in names
+    assert "bpe_beam/native/word_table.hpp" in names
+    compiled = [name for name in names if name.endswith((".so", ".pyd"))]
+    assert len(compiled) == 1 and compiled[0].startswith("bpe_beam/_native.")
+    facts = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+    assert {name.partition("/")[0] for name in names} == {"bpe_beam", facts}
+
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as files:
+        files.extractall(site)
+    # Isolated from the working folder and from what PYTHONPATH names: only the wheel is there.
+    check = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); from bpe_beam import Tokenizer, _native; "
+        "t = Tokenizer.from_learned(['a', 'b', 'ab'], [('a', 'b')]); "
+        "print(_native.__file__, t.encode('abab'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", check],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(site)) and done.stdout.endswith("[2, 2]\n")
+
+
+@pytest.mark.parametrize("compiler", ["/no/such/compiler", "false"])
+def test_a_missing_compiler_is_named(clone: Path, tmp_path: Path, compiler: str) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "setup.py",
+            "build_ext",
+            "--build-temp",
+            tmp_path,
+            "--build-lib",
+            tmp_path,
+        ],
+        cwd=clone,
+        env={**os.environ, "CC": compiler, "CXX": compiler},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "bpe_beam._native could not be compiled" in done.stderr
+    assert compiler in done.stderr
+    assert "needs a C++20 compiler" in done.stderr
+    assert "apt-get install g++" in done.stderr
+    assert "Traceback" not in done.stderr

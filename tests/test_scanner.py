@@ -1,0 +1,169 @@
+"""The native scanner against GPT-2's pattern in the `regex` package.
+
+The two must agree on every text. What could part them is a Unicode version: the scanner's table is
+of the version that its header names, `regex` of its own. Where they differ, characters that were
+not assigned in both are left out, and a warning says which.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+
+from bpe_beam import _native
+from bpe_beam.tokenizer.pretokenizers import GPT2_PATTERN
+
+PATTERN = regex.compile(GPT2_PATTERN)
+TABLE = Path(_native.__file__).parent / "native/unicode_classes.hpp"
+# A letter that each version was the first to assign.
+FIRST_LETTERS = {
+    (14, 0): 0x870, (15, 0): 0x11F02, (15, 1): 0x2EBF0, (16, 0): 0x1C89, (17, 0): 0x323B0,
+}  # fmt: skip
+
+# Of each class the plain and the odd: letters of one to four bytes and those of contractions,
+# numbers, the blank and other spaces, apostrophe, marks, controls, symbols.
+REPRESENTATIVES = (
+    *"aZsdmtlverSé語\U00020000ªʰ",
+    *"09½Ⅷ٣\U0001d7ce",
+    *" \t\n\r\x0b\x85\xa0\u1680\u2003\u2028\u3000",
+    *"'’!_<\0\x1c\x7f\xad\u0301\u200b\u200d\ufeff€😀\ue000\uffff\U0010ffff",
+)
+
+
+def ends_by_regex(text: str) -> np.ndarray:
+    """Where each word ends, in bytes; the words must cover the text."""
+    spans = np.array([match.span() for match in PATTERN.finditer(text)], np.int64).reshape(-1, 2)
+    assert np.array_equal(spans[1:, 0], spans[:-1, 1])
+    assert len(spans) == 0 if not text else (spans[0, 0], spans[-1, 1]) == (0, len(text))
+    code_points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    widths = 1 + (code_points >= 0x80) + (code_points >= 0x800) + (code_points >= 0x10000)
+    return np.cumsum(widths)[spans[:, 1] - 1]
+
+
+def check(text: str) -> None:
+    """Fails at the first word that differs."""
+    data = text.encode()
+    found, expected = _native.scan(data), ends_by_regex(text)
+    if np.array_equal(found, expected):
+        return
+    same = next((i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)
+    begin = int(expected[same - 1]) if same else 0
+    words = data[begin : found[same]].decode(), data[begin : expected[same]].decode()
+    pytest.fail(f"at byte {begin} of {data[max(0, begin - 20) : begin + 50]!r}: {words!r}")
+
+
+def differs(text: str) -> bool:
+    """Quickly, for the many short ones."""
+    data = text.encode()
+    ends = [len(text[: match.end()].encode()) for match in PATTERN.finditer(text)]
+    return _native.scan(data).tolist() != ends
+
+
+def left_out() -> set[int]:
+    """Code points that the table's Unicode version and that of `regex` may see differently."""
+    found = re.search(r"from Unicode (\d+)\.(\d+)", TABLE.read_text())
+    assert found, f"{TABLE} does not name its Unicode version"
+    table = (int(found[1]), int(found[2]))
+    of_regex = max(v for v, letter in FIRST_LETTERS.items() if regex.match(r"\p{L}", chr(letter)))
+    if table == of_regex:
+        return set()
+    unassigned = set()
+    if of_regex < table:
+        assigned = regex.compile(r"\P{Cn}")
+        unassigned = {c for c in range(0x110000) if not assigned.match(chr(c))}
+    else:
+        # Of the two, only `regex` can be asked. Python's own version is older than most.
+        unassigned = {c for c in range(0x110000) if unicodedata.category(chr(c)) == "Cn"}
+    listed = ", ".join(f"U+{first:04X}-{last:04X}" for first, last in ranges(unassigned))
+    warnings.warn(
+        f"the table is of Unicode {table}, regex of {of_regex}: left out {listed}", stacklevel=2
+    )
+    return unassigned
+
+
+def ranges(numbers: set[int]) -> list[tuple[int, int]]:
+    """Runs of successive numbers as (first, last)."""
+    runs = itertools.groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])
+    members = ([number for _, number in run] for _, run in runs)
+    return [(run[0], run[-1]) for run in members]
+
+
+@pytest.fixture(scope="module")
+def characters() -> list[str]:
+    """Every code point that is a character and that both know."""
+    skipped = left_out() | set(range(0xD800, 0xE000))
+    return [chr(c) for c in range(0x110000) if c not in skipped]
+
+
+@pytest.mark.quick
+def test_what_it_takes_and_gives() -> None:
+    for text in (b"it's 9", bytearray(b"it's 9"), memoryview(b"it's 9")):
+        ends = _native.scan(text)
+        assert ends.dtype == np.int64
+        assert ends.tolist() == [2, 4, 6]
+    assert _native.scan(b"").tolist() == []
+    with pytest.raises(TypeError):
+        _native.scan("text")
+    with pytest.raises(ValueError, match="contiguous"):
+        _native.scan(memoryview(b"abcdef")[::2])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_all_short_strings_of_representatives(length: int) -> None:
+    wrong = [
+        text
+        for text in map("".join, itertools.product(REPRESENTATIVES, repeat=length))
+        if differs(text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.quick
+def test_all_strings_of_what_contractions_and_spaces_are_made_of() -> None:
+    wrong = [
+        text for text in map("".join, itertools.product("'sle \n\u3000", repeat=6)) if differs(text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("before", ["", "a", "1", " ", "  ", "\n", "!", "'", "'l", "é"])
+def test_every_code_point_within_a_text(before: str, characters: list[str]) -> None:
+    """Between all kinds of neighbours, in one long text for each of those that go before."""
+    for after in ("b", "2 ", " ", "'s", "\n\n-", "?a"):
+        check("".join(f"{before}{character}{after}" for character in characters))
+
+
+@pytest.mark.quick
+def test_every_code_point_at_the_ends_of_a_text(characters: list[str]) -> None:
+    wrong = [c for c in characters if differs(c)]
+    wrong += [c for c in characters if differs(" " + c)]
+    wrong += [c for c in characters if differs(c + " ")]
+    assert wrong == []
+
+
+def random_text(number: int, seed: int, characters: list[str]) -> str:
+    """Half of it any characters, half the representatives, mixed."""
+    random = np.random.default_rng(seed)
+    any_character = np.array(characters)[random.integers(0, len(characters), number)]
+    known = np.array(REPRESENTATIVES)[random.integers(0, len(REPRESENTATIVES), number)]
+    return "".join(np.where(random.random(number) < 0.5, any_character, known))
+
+
+@pytest.mark.quick
+def test_random_code_points(characters: list[str]) -> None:
+    check(random_text(1_000_000, 1, characters))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_ten_million_random_code_points(seed: int, characters: list[str]) -> None:
+    check(random_text(1_000_000, seed, characters))
