@@ -1,4 +1,5 @@
-"""Text that several rooms of the tests share. This folder's modules are importable from all."""
+"""What all tests share: text, and a look at what is tested. This folder's modules are importable
+from all."""
 
 from __future__ import annotations
 

@@ -189,7 +189,9 @@ def _summary(
         "rejects": sum(manifest.rejects.values()),
         "rejects_by_reason": manifest.rejects or None,
         "seconds": round(seconds, 3),
-        "text_bytes_per_second": round(manifest.text_bytes / seconds) if seconds else None,
+        "text_bytes_per_second": round(manifest.text_bytes / seconds)
+        if seconds and not resumed
+        else None,
         "next": [
             f"bpe-beam inspect {settings.output}",
             f"bpe-beam train --counts {settings.output} --vocab-size 32000 --output tokenizer",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -65,6 +64,8 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         restore=_restore,
     )
     resumed = folder.finished
+    if not resumed or not storage.exists(folder.path(_TOKENIZER)):
+        tokenizer.save(folder.path(_TOKENIZER), storage=storage)
     kept = len(corpus_input.done_shards(folder, plan))
     if not folder.finished:
         _tokenize(settings, plan, tokenizer, encoding, folder, progress)
@@ -95,15 +96,17 @@ def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
 def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
     """The shards of a finished folder, for it to be mended if a file is missing."""
     manifest = json.loads(data)
-    by_shard = {file["name"]: file for file in manifest["rejects"]["files"]}
+    rejects = {file["name"]: file for file in manifest["rejects"]["files"]}
     pieces = {}
     for index, shard in enumerate(manifest["shards"]):
         name = rejects_name(index, len(manifest["shards"]))
-        files = shard["files"] + ([by_shard[name]] if name in by_shard else [])
         facts = {key: shard[key] for key in ("documents", "text_bytes", "tokens")} | {"rejects": {}}
-        pieces[shard["name"]] = {"files": files, "facts": facts}
-    # The manifest keeps reasons of rejects in sum only; a shard with rejects is made again.
-    return {name: piece for name, piece in pieces.items() if len(piece["files"]) == 2}
+        # The manifest has the reasons of rejects in sum only: a shard with some is made again.
+        pieces[shard["name"]] = {
+            "files": shard["files"] + ([rejects[name]] if name in rejects else []),
+            "facts": None if name in rejects else facts,
+        }
+    return pieces
 
 
 def _tokenize(
@@ -116,8 +119,6 @@ def _tokenize(
 ) -> None:
     """Does what is left to do, and finishes the folder."""
     folder.storage.make_folder(folder.path("rejects"))
-    data = tokenizer.to_json().encode()
-    folder.storage.write_bytes(folder.path(_TOKENIZER), data)
     done = corpus_input.done_shards(folder, plan)
     task = TokenizeTask(
         receipts=folder.writer(),
@@ -134,7 +135,7 @@ def _tokenize(
                 lambda pipeline: pipeline | "Tokenize" >> TokenizeSplits(task, works),
                 tasks=len(works),
             )
-    manifest = _manifest(settings, plan, tokenizer, data, folder.receipts())
+    manifest = _manifest(settings, plan, tokenizer, folder.receipts())
     corpus_input.check_documents(
         folder,
         settings.input,
@@ -150,7 +151,6 @@ def _manifest(
     settings: TokenizeSettings,
     plan: Plan,
     tokenizer: Tokenizer,
-    tokenizer_json: bytes,
     receipts: Mapping[str, Receipt],
 ) -> Manifest:
     shards, rejects = [], []
@@ -178,7 +178,7 @@ def _manifest(
         )
     return Manifest(
         format=settings.format,
-        tokenizer=hashlib.sha256(tokenizer_json).hexdigest(),
+        tokenizer=tokenizer.fingerprint,
         vocab_size=tokenizer.max_id + 1,
         settings={
             **_framing(settings),
@@ -218,6 +218,8 @@ def _summary(
         "rejects": totals.rejects,
         "rejects_by_reason": dict(manifest.reject_reasons) or None,
         "seconds": round(seconds, 3),
-        "text_bytes_per_second": round(totals.text_bytes / seconds) if seconds else None,
+        "text_bytes_per_second": round(totals.text_bytes / seconds)
+        if seconds and not resumed
+        else None,
         "next": [f"bpe-beam verify {settings.output}", f"bpe-beam inspect {settings.output}"],
     }

@@ -7,6 +7,7 @@ vocabulary sizes can be learned from them at once. The learner runs in this proc
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from typing import Any
 
@@ -58,8 +59,11 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     learned = _learn(settings, storage, counts, manifest, recipe, progress)
     tokenizer = tokenizer_of(learned, recipe)
     contents = (tokenizer.vocab_json(), tokenizer.merges_txt(), tokenizer.to_json().encode())
+    files = []
     for name, data in zip(_FILES, contents, strict=True):
         storage.write_bytes(folder.path(name), data)
+        digest = hashlib.sha256(data).hexdigest()
+        files.append({"name": name, "bytes": len(data), "sha256": digest})
     ended = time.monotonic()
     summary = {
         "job": "train",
@@ -80,8 +84,13 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "seconds": round(ended - started, 3),
         "next": _next(settings),
     }
-    folder.finish(_SUMMARY, json_bytes(summary))
+    folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
     return summary
+
+
+def _restore(summary: bytes) -> dict[str, Any]:
+    """What a finished folder holds; if a file of it is gone, it is learned again."""
+    return {"tokenizer": {"files": json.loads(summary)["files"], "facts": None}}
 
 
 def _train_on_corpus(
@@ -133,7 +142,13 @@ def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) 
         **identity,
     }
     return OutputFolder.claim(
-        storage, settings.output, job, _FILES, settings.run.overwrite, final=_SUMMARY
+        storage,
+        settings.output,
+        job,
+        _FILES,
+        settings.run.overwrite,
+        final=_SUMMARY,
+        restore=_restore,
     )
 
 

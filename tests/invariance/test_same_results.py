@@ -63,7 +63,7 @@ WAYS: dict[str, tuple[Callable[[Path], list[Path]], int, str, int]] = {
     "several files": (several_files, 1, "1MB", 2),
     "several files, split": (several_files, 9, "4KB", 2),
     "listed otherwise": (listed_otherwise, 3, "14KB", 2),
-    "text": (one_file("a.txt"), 7, "3KB", 2),
+    "text": (one_file("a.txt"), 7, "3200", 2),
     "gzip": (one_file("a.jsonl.gz"), 1, "1KB", 1),
     "zstd": (one_file("a.jsonl.zst"), 1, "1KB", 2),
     "packed differently": (packed_differently, 6, "4KB", 2),

@@ -1,0 +1,219 @@
+"""A job that is killed at any moment and started again ends with the bytes of an undisturbed one.
+
+Moments are told by what the job has finished, not by the clock: a share of its pieces, drawn from a
+seed and spread over the whole of it, and a few milliseconds more. So they fall where they should on
+a machine of any speed and load.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, environment, run_whole
+from made_text import documents, write
+from read_back import tree
+
+END = "<|endoftext|>"
+PARTS = 32
+SECONDS = 120
+
+
+@dataclass
+class Corpus:
+    """A corpus of many small splits, a tokenizer, and what each job makes of it undisturbed."""
+
+    folder: Path
+    splits: int
+    whole: dict[str, dict[str, bytes]] = field(default_factory=dict)
+
+    def command(self, job: str) -> tuple[str, ...]:
+        """The job, but for its output."""
+        size = self.folder / "a.jsonl"
+        range_bytes = -(-size.stat().st_size // self.splits)
+        reading = ("--input", str(size), "--range-bytes", str(range_bytes))
+        tokenizer = ("--tokenizer", str(self.folder / "tok" / "tokenizer.json"), "--append", END)
+        more = {
+            "count": ("--tie-break", "first_seen"),
+            "train": ("--vocab-size", "1200", "--special-token", END),
+            "tokenize": tokenizer,
+        }
+        return (job, *reading, *more[job])
+
+    def undisturbed(self, job: str) -> dict[str, bytes]:
+        """What the job's folder holds if nobody kills it."""
+        if job not in self.whole:
+            out = self.folder / job
+            run_whole(*self.command(job), "--output", out)
+            self.whole[job] = tree(out)
+        return self.whole[job]
+
+
+def make_corpus(folder: Path, splits: int) -> Corpus:
+    corpus = write(folder / "a.jsonl", documents(splits * 6, seed=9))
+    given = ("--input", corpus, "--vocab-size", "500", "--special-token", END)
+    run_whole("train", *given, "--output", folder / "tok")
+    return Corpus(folder, splits)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """For the default run."""
+    return make_corpus(tmp_path_factory.mktemp("corpus"), 120)
+
+
+@pytest.fixture(scope="module")
+def long_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """For the long run."""
+    return make_corpus(tmp_path_factory.mktemp("long"), 600)
+
+
+class Runs:
+    """One job's folder over several runs.
+
+    Attributes:
+        kept: Finished files that stood through a kill and the run after it, as they were.
+    """
+
+    def __init__(self, corpus: Corpus, job: str, out: Path) -> None:
+        self.args = [*COMMAND, *corpus.command(job), "--output", str(out), "--quiet"]
+        self.out = out
+        counts = out / "counts" if job == "train" else out
+        self.work = counts / "work"
+        self.pieces = corpus.splits + (0 if job == "tokenize" else PARTS)
+        self.last = counts / "manifest.json"
+        self.kept: set[str] = set()
+        self._stamps: dict[str, tuple[int, int]] = {}
+
+    @contextmanager
+    def started(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Starts the job in a process group of its own, which is gone afterwards."""
+        process = subprocess.Popen(
+            self.args,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+    def kill(self, moment: str | float, delay: float) -> bool:
+        """Starts the job and kills it.
+
+        Args:
+            moment: `begun`: its folder is there; `counted`, `ended`: a manifest is; or a share of
+                its pieces.
+            delay: Seconds to wait from then on.
+
+        Returns:
+            Whether it was killed before it ended.
+        """
+        deadline = time.monotonic() + SECONDS
+        with self.started() as process:
+            while process.poll() is None and not self._reached(moment):
+                assert time.monotonic() < deadline, f"{moment} was not reached"
+                time.sleep(0.001)
+            time.sleep(delay)
+            killed = process.poll() is None
+            if not killed:
+                assert process.returncode == 0, process.communicate()[1].decode()
+        self._look()
+        return killed
+
+    def _reached(self, moment: str | float) -> bool:
+        if moment == "begun":
+            return self.out.exists()
+        if moment == "ended":
+            return self.last.exists()
+        assert isinstance(moment, float)
+        return self.last.exists() or self._finished() >= moment * self.pieces
+
+    def _finished(self) -> int:
+        try:
+            return sum(name.endswith(".json") for name in os.listdir(self.work))
+        except FileNotFoundError:
+            return 0
+
+    def _look(self) -> None:
+        """Compares the files that stand now with those that stood at the last kill."""
+        stamps = {}
+        for path in self.out.rglob("*"):
+            if path.suffix in (".bin", ".idx", ".blocks", ".parquet"):
+                stat = path.stat()
+                stamps[path.name] = (stat.st_ino, stat.st_mtime_ns)
+        for name in stamps.keys() & self._stamps.keys():
+            if stamps[name] == self._stamps[name]:
+                self.kept.add(name)
+        self._stamps = stamps
+
+
+def disturb(corpus: Corpus, job: str, out: Path, moments: list[str | float], seed: int) -> None:
+    """Kills a job at each moment, starts it again each time, and compares what it ends with."""
+    made = random.Random(seed)
+    expected = corpus.undisturbed(job)
+    runs = Runs(corpus, job, out)
+    killed = [runs.kill(moment, made.random() * 0.03) for moment in moments]
+    # The last moments can be over before the signal arrives.
+    assert sum(killed) >= len(moments) - 1
+    summary = run_whole(*corpus.command(job), "--output", out).summary
+    runs._look()
+    assert tree(out) == expected
+    finished = [name for name in runs.kept if not name.endswith(".idx")]
+    assert len(finished) > corpus.splits // 20, "what was finished is kept"
+    if job == "tokenize":
+        assert "was_finished_before" in summary or summary["shards_kept_from_before"] > 0
+        assert run_whole("verify", out).summary["whole"] is True
+
+
+JOBS = ("count", "train", "tokenize")
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_killed_twice(corpus: Corpus, job: str, tmp_path: Path) -> None:
+    made = random.Random(f"twice {job}")
+    moments: list[str | float] = [made.uniform(0.1, 0.5), made.uniform(0.6, 0.95)]
+    disturb(corpus, job, tmp_path / "out", moments, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", JOBS)
+def test_killed_ten_times(long_corpus: Corpus, job: str, tmp_path: Path) -> None:
+    made = random.Random(f"ten times {job}")
+    shares: list[str | float] = [(i + made.random()) / 8 for i in range(8)]
+    disturb(long_corpus, job, tmp_path / "out", ["begun", *shares, "ended"], seed=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job", JOBS)
+def test_killed_by_the_clock(corpus: Corpus, job: str, tmp_path: Path) -> None:
+    """Each time another folder, at a time within the job's measured duration."""
+    expected = corpus.undisturbed(job)
+    start = time.monotonic()
+    with Runs(corpus, job, tmp_path / "measured").started() as process:
+        assert process.wait(SECONDS) == 0
+    duration = time.monotonic() - start
+    made = random.Random(f"clock {job}")
+    killed = 0
+    for i in range(10):
+        out = tmp_path / str(i)
+        with Runs(corpus, job, out).started() as process:
+            try:
+                process.wait(duration * (i + made.random()) / 10)
+            except subprocess.TimeoutExpired:
+                killed += 1
+        run_whole(*corpus.command(job), "--output", out)
+        assert tree(out) == expected
+    assert killed >= 5
