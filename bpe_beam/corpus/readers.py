@@ -248,12 +248,16 @@ class _Window:
         self.broken = ""
         self._source = source
         self._block = block
+        self._buffer = memoryview(b"")  # used again and again: batches hold copies
 
     def advance(self, used: int) -> None:
         """Drops the first `used` bytes and reads some more behind the rest: as many as are
         already there, if these are many, so that a long record is not copied again and again."""
         kept = self.data[used:]
-        buffer = np.empty(len(kept) + max(self._block, len(kept)), np.uint8).data
+        room = len(kept) + max(self._block, len(kept))
+        if room > len(self._buffer):
+            self._buffer = np.empty(max(room, 2 * self._block), np.uint8).data
+        buffer = self._buffer[:room]
         buffer[: len(kept)] = kept
         filled = len(kept)
         try:

@@ -5,6 +5,8 @@
 // tokens before and after a place are found without links. Every pair keeps the places where it
 // was made; a place is live while the pair still stands there. Pairs wait in a heap that is put
 // right lazily: an entry whose count (or first place) has changed goes back in with the new one.
+// Only pairs of a count of `floor_` and more are in there; when it is empty, the floor falls. Most
+// pairs occur once or twice and are never merged, so most never enter the heap.
 //
 // Each merge costs time in its occurrences; all of them together, O(n log n) in the symbols.
 // Memory: 12 bytes a symbol, and the pairs.
@@ -82,6 +84,7 @@ class BpeLearner {
   static constexpr std::uint32_t kBarrier = 0xFFFFFFFF;  // between words
   static constexpr std::uint32_t kInside = 0xFFFFFFFE;   // a place within a token
   static constexpr std::size_t kMaxPositions = 0xFFFFFFFF;
+  static constexpr std::size_t kAhead = 16;  // places fetched before they are looked at
 
   struct Pair {
     std::uint32_t left;
@@ -89,7 +92,7 @@ class BpeLearner {
     std::int64_t count = 0;
     // What the heap's one valid entry of this pair says; queued == 0: none.
     std::int64_t queued = 0;
-    Position queued_first = 0;
+    std::uint64_t queued_tie = 0;
     bool in_order = true;  // places ascend
     std::size_t head = 0;  // places before it are known to be dead
     std::vector<Position> places;
@@ -97,7 +100,7 @@ class BpeLearner {
 
   struct Entry {
     std::int64_t count;
-    Position first;  // only for kFirstSeen
+    std::uint64_t tie;  // the lower wins among equal counts; see `tie_of`
     std::uint32_t pair;
   };
 
@@ -183,7 +186,6 @@ class BpeLearner {
     for_each_initial_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
       pairs_[pair_index_.find(PairMap::key(left, right))].places.push_back(at);
     });
-    for (std::uint32_t i = 0; i < pairs_.size(); ++i) enqueue(i);
   }
 
   template <typename Visit>
@@ -210,18 +212,17 @@ class BpeLearner {
   /// True where `a` is merged after `b`.
   [[nodiscard]] bool worse(const Entry& a, const Entry& b) const {
     if (a.count != b.count) return a.count < b.count;
+    if (tie_break_ != TieBreak::kGreatestBytes) return a.tie > b.tie;
     const Pair& x = pairs_[a.pair];
     const Pair& y = pairs_[b.pair];
-    switch (tie_break_) {
-      case TieBreak::kLowestId:
-        return x.left != y.left ? x.left > y.left : x.right > y.right;
-      case TieBreak::kFirstSeen:
-        return a.first > b.first;
-      case TieBreak::kGreatestBytes:
-        if (x.left != y.left) return tokens_[x.left] < tokens_[y.left];
-        return tokens_[x.right] < tokens_[y.right];
-    }
-    return false;
+    if (x.left != y.left) return tokens_[x.left] < tokens_[y.left];
+    return tokens_[x.right] < tokens_[y.right];
+  }
+
+  /// What decides between this pair and others of its count; strings are compared in `worse`.
+  std::uint64_t tie_of(Pair& pair) {
+    if (tie_break_ == TieBreak::kLowestId) return PairMap::key(pair.left, pair.right);
+    return tie_break_ == TieBreak::kFirstSeen ? first_place(pair) : 0;
   }
 
   void push(const Entry& entry) {
@@ -244,36 +245,48 @@ class BpeLearner {
   /// Makes sure that the heap holds an entry at least as good as the pair is now.
   void enqueue(std::uint32_t index) {
     Pair& pair = pairs_[index];
-    if (pair.count < min_frequency_) return;
-    const Position first = tie_break_ == TieBreak::kFirstSeen ? first_place(pair) : 0;
-    if (pair.queued >= pair.count && pair.queued_first <= first) return;
-    requeue(index, first);
+    if (pair.count < floor_) return;
+    const std::uint64_t tie = tie_of(pair);
+    if (pair.queued >= pair.count && pair.queued_tie <= tie) return;
+    requeue(index, tie);
   }
 
-  void requeue(std::uint32_t index, Position first) {
+  void requeue(std::uint32_t index, std::uint64_t tie) {
     Pair& pair = pairs_[index];
     pair.queued = pair.count;
-    pair.queued_first = first;
-    push(Entry{pair.count, first, index});
+    pair.queued_tie = tie;
+    push(Entry{pair.count, tie, index});
   }
 
   /// Takes the best pair out of the heap; kNone when none is frequent enough.
   std::uint32_t pop_best() {
-    while (!heap_.empty()) {
+    while (true) {
+      if (heap_.empty() && !lower_floor()) return PairMap::kNone;
+      if (heap_.empty()) continue;
       std::pop_heap(heap_.begin(), heap_.end(),
                     [this](const Entry& a, const Entry& b) { return worse(a, b); });
       const Entry entry = heap_.back();
       heap_.pop_back();
       Pair& pair = pairs_[entry.pair];
       // An entry that a later one has replaced.
-      if (entry.count != pair.queued || entry.first != pair.queued_first) continue;
+      if (entry.count != pair.queued || entry.tie != pair.queued_tie) continue;
       pair.queued = 0;
-      if (pair.count < min_frequency_) continue;
-      const Position first = tie_break_ == TieBreak::kFirstSeen ? first_place(pair) : 0;
-      if (pair.count == entry.count && first == entry.first) return entry.pair;
-      requeue(entry.pair, first);
+      if (pair.count < floor_) continue;
+      const std::uint64_t tie = tie_of(pair);
+      if (pair.count == entry.count && tie == entry.tie) return entry.pair;
+      requeue(entry.pair, tie);
     }
-    return PairMap::kNone;
+  }
+
+  /// Lets rarer pairs into the empty heap; false when there are no rarer ones to let in.
+  bool lower_floor() {
+    if (floor_ <= min_frequency_) return false;
+    std::int64_t highest = 0;
+    for (const Pair& pair : pairs_) highest = std::max(highest, pair.count);
+    // No pair is above the old floor, so an eighth of the highest is below it.
+    floor_ = std::max(min_frequency_, std::min(highest, floor_ - 1) / 8);
+    for (std::uint32_t i = 0; i < pairs_.size(); ++i) enqueue(i);
+    return true;
   }
 
   // ---- one merge ----
@@ -287,8 +300,12 @@ class BpeLearner {
     pairs_[index].places = {};
     pairs_[index].head = 0;
     pairs_[index].in_order = true;
-    for (const Position at : places) {
-      if (stands_at(pairs_[index], at)) merge_at(at, learned);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (i + kAhead < places.size()) {
+        __builtin_prefetch(&symbols_[places[i + kAhead]]);
+        __builtin_prefetch(&word_of_[places[i + kAhead]]);
+      }
+      if (stands_at(pairs_[index], places[i])) merge_at(places[i], learned);
     }
     pairs_[index].count -= merged_count_;
     merged_count_ = 0;
@@ -383,6 +400,7 @@ class BpeLearner {
   PairMap pair_index_;
   std::vector<Pair> pairs_;
   std::vector<Entry> heap_;
+  std::int64_t floor_ = INT64_MAX;  // counts below it are not in the heap
   Neighbours before_;
   Neighbours after_;
   std::vector<std::uint32_t> gained_;

@@ -80,7 +80,6 @@ def find_cut(
             break
         if token_id in allowed:
             begin = end
-            disallowed.clear()
         else:
             disallowed.append((start, end))
     for place in safe_cuts(data[begin:decided]):

@@ -21,7 +21,7 @@ Größe, Ärger, él está aquí, là một nơi; Привет, мир; 你好�
     * 2
 )
 
-SPECIAL_TOKENS = ("<|endoftext|>", "<|end|>", "<|end|><|end|>", "<s>", "语 x")
+SPECIAL_TOKENS = ("<|endoftext|>", "<|end|>", "<|end|><|end|>", "<s>", "语 x", "\u3000<pad>\n")
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def learn(alphabet: str, special_tokens: tuple[str, ...], merges: int) -> Tokeni
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """All 256 bytes, five special tokens (one begins another), 150 merges."""
+    """All 256 bytes, six special tokens (one begins another), 150 merges."""
     return learn("bytes", SPECIAL_TOKENS, 150)
 
 

@@ -45,7 +45,7 @@ NEWER = frozenset(
 
 FRAGMENTS = (
     *"'''   \n\tsdmtlrveaA19½!.<>|語é\u3000\x1c\0",
-    "'ll", "'re", "<|end|>", "<|endoftext|>", "<s>", "<|end", "语 x", "the", "----", "    ",
+    "'ll", "'re", "<|end|>", "<|endoftext|>", "<s>", "<|end", "语 x", "\u3000<pad>\n", "the", "----", "    ",
 )  # fmt: skip
 KNOWN = st.characters(codec="utf-8").filter(lambda character: ord(character) not in NEWER)
 TEXTS = st.lists(st.one_of(st.sampled_from(FRAGMENTS), KNOWN)).map("".join)

@@ -133,6 +133,7 @@ class TestEncodeBatch:
             expected = [tokenizer.encode(text, allowed_special=allowed) for text in self.TEXTS]
             arrow = pa.array(self.TEXTS, pa.large_string())
             padded = pa.array(["zzz", *self.TEXTS, "zzz"], pa.string())
+            padded_large = padded.cast(pa.large_string())
             for texts in (
                 self.TEXTS,
                 list(self.TEXTS),
@@ -140,6 +141,7 @@ class TestEncodeBatch:
                 arrow.cast(pa.string()),
                 arrow.cast(pa.string_view()),
                 padded.slice(1, len(self.TEXTS)),
+                padded_large.slice(1, len(self.TEXTS)),
                 pa.chunked_array([arrow[:1], arrow[1:1], arrow[1:]]),
                 pa.chunked_array([padded.slice(1, 2), padded.slice(3, 2)]),
             ):
@@ -286,7 +288,7 @@ class TestMissingBytes:
 class TestLookingAtIt:
     def test_vocabulary(self, tokenizer: Tokenizer) -> None:
         vocab = tokenizer.vocab
-        assert tokenizer.vocab_size == len(vocab) == 256 + 5 + 150
+        assert tokenizer.vocab_size == len(vocab) == 256 + 6 + 150
         assert tokenizer.max_id == len(vocab) - 1
         assert list(vocab.values()) == list(range(len(vocab)))
         assert len(tokenizer.merges) == 150
@@ -306,7 +308,7 @@ class TestLookingAtIt:
         assert tokenizer.vocab_size > 0
 
     def test_repr(self, tokenizer: Tokenizer) -> None:
-        assert repr(tokenizer).startswith("<Tokenizer: byte-level BPE, 411 tokens, 5 special,")
+        assert repr(tokenizer).startswith("<Tokenizer: byte-level BPE, 412 tokens, 6 special,")
 
 
 class TestKeeping:

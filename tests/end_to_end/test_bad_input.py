@@ -1,0 +1,632 @@
+"""Whatever is wrong is said once, with its place; and nothing is left that looks finished."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import gzip
+import json
+import lzma
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+from command_line import Ran, run, run_process, run_whole
+from made_text import documents, write
+from read_back import read_shards, tree
+
+END = "<|endoftext|>"
+READERS = ("count", "train", "tokenize")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> Path:
+    """One for those jobs that want one."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    corpus = write(folder / "a.txt", texts)
+    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *given, "--output", folder / "tok")
+    return folder / "tok" / "tokenizer.json"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def job_args(job: str, tokenizer: Path) -> tuple[str, ...]:
+    """A job that writes to `out`, but for its input."""
+    more = {"train": ("--vocab-size", "300"), "tokenize": ("--tokenizer", str(tokenizer))}
+    return (job, *more.get(job, ()), "--output", "out")
+
+
+def refuses(ran: Ran, job: str, code: int, *said: str) -> None:
+    """A run ended with the code and one message for people that holds all of `said`."""
+    assert ran.code == code, ran.err
+    assert ran.message.startswith(f"bpe-beam {job}: ")
+    for each in said:
+        assert each in ran.message
+    assert "Traceback" not in ran.err
+    assert "unexpected" not in ran.err
+    assert ran.out == b""
+
+
+def nothing_finished(out: Path) -> None:
+    """Nothing in the folder looks like a finished artifact, or like half of a file."""
+    for path in out.rglob("*"):
+        assert path.name not in ("manifest.json", "summary.json", "vocab.json", "merges.txt")
+        assert ".attempt-" not in path.name
+        # A tokens folder has the tokenizer from the start; it is not what the job makes.
+        assert path.name != "tokenizer.json" or (out / "rejects").exists()
+
+
+# ---- inputs that are not there ----
+
+
+@pytest.mark.parametrize("job", READERS)
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (["missing.txt"], "'missing.txt': no file matches"),
+        (["fine.txt", "missing.txt"], "'missing.txt': no file matches"),
+        (["*.jsonl"], "'*.jsonl': no file matches"),
+        (["folder"], "'folder' is a folder"),
+        (["folder/**/*.txt"], "no file matches"),
+        (["@list"], "there is no list of inputs at 'list'"),
+        (["@empty.txt"], "there are no input files"),
+        (["fine.txt", "a.xz"], "is xz, which is not read"),
+        (["no-such-protocol://a"], "the protocol 'no-such-protocol' is unknown"),
+    ],
+)
+def test_inputs_that_cannot_be(
+    job: str, inputs: list[str], said: str, place: Path, tokenizer: Path
+) -> None:
+    (place / "folder").mkdir()
+    (place / "empty.txt").write_text("\n\n")
+    write(place / "fine.txt", ["a text"])
+    (place / "a.xz").write_bytes(lzma.compress(b"a text\n"))
+    ran = run(*job_args(job, tokenizer), "--input", *inputs)
+    refuses(ran, job, 2, said)
+    assert ran.err.count("\n") == 1
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_an_unreadable_file(job: str, place: Path, tokenizer: Path) -> None:
+    write(place / "fine.txt", ["a text"])
+    write(place / "secret.txt", ["a text"]).chmod(0)
+    ran = run_process(
+        *job_args(job, tokenizer), "--input", "fine.txt", "secret.txt", preexec_fn=_no_privileges
+    )
+    refuses(ran, job, 1, "secret.txt", "Permission denied")
+    nothing_finished(place / "out")
+
+
+def _no_privileges() -> None:
+    """Root without the capability to read and write what its mode forbids; others have none."""
+    if os.getuid() == 0:
+        libc = ctypes.CDLL(None)
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_an_output_that_cannot_be_written(job: str, place: Path, tokenizer: Path) -> None:
+    write(place / "fine.txt", ["a text"])
+    closed = place / "closed"
+    closed.mkdir(mode=0o500)
+    args = [arg.replace("out", "closed/out") for arg in job_args(job, tokenizer)[1:]]
+    ran = run_process(job, *args, "--input", "fine.txt", preexec_fn=_no_privileges)
+    refuses(ran, job, 1, "closed/out", "Permission denied")
+    assert list(closed.iterdir()) == []
+
+
+# ---- a corpus of nothing ----
+
+
+def _only_empty(place: Path) -> list[str]:
+    (place / "a.txt").write_bytes(b"")
+    (place / "b.jsonl").write_bytes(b"\n \n\n")
+    (place / "c.txt.gz").write_bytes(gzip.compress(b""))
+    return ["a.txt", "b.jsonl", "c.txt.gz"]
+
+
+def _only_rejects(place: Path) -> list[str]:
+    (place / "a.txt").write_bytes(b"\xff\n" * 5)
+    return ["a.txt"]
+
+
+@pytest.mark.parametrize("job", READERS)
+@pytest.mark.parametrize("make", [_only_empty, _only_rejects])
+def test_an_empty_corpus(
+    job: str, make: Callable[[Path], list[str]], place: Path, tokenizer: Path
+) -> None:
+    inputs = make(place)
+    ran = run(*job_args(job, tokenizer), "--input", *inputs, "--max-rejects", "100%")
+    refuses(ran, job, 1, "the corpus is empty: no document in", inputs[0])
+    nothing_finished(place / "out")
+
+
+# ---- records that cannot be used ----
+
+GOOD = [f"good text number {i}" for i in range(20)]
+_LINES = [json.dumps({"text": text}).encode() + b"\n" for text in GOOD]
+
+
+def _text(bad: bytes) -> tuple[str, bytes, int]:
+    before = "".join(f"{text}\n" for text in GOOD[:10]).encode()
+    after = "".join(f"{text}\n" for text in GOOD[10:]).encode()
+    return "a.txt", before + bad + b"\n" + after, len(before)
+
+
+def _jsonl(bad: bytes) -> tuple[str, bytes, int]:
+    before = b"".join(_LINES[:10])
+    return "a.jsonl", before + bad + b"\n" + b"".join(_LINES[10:]), len(before)
+
+
+BAD_RECORDS: dict[str, tuple[tuple[str, bytes, int], str, bytes]] = {
+    "text that is not UTF-8": (_text(b"caf\xe9"), "invalid UTF-8", b"caf\xe9"),
+    "half a surrogate in UTF-8": (_text(b"\xed\xa0\x80"), "invalid UTF-8", b"\xed\xa0\x80"),
+    "JSON that is not UTF-8": (_jsonl(b'{"text": "\xff"}'), "invalid UTF-8", b'{"text": "\xff"}'),
+    "JSON that ends too soon": (_jsonl(b'{"text": "a'), "broken JSON", b'{"text": "a'),
+    "no JSON at all": (_jsonl(b"plain"), "broken JSON", b"plain"),
+    "no object": (_jsonl(b'["text"]'), "not an object", b'["text"]'),
+    "no such field": (_jsonl(b'{"body": "a"}'), "field missing", b'{"body": "a"}'),
+    "a field of a number": (_jsonl(b'{"text": 3}'), "not a string", b'{"text": 3}'),
+    "a field of nothing": (_jsonl(b'{"text": null}'), "not a string", b'{"text": null}'),
+    "half a surrogate pair": (_jsonl(b'{"text": "\\ud800"}'), "surrogate", b'{"text": "\\ud800"}'),
+}
+
+
+@pytest.mark.parametrize("name", BAD_RECORDS)
+def test_a_bad_record_fails_the_job_with_its_place(
+    name: str, place: Path, tokenizer: Path
+) -> None:
+    (file, data, offset), reason, bad = BAD_RECORDS[name]
+    (place / file).write_bytes(data)
+    given = ("--input", file, "--range-bytes", "100")
+    job = READERS[len(name) % 3]
+    ran = run(*job_args(job, tokenizer), *given)
+    refuses(ran, job, 1, "1 of 21 records", f"{file} (1, the first at byte {offset}: ", reason)
+    nothing_finished(place / "out")
+    # Told that one may be lost, the same job goes on from there, and keeps the record.
+    run_whole(*job_args(job, tokenizer), *given, "--max-rejects", "1")
+    rejects = [
+        json.loads(line)
+        for path in (place / "out").rglob("rejects-*.jsonl")
+        for line in path.read_bytes().splitlines()
+    ]
+    assert [(row["file"], row["offset"], base64.b64decode(row["bytes"])) for row in rejects] == [
+        (file, offset, bad)
+    ]
+    assert reason in rejects[0]["reason"]
+    if job == "tokenize":
+        assert len(read_shards(place / "out")) == 20
+        assert run_whole("verify", "out").summary["whole"] is True
+
+
+_PLAIN = "".join(f"{text}\n" for text in documents(300, seed=8)).encode()
+BROKEN_STREAMS = {
+    "gzip that ends too soon": ("a.txt.gz", gzip.compress(_PLAIN)[:-2000], "ends too soon"),
+    "gzip without its end": ("a.txt.gz", gzip.compress(_PLAIN)[:-1], "ends too soon"),
+    "gzip with a flaw": ("a.txt.gz", b"", "corrupt"),
+    "zstd that ends too soon": ("a.txt.zst", zstandard.compress(_PLAIN)[:-700], "ends too soon"),
+    "zstd of a few bytes": ("a.txt.zst", zstandard.compress(_PLAIN)[:6], ""),
+}
+
+
+@pytest.mark.parametrize("job", READERS)
+@pytest.mark.parametrize("name", BROKEN_STREAMS)
+def test_a_broken_stream_fails_the_job_with_its_place(
+    name: str, job: str, place: Path, tokenizer: Path
+) -> None:
+    file, data, why = BROKEN_STREAMS[name]
+    if not data:
+        flawed = bytearray(gzip.compress(_PLAIN))
+        flawed[len(flawed) // 2] ^= 0xFF
+        data = bytes(flawed)
+    (place / file).write_bytes(data)
+    ran = run(*job_args(job, tokenizer), "--input", file)
+    refuses(ran, job, 1, f"{file} (1, the first at byte ", "broken compressed stream")
+    nothing_finished(place / "out")
+    reject = next((place / "out").rglob("rejects-*.jsonl")).read_bytes()
+    assert why in json.loads(reject)["detail"]
+
+
+def test_the_limit_of_rejects_is_exact(place: Path, tokenizer: Path) -> None:
+    """2 of 1,000: 0.2 % is enough, 0.19 % is not, and the number 2 is, and 1 is not."""
+    lines = [b"good\n"] * 998 + [b"\xff\n"] * 2
+    (place / "a.txt").write_bytes(b"".join(lines))
+    given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "1KB")
+    for limit in ("0.19%", "1", "0", "0.1%"):
+        refuses(run(*given, "--max-rejects", limit), "tokenize", 1, "2 of 1,000", limit)
+        nothing_finished(place / "out")
+    before = {path: path.stat().st_mtime_ns for path in (place / "out").glob("shard-*")}
+    assert len(before) == 10
+    ran = run_whole(*given, "--max-rejects", "0.2%")
+    assert ran.summary["shards_kept_from_before"] == 5
+    assert {path: path.stat().st_mtime_ns for path in (place / "out").glob("shard-*")} == before
+    assert ran.summary["rejects"] == 2
+    run_whole(*given[:-6], "--output", "number", *given[-4:], "--max-rejects", "2")
+    assert tree(place / "number") == tree(place / "out")
+
+
+# ---- output folders ----
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_a_folder_that_holds_something_foreign(job: str, place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", GOOD)
+    foreign = {"notes.txt": b"mine", "sub/deep/data.bin": bytes(range(256)), "shard-x.bin": b"x"}
+    for name, data in foreign.items():
+        (place / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / "out" / name).write_bytes(data)
+    (place / "out" / "link").symlink_to(place / "a.txt")
+    given = (*job_args(job, tokenizer), "--input", "a.txt")
+    refuses(run(*given), job, 2, "output out holds files", "notes.txt", "--overwrite")
+    assert {path.name for path in (place / "out").iterdir()} == {
+        *("notes.txt", "sub", "shard-x.bin", "link")
+    }
+    for _ in range(2):
+        run_whole(*given, "--overwrite")
+        for name, data in foreign.items():
+            assert (place / "out" / name).read_bytes() == data
+        assert (place / "out" / "link").is_symlink()
+    assert (place / "a.txt").read_text().split("\n")[:-1] == GOOD
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_a_file_that_the_job_would_replace_is_refused_even_then(
+    job: str, place: Path, tokenizer: Path
+) -> None:
+    write(place / "a.txt", GOOD)
+    name = {"count": "manifest.json", "train": "vocab.json", "tokenize": "tokenizer.json"}[job]
+    (place / "out").mkdir()
+    (place / "out" / name).write_text("mine")
+    given = (*job_args(job, tokenizer), "--input", "a.txt")
+    refuses(run(*given), job, 2, name)
+    refuses(run(*given, "--overwrite"), job, 2, name, "move them away")
+    assert tree(place / "out") == {name: b"mine"}
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_the_output_of_another_job_names_what_differs(
+    job: str, place: Path, tokenizer: Path
+) -> None:
+    write(place / "a.txt", GOOD)
+    write(place / "b.txt", GOOD[1:])
+    given = (*job_args(job, tokenizer), "--input")
+    run_whole(*given, "a.txt")
+    before = tree(place / "out")
+    refuses(run(*given, "b.txt"), job, 2, "holds the work of another job", "plan.fingerprint")
+    other, key = {
+        "count": (("--special-token", END), f'special_tokens: [] there, ["{END}"] now'),
+        "train": (("--alphabet", "seen"), 'alphabet: "bytes" there, "seen" now'),
+        "tokenize": (("--append", END), f'append: null there, "{END}" now'),
+    }[job]
+    refuses(run(*given, "a.txt", *other), job, 2, key)
+    another = {"count": "train", "train": "tokenize", "tokenize": "count"}[job]
+    changed = run(*job_args(another, tokenizer), "--input", "a.txt")
+    refuses(changed, another, 2, f'job: "{job}" there, "{another}" now')
+    assert tree(place / "out") == before
+    run_whole(*given, "a.txt")
+    assert tree(place / "out") == before
+
+
+def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", GOOD)
+    (place / "out").write_text("mine")
+    for job in READERS:
+        ran = run(*job_args(job, tokenizer), "--input", "a.txt", "--overwrite")
+        refuses(ran, job, 2, "output out is a file")
+    assert (place / "out").read_text() == "mine"
+
+
+# ---- settings that only the data refute ----
+
+
+def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", GOOD)
+    source = ("--input", "a.txt", "--output", "out")
+    refuses(run("train", *source, "--vocab-size", "255"), "train", 2, "vocab_size", "256")
+    with_special = ("--vocab-size", "256", "--special-token", END)
+    refuses(run("train", *source, *with_special), "train", 2, "vocab_size", "257")
+    assert not (place / "out").exists()
+    seen = len(set("".join(GOOD)))
+    few = ("--alphabet", "seen", "--vocab-size")
+    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "vocab_size", f"least {seen}")
+    assert not (place / "out" / "tokenizer.json").exists()
+    # The counts are there to be used.
+    counts = ("train", "--counts", "out/counts", "--output", "tok", *few)
+    refuses(run(*counts, str(seen - 1)), "train", 2, "vocab_size")
+    assert run_whole(*counts, str(seen)).summary["merges"] == 0
+
+
+def test_special_tokens_that_the_tokenizer_has_not(place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", GOOD)
+    given = (*job_args("tokenize", tokenizer), "--input", "a.txt")
+    for option in ("--append", "--prepend", "--allowed-special"):
+        ran = run(*given, option, "<|nope|>")
+        refuses(ran, "tokenize", 2, option[2:].replace("-", "_"), "<|nope|>")
+        assert not (place / "out").exists()
+
+
+BROKEN_TOKENIZERS = {
+    "empty": (b"", "not JSON"),
+    "cut off": (None, "not JSON"),
+    "no object": (b"[]", "must be"),
+    "not UTF-8": (b'{"model": "\xff"}', "UTF-8"),
+    "another model": (b'{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}', "Unigram"),
+    "no model": (b'{"version": "1.0"}', "model"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_TOKENIZERS)
+def test_a_broken_tokenizer(name: str, place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", GOOD)
+    data, said = BROKEN_TOKENIZERS[name]
+    broken = place / "broken.json"
+    broken.write_bytes(tokenizer.read_bytes()[:-100] if data is None else data)
+    use = ("--tokenizer", "broken.json")
+    ran = run("tokenize", *use, "--input", "a.txt", "--output", "out")
+    refuses(ran, "tokenize", 2, "broken.json", said)
+    assert not (place / "out").exists()
+    refuses(run("encode", *use, "text"), "encode", 2, "broken.json", said)
+    refuses(run("decode", *use, "1"), "decode", 2, "broken.json", said)
+    refuses(run("inspect", "broken.json"), "inspect", 2, "broken.json", said)
+
+
+def test_a_text_that_the_alphabet_does_not_hold(place: Path) -> None:
+    write(place / "a.txt", GOOD)
+    seen = ("--alphabet", "seen", "--vocab-size", "60")
+    run_whole("train", "--input", "a.txt", *seen, "--output", "tok")
+    write(place / "b.txt", [*GOOD, "good text numbeR"])
+    use = ("--tokenizer", "tok/tokenizer.json")
+    ran = run("tokenize", *use, "--input", "b.txt", "--output", "out")
+    refuses(ran, "tokenize", 1, "'R'")
+    nothing_finished(place / "out")
+    refuses(run("encode", *use, "numbeR"), "encode", 1, "'R'")
+
+
+def test_counts_that_are_not_whole(place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", GOOD)
+    run_whole("count", "--input", "a.txt", "--output", "counts")
+    part = max((place / "counts").glob("part-*"), key=lambda path: path.stat().st_size)
+    data = part.read_bytes()
+    given = ("train", "--counts", "counts", "--vocab-size", "300", "--output", "out")
+    for damaged in (data[:-1], bytes([*data[:60], data[60] ^ 1, *data[61:]]), None):
+        if damaged is None:
+            part.unlink()
+        else:
+            part.write_bytes(damaged)
+        refuses(run(*given), "train", 1, part.name)
+        nothing_finished(place / "out")
+    # Counting again mends what is missing.
+    run_whole("count", "--input", "a.txt", "--output", "counts")
+    assert part.read_bytes() == data
+    (place / "counts" / "manifest.json").unlink()
+    refuses(run(*given), "train", 2, "counts", "not finished")
+    refuses(run(*given[:2], "nowhere", *given[3:]), "train", 2, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("job", "args"),
+    [
+        ("verify", ("nowhere",)),
+        ("verify", ("empty",)),
+        ("inspect", ("nowhere",)),
+        ("inspect", ("empty",)),
+        ("encode", ("--tokenizer", "nowhere", "text")),
+        ("decode", ("--tokenizer", "nowhere", "1")),
+    ],
+)
+def test_nothing_to_look_at(job: str, args: tuple[str, ...], place: Path) -> None:
+    (place / "empty").mkdir()
+    name = "empty" if "empty" in args else "nowhere"
+    refuses(run(job, *args), job, 2, name)
+
+
+def test_text_and_ids_that_cannot_be(place: Path, tokenizer: Path) -> None:
+    use = ("--tokenizer", tokenizer)
+    refuses(run("encode", *use, stdin=b"ab\xff"), "encode", 1, "not UTF-8", "offset 2")
+    refuses(run("decode", *use, "1", "x"), "decode", 2, "'x'")
+    refuses(run("decode", *use, stdin=b"1 x"), "decode", 1, "standard input", "'x'")
+    refuses(run("decode", *use, "1", "400"), "decode", 1, "400", "399")
+
+
+# ---- a full disk ----
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts a small file system; called again, gives it another size."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    mounted = False
+
+    def resize(size: str) -> Path:
+        nonlocal mounted
+        if mount is None or os.getuid() != 0:
+            pytest.skip("only root can mount a small file system")
+        options = f"remount,size={size}" if mounted else f"size={size}"
+        command = [mount, "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
+        mounted = True
+        return folder
+
+    yield resize
+    if mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A megabyte of words that occur once."""
+    made = random.Random(4)
+    lines = ["".join(made.choices("abcdefghij  ", k=99)) for _ in range(10_000)]
+    return write(tmp_path_factory.mktemp("large") / "large.txt", lines)
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_a_full_disk(
+    job: str, small_disk: Callable[[str], Path], large: Path, tokenizer: Path, tmp_path: Path
+) -> None:
+    disk = small_disk("1m")
+    given = job_args(job, tokenizer)[:-2]
+    reading = ("--input", large, "--range-bytes", "100KB")
+    ran = run(*given, *reading, "--output", disk / "out")
+    refuses(ran, job, 1, str(disk / "out"), "No space left on device")
+    nothing_finished(disk / "out")
+    # With room enough it goes on, and ends as if nothing had been.
+    small_disk("30m")
+    ran = run_whole(*given, *reading, "--output", disk / "out")
+    if job == "tokenize":
+        assert ran.summary["shards_kept_from_before"] > 0
+    run_whole(*given, *reading, "--output", tmp_path / "plain")
+    assert tree(disk / "out") == tree(tmp_path / "plain")
+
+
+def test_a_disk_that_is_full_at_the_very_end(
+    small_disk: Callable[[str], Path], large: Path, tmp_path: Path
+) -> None:
+    """The words fit, the tokenizer does not."""
+    run_whole("count", "--input", large, "--output", tmp_path / "counts")
+    given = ("train", "--counts", tmp_path / "counts", "--vocab-size", "5000", "--output")
+    disk = small_disk("100k")
+    ran = run(*given, disk / "out")
+    refuses(ran, "train", 1, str(disk / "out"), "No space left on device")
+    assert not (disk / "out" / "tokenizer.json").exists()
+    assert not (disk / "out" / "summary.json").exists()
+    assert not list((disk / "out").rglob("*.attempt-*"))
+    small_disk("4m")
+    run_whole(*given, disk / "out")
+    run_whole(*given, tmp_path / "plain")
+    assert tree(disk / "out") == tree(tmp_path / "plain")
+
+
+# ---- workers that fail ----
+
+_FAILING = """
+import sys, threading
+from bpe_beam import cli
+from bpe_beam.transforms import split_counts, split_shards
+read, calls, lock = split_counts.read_split, [], threading.Lock()
+def failing(*args, **more):
+    with lock:
+        calls.append(1)
+        late = len(calls) > 3
+    for batch in read(*args, **more):
+        yield batch
+        if late:
+            raise {error}
+split_counts.read_split = split_shards.read_split = failing
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("job", "error", "workers"),
+    [
+        ("count", "RuntimeError('no such luck')", "2"),
+        ("tokenize", "MemoryError()", "1"),
+        ("train", "SystemExit(0)", "2"),
+    ],
+)
+def test_a_worker_that_fails_ends_the_job(
+    job: str, error: str, workers: str, place: Path, tokenizer: Path
+) -> None:
+    write(place / "a.txt", documents(300))
+    given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "3KB")
+    command = (sys.executable, "-c", _FAILING.format(error=error))
+    ran = run_process(*given, "--workers", workers, command=command, timeout=60)
+    assert (ran.code, ran.out) == (1, b"")
+    assert ran.message.startswith(f"bpe-beam {job}: failed unexpectedly: ")
+    assert error.partition("(")[0] in ran.message
+    assert "--debug" in ran.message
+    assert "Traceback" not in ran.err
+    nothing_finished(place / "out")
+    run_whole(*given)
+    run_whole(*given[: given.index("out")], "fresh", *given[given.index("out") + 1 :])
+    assert tree(place / "out") == tree(place / "fresh")
+
+
+@pytest.mark.slow
+def test_a_worker_process_that_is_killed_ends_the_job(place: Path) -> None:
+    """Beam's own processes, which its flags ask for."""
+    write(place / "a.txt", documents(60_000))
+    processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
+    given = ("count", "--input", "a.txt", "--range-bytes", "5KB", "--output", "out")
+    killer = place / "killer.py"
+    killer.write_text(_KILLER)
+    command = (sys.executable, str(killer))
+    ran = run_process(*given, *processes, command=command, timeout=120)
+    assert ran.code == 1, ran.err
+    assert "bpe-beam count: " in ran.err.splitlines()[-1]
+    nothing_finished(place / "out")
+
+
+_KILLER = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from bpe_beam import cli
+
+def workers():
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"sdk_worker_main" in command and os.getpid() in (parent, parents.get(parent)):
+            yield int(process.name)
+        parents[int(process.name)] = parent
+
+def kill():
+    while not list(Path("out/work").glob("counts-*.json")):
+        time.sleep(0.01)
+    list(workers())
+    os.kill(max(workers()), signal.SIGKILL)
+
+parents = {}
+threading.Thread(target=kill, daemon=True).start()
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_an_interrupted_job_says_how_it_goes_on(place: Path, tokenizer: Path) -> None:
+    write(place / "a.txt", documents(2000))
+    given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "500")
+    script = """
+import os, signal, sys, threading, time
+from bpe_beam import cli
+def interrupt():
+    while not os.path.isdir("out/work") or len(os.listdir("out/work")) < 20:
+        time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+sys.argv[0] = "bpe-beam"
+cli.run()
+"""
+    # A shell's background job has the signal ignored, and its children too.
+    ran = run_process(
+        *given,
+        command=(sys.executable, "-c", script),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    refuses(ran, "tokenize", 130, "interrupted", "the same command resumes")
+    assert not (place / "out" / "manifest.json").exists()
+    ran = run_whole(*given)
+    assert ran.summary["shards_kept_from_before"] >= 20
+    assert run_whole("verify", "out", "--full", "--input", "a.txt").summary["whole"] is True
