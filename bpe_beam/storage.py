@@ -55,12 +55,14 @@ def named_errors(verb: str, url: str) -> Iterator[None]:
     except (UsageError, DataError):
         raise
     except OSError as error:
-        why = error.strerror or str(error) or type(error).__name__
+        # of a file that is not there the stores only repeat the path
+        missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
+        why = error.strerror or missing or str(error) or type(error).__name__
         raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
-    except ValueError as error:  # a NUL in a path
-        raise UsageError(f"cannot {verb} {redact(url)!r}: {error}") from error
     except Exception as error:
         if _is_local(url):
+            if isinstance(error, ValueError):  # a NUL in a path
+                raise UsageError(f"cannot {verb} {url!r}: {error}") from error
             raise
         # the clouds' libraries raise types of their own
         raise DataError(f"cannot {verb} {redact(url)}: {type(error).__name__}: {error}") from error
@@ -312,7 +314,9 @@ class Storage:
         fixed = path[: cast(re.Match[str], re.search(r"[*?\[]", path)).start()].rpartition("/")[0]
         return [
             (_url_of(fs, pattern, path, name), _size_of(info, pattern))
-            for name, info in fs.glob(path, detail=True).items()
+            for name, listed in fs.glob(path, detail=True).items()
+            # a web page tells no sizes
+            for info in (listed if listed.get("size") is not None else fs.info(name),)
             if info["type"] == "file" and (dotted or "/." not in "/" + name[len(fixed) :])
         ]
 

@@ -1,4 +1,4 @@
-"""Runs `bpe-beam` for tests: in this process, which is quick, or as the command that users start."""
+"""Runs `bpe-beam` for tests: in this process, which is quick, or as the command users start."""
 
 from __future__ import annotations
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import zstandard
 
-_WORDS = (
-    "the of and to in that it's they'll we've I'm don't you're one two three house houses "
-    "tokenizer tokenizers token tokens 7 12 333 1,234 3.14 2024 -- ... (see) [1] x=y\t a/b "
-    "größer Straße naïve él està là một nơi привет мир мира слова العربية كلمة हिन्दी शब्द "
-    "你好 世界 中文 こんにちは 世界の 한국어 ภาษาไทย 😀 👍🏽 👩‍👩‍👧 e\u0301"
-).split(" ")
-_SYLLABLES = "ba de gi ko lu mar nes tir pon qua str ing ли сто ка 東 京 大".split(" ")
+_WORDS = """\
+the of and to in that it's they'll we've I'm don't you're one two three house houses
+tokenizer tokenizers token tokens 7 12 333 1,234 3.14 2024 -- ... (see) [1] x=y a/b
+größer Straße naïve él està là một nơi привет мир мира слова العربية كلمة हिन्दी शब्द
+你好 世界 中文 こんにちは 世界の 한국어 ภาษาไทย 😀 👍🏽 👩\u200d👩\u200d👧 e\u0301
+"""
+_SYLLABLES = "ba de gi ko lu mar nes tir pon qua str ing ли сто ка 東 京 大"
 # Runs of spaces and other white space are words of their own.
 _GAPS = (" ",) * 12 + ("  ", "   ", "\t", "\u00a0", " \r")
 
@@ -30,11 +30,12 @@ def documents(count: int, seed: int = 0, words: int = 20) -> list[str]:
         words: How many words a text has at most.
     """
     made = random.Random(seed)
+    known, syllables = _WORDS.split(), _SYLLABLES.split()
 
     def word() -> str:
         if made.random() < 0.7:
-            return made.choice(_WORDS)
-        return "".join(made.choices(_SYLLABLES, k=made.randint(2, 4)))
+            return made.choice(known)
+        return "".join(made.choices(syllables, k=made.randint(2, 4)))
 
     def text() -> str:
         return "".join(word() + made.choice(_GAPS) for _ in range(made.randint(0, words)))

@@ -122,8 +122,9 @@ def _count(
     corpus_input.check_documents(
         folder, settings.input, manifest.documents, sum(manifest.rejects.values()), rejects_files
     )
-    folder.finish("manifest.json", manifest.to_json())
+    # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.finish("manifest.json", manifest.to_json())
 
 
 def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:

@@ -143,8 +143,9 @@ def _tokenize(
         manifest.totals.rejects,
         [file.name for file in manifest.reject_files],
     )
-    folder.finish(_MANIFEST, manifest.to_bytes())
+    # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.finish(_MANIFEST, manifest.to_bytes())
 
 
 def _manifest(

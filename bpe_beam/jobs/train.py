@@ -47,10 +47,13 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         counts = settings.counts
         folder = _claim(settings, storage, _counts_identity(storage, counts))
     if folder.finished:
+        before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
+        del before["files"]
         return {
-            "job": "train",
+            **before,
             "output": settings.output,
             "was_finished_before": True,
+            "seconds": round(time.monotonic() - started, 3),
             "next": _next(settings),
         }
     counted = time.monotonic()

@@ -124,8 +124,8 @@ def test_an_output_that_cannot_be_written(job: str, place: Path, tokenizer: Path
     write(place / "fine.txt", ["a text"])
     closed = place / "closed"
     closed.mkdir(mode=0o500)
-    args = [arg.replace("out", "closed/out") for arg in job_args(job, tokenizer)[1:]]
-    ran = run_process(job, *args, "--input", "fine.txt", preexec_fn=_no_privileges)
+    args = (*job_args(job, tokenizer)[:-1], "closed/out", "--input", "fine.txt")
+    ran = run_process(*args, preexec_fn=_no_privileges)
     refuses(ran, job, 1, "closed/out", "Permission denied")
     assert list(closed.iterdir()) == []
 
@@ -179,7 +179,7 @@ BAD_RECORDS: dict[str, tuple[tuple[str, bytes, int], str, bytes]] = {
     "JSON that is not UTF-8": (_jsonl(b'{"text": "\xff"}'), "invalid UTF-8", b'{"text": "\xff"}'),
     "JSON that ends too soon": (_jsonl(b'{"text": "a'), "broken JSON", b'{"text": "a'),
     "no JSON at all": (_jsonl(b"plain"), "broken JSON", b"plain"),
-    "no object": (_jsonl(b'["text"]'), "not an object", b'["text"]'),
+    "no object": (_jsonl(b'["text"]'), "not a JSON object", b'["text"]'),
     "no such field": (_jsonl(b'{"body": "a"}'), "field missing", b'{"body": "a"}'),
     "a field of a number": (_jsonl(b'{"text": 3}'), "not a string", b'{"text": 3}'),
     "a field of nothing": (_jsonl(b'{"text": null}'), "not a string", b'{"text": null}'),
@@ -188,9 +188,7 @@ BAD_RECORDS: dict[str, tuple[tuple[str, bytes, int], str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", BAD_RECORDS)
-def test_a_bad_record_fails_the_job_with_its_place(
-    name: str, place: Path, tokenizer: Path
-) -> None:
+def test_a_bad_record_fails_the_job_with_its_place(name: str, place: Path, tokenizer: Path) -> None:
     (file, data, offset), reason, bad = BAD_RECORDS[name]
     (place / file).write_bytes(data)
     given = ("--input", file, "--range-bytes", "100")
@@ -214,11 +212,15 @@ def test_a_bad_record_fails_the_job_with_its_place(
         assert run_whole("verify", "out").summary["whole"] is True
 
 
+def _other_checksum(packed: bytes) -> bytes:
+    return packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:]
+
+
 _PLAIN = "".join(f"{text}\n" for text in documents(300, seed=8)).encode()
 BROKEN_STREAMS = {
     "gzip that ends too soon": ("a.txt.gz", gzip.compress(_PLAIN)[:-2000], "ends too soon"),
     "gzip without its end": ("a.txt.gz", gzip.compress(_PLAIN)[:-1], "ends too soon"),
-    "gzip with a flaw": ("a.txt.gz", b"", "corrupt"),
+    "gzip of other bytes": ("a.txt.gz", _other_checksum(gzip.compress(_PLAIN)), "corrupt"),
     "zstd that ends too soon": ("a.txt.zst", zstandard.compress(_PLAIN)[:-700], "ends too soon"),
     "zstd of a few bytes": ("a.txt.zst", zstandard.compress(_PLAIN)[:6], ""),
 }
@@ -230,10 +232,6 @@ def test_a_broken_stream_fails_the_job_with_its_place(
     name: str, job: str, place: Path, tokenizer: Path
 ) -> None:
     file, data, why = BROKEN_STREAMS[name]
-    if not data:
-        flawed = bytearray(gzip.compress(_PLAIN))
-        flawed[len(flawed) // 2] ^= 0xFF
-        data = bytes(flawed)
     (place / file).write_bytes(data)
     ran = run(*job_args(job, tokenizer), "--input", file)
     refuses(ran, job, 1, f"{file} (1, the first at byte ", "broken compressed stream")
@@ -346,9 +344,10 @@ def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
     refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "vocab_size", f"least {seen}")
     assert not (place / "out" / "tokenizer.json").exists()
     # The counts are there to be used.
-    counts = ("train", "--counts", "out/counts", "--output", "tok", *few)
-    refuses(run(*counts, str(seen - 1)), "train", 2, "vocab_size")
-    assert run_whole(*counts, str(seen)).summary["merges"] == 0
+    counts = ("train", "--counts", "out/counts", *few)
+    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "vocab_size")
+    nothing_finished(place / "low")
+    assert run_whole(*counts, str(seen), "--output", "tok").summary["merges"] == 0
 
 
 def test_special_tokens_that_the_tokenizer_has_not(place: Path, tokenizer: Path) -> None:
@@ -363,7 +362,7 @@ def test_special_tokens_that_the_tokenizer_has_not(place: Path, tokenizer: Path)
 BROKEN_TOKENIZERS = {
     "empty": (b"", "not JSON"),
     "cut off": (None, "not JSON"),
-    "no object": (b"[]", "must be"),
+    "no object": (b"[]", "not an object"),
     "not UTF-8": (b'{"model": "\xff"}', "UTF-8"),
     "another model": (b'{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}', "Unigram"),
     "no model": (b'{"version": "1.0"}', "model"),
@@ -519,7 +518,8 @@ def test_a_disk_that_is_full_at_the_very_end(
 # ---- workers that fail ----
 
 _FAILING = """
-import sys, threading
+import logging, sys, threading
+logging.disable(logging.CRITICAL)  # what Beam says when it is imported
 from bpe_beam import cli
 from bpe_beam.transforms import split_counts, split_shards
 read, calls, lock = split_counts.read_split, [], threading.Lock()

@@ -148,7 +148,9 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     assert debug.err.splitlines()[-1] == plain.err.splitlines()[-1]
 
 
-def test_a_reader_that_goes_away_is_no_error_to_shout_about(jobs: dict[str, Ran], place: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error_to_shout_about(
+    jobs: dict[str, Ran], place: Path
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:

@@ -62,9 +62,8 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     (folder / "count.json").write_bytes(count.out)
     size = ("--vocab-size", str(VOCAB_SIZE))
     run_whole("train", "--counts", folder / "counts", *size, "--output", folder / "tok")
-    tokenize = run_whole(
-        "tokenize", *reading, "--tokenizer", made.tokenizer, "--output", made.tokens, "--append", END
-    )
+    encoding = ("--tokenizer", made.tokenizer, "--append", END)
+    tokenize = run_whole("tokenize", *reading, *encoding, "--output", made.tokens)
     (folder / "tokenize.json").write_bytes(tokenize.out)
     return made
 
@@ -243,18 +242,64 @@ def test_encode_and_decode_are_inverse(chain: Chain) -> None:
             assert run("decode", *use, *map(str, ids)).out == text.encode()
 
 
-def test_what_is_finished_is_not_done_again(chain: Chain) -> None:
-    jobs = {
-        "counts": ("count", "--special-token", END),
-        "tokens": ("tokenize", "--tokenizer", chain.tokenizer, "--append", END),
+def test_full_verification_knows_how_the_shards_were_made(tmp_path: Path) -> None:
+    rows = [{"body": f"{text} {END} | {text}"} for text in documents(40, seed=3)]
+    corpus = tmp_path / "a.txt"
+    corpus.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    given = ("--input", corpus, "--input-format", "jsonl", "--text-field", "body")
+    train = ("--vocab-size", "300", "--special-token", END, "--output", tmp_path / "tok")
+    run_whole("train", *given, *train)
+    use = ("--tokenizer", tmp_path / "tok" / "tokenizer.json")
+    for name, more in {
+        "framed": ("--append", END, "--prepend", END, "--range-bytes", "1KB"),
+        "allowed": ("--allowed-special", "all"),
+        "named": ("--allowed-special", END),
+        "separated": ("--input-format", "text", "--document-separator", " | "),
+        "file": ("--input-format", "text", "--document-separator", "file"),
+    }.items():
+        out = tmp_path / name
+        run_whole("tokenize", *given, *use, *more, "--output", out)
+        assert run_whole("verify", out, "--full", "--input", corpus).summary["whole"] is True
+    made = {
+        path: read_shards(tmp_path / path) for path in ("framed", "allowed", "separated", "file")
     }
-    for name, job in jobs.items():
-        folder = chain.folder / name
-        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-        reading = ("--input", *chain.inputs, "--range-bytes", "5KB", "--output", folder)
-        again = run_whole(*job, *reading).summary
-        assert again["was_finished_before"] is True
-        assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
-        first = json.loads((chain.folder / f"{job[0]}.json").read_bytes())
-        for key in ("documents", "text_bytes", "rejects"):
-            assert again[key] == first[key]
+    assert len({repr(shards) for shards in made.values()}) == 4
+    assert len(made["separated"]) > len(made["framed"]) > len(made["file"]) == 1
+
+
+def _jobs(chain: Chain) -> dict[str, tuple[str | Path, ...]]:
+    """The commands that made the chain's folders."""
+    reading = ("--input", *chain.inputs, "--range-bytes", "5KB")
+    encoding = ("--tokenizer", chain.tokenizer, "--append", END)
+    train = ("train", "--counts", chain.folder / "counts", "--vocab-size", str(VOCAB_SIZE))
+    return {
+        "counts": ("count", *reading, "--special-token", END),
+        "tok": train,
+        "tokens": ("tokenize", *reading, *encoding),
+    }
+
+
+@pytest.mark.parametrize("name", ["counts", "tok", "tokens"])
+def test_what_is_finished_is_not_done_again(chain: Chain, name: str) -> None:
+    folder = chain.folder / name
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    again = run_whole(*_jobs(chain)[name], "--output", folder).summary
+    assert again["was_finished_before"] is True
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    for key in ("documents", "text_bytes", "rejects"):
+        expected = json.loads((chain.folder / "count.json").read_bytes())
+        assert again[key] == expected[key]
+
+
+@pytest.mark.parametrize("chain", ["txt"], indirect=True)
+@pytest.mark.parametrize("name", ["counts", "tok", "tokens"])
+def test_what_is_missing_is_made_again(chain: Chain, name: str) -> None:
+    folder = chain.folder / name
+    before = tree(folder)
+    for file in (min(before), max(before), sorted(before)[len(before) // 2]):
+        if file == "job.json":
+            continue
+        for damage in (lambda path: path.unlink(), lambda path: path.write_bytes(b"short")):
+            damage(folder / file)
+            run_whole(*_jobs(chain)[name], "--output", folder)
+            assert tree(folder) == before, file

@@ -94,18 +94,13 @@ def output_is_where_it_was_asked_for(ground: Ground, job: str) -> None:
 
 def other_input(ground: Ground, job: str) -> None:
     """One file instead of another, and both together."""
-    base = ground.base(job)
+    _, _, *rest = ground.base(job)
     found = []
     for names in (["a.jsonl"], ["b.txt"], ["a.jsonl", "b.txt"]):
-        where = base.index("--input") + 1
-        inputs = [ground.shared / name for name in names]
-        ground.patch.setattr(Ground, "base", lambda *_, i=inputs: _with(base, where, i))
+        base = ["--input", *(ground.shared / name for name in names), *rest]
+        ground.patch.setattr(Ground, "base", lambda *_, base=base: base)
         found.append(ground.seen(job, out=f"out-{len(found)}"))
     assert len({repr(each) for each in found}) == 3
-
-
-def _with(base: list[str | Path], where: int, inputs: list[Path]) -> list[str | Path]:
-    return [*base[:where], *inputs, *base[where + 1 :]]
 
 
 def finer_ranges(ground: Ground, job: str) -> None:

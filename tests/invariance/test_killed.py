@@ -143,7 +143,7 @@ class Runs:
 
     def _finished(self) -> int:
         try:
-            return sum(name.endswith(".json") for name in os.listdir(self.work))
+            return sum(path.suffix == ".json" for path in self.work.iterdir())
         except FileNotFoundError:
             return 0
 

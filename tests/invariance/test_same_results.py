@@ -49,8 +49,7 @@ def listed_otherwise(folder: Path) -> list[Path]:
 def packed_differently(folder: Path) -> list[Path]:
     names = ["a.jsonl", "b.jsonl.gz", "c.txt", "d.txt.zst"]
     return [
-        write(folder / name, texts)
-        for name, texts in zip(names, pieces([50, 60, 70]), strict=True)
+        write(folder / name, texts) for name, texts in zip(names, pieces([50, 60, 70]), strict=True)
     ]
 
 

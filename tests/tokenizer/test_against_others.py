@@ -45,22 +45,47 @@ NEWER = frozenset(
 
 FRAGMENTS = (
     *"'''   \n\tsdmtlrveaA19½!.<>|語é\u3000\x1c\0",
-    "'ll", "'re", "<|end|>", "<|endoftext|>", "<s>", "<|end", "语 x", "\u3000<pad>\n", "the", "----", "    ",
+    "'ll", "'re", "<|end|>", "<|endoftext|>", "<s>", "<|end", "语 x",
+    "\u3000<pad>\n", "the", "----", "    ",
 )  # fmt: skip
 KNOWN = st.characters(codec="utf-8").filter(lambda character: ord(character) not in NEWER)
 TEXTS = st.lists(st.one_of(st.sampled_from(FRAGMENTS), KNOWN)).map("".join)
 
 
-def hugging_face(tokenizer: Tokenizer, post_processor: object = None) -> tokenizers.Tokenizer:
+def with_post_processor(tokenizer: Tokenizer, post_processor: object) -> str:
     file = json.loads(tokenizer.to_json())
     file["post_processor"] = post_processor
-    return tokenizers.Tokenizer.from_str(json.dumps(file))
+    return json.dumps(file)
 
 
-def with_post_processor(tokenizer: Tokenizer, post_processor: object) -> Tokenizer:
-    file = json.loads(tokenizer.to_json())
-    file["post_processor"] = post_processor
-    return Tokenizer.from_json(json.dumps(file))
+@pytest.fixture(scope="module")
+def theirs(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
+    """Ours, read by Hugging Face."""
+    return tokenizers.Tokenizer.from_str(tokenizer.to_json())
+
+
+@pytest.fixture(scope="module")
+def theirs_plain(tokenizer: Tokenizer) -> tokenizers.Tokenizer:
+    """The same, taking special tokens as plain text."""
+    plain = tokenizers.Tokenizer.from_str(tokenizer.to_json())
+    plain.encode_special_tokens = True
+    return plain
+
+
+@pytest.fixture(scope="module")
+def tiktokens(tokenizer: Tokenizer) -> tiktoken.Encoding:
+    """The same for tiktoken, which merges by the rank of the joined bytes."""
+    specials = tokenizer.special_tokens
+    return tiktoken.Encoding(
+        "ours",
+        pat_str=GPT2_PATTERN,
+        mergeable_ranks={
+            byte_level.to_bytes(token): number
+            for token, number in tokenizer.vocab.items()
+            if token not in specials
+        },
+        special_tokens=specials,
+    )
 
 
 def test_the_alphabet() -> None:
@@ -95,8 +120,10 @@ def test_a_file_of_theirs_is_read(sample: str) -> None:
         assert ours.decode(ids, skip_special_tokens=True) == theirs.decode(ids)
 
 
-def test_exports_are_the_same_to_the_byte(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    hugging_face(tokenizer).model.save(str(tmp_path))
+def test_exports_are_the_same_to_the_byte(
+    tokenizer: Tokenizer, theirs: tokenizers.Tokenizer, tmp_path: Path
+) -> None:
+    theirs.model.save(str(tmp_path))
     assert (tmp_path / "vocab.json").read_bytes() == tokenizer.vocab_json()
     assert (tmp_path / "merges.txt").read_bytes() == tokenizer.merges_txt()
 
@@ -123,42 +150,51 @@ def test_a_pair_listed_twice_has_its_last_rank() -> None:
 
 @given(text=TEXTS)
 @settings(max_examples=400, deadline=None)
-def test_ids_and_offsets(tokenizer: Tokenizer, text: str) -> None:
-    theirs = hugging_face(tokenizer)
+def test_ids_and_offsets(
+    tokenizer: Tokenizer,
+    theirs: tokenizers.Tokenizer,
+    theirs_plain: tokenizers.Tokenizer,
+    text: str,
+) -> None:
     expected = theirs.encode(text)
     assert tokenizer.encode_with_offsets(text, allowed_special="all") == (
         expected.tokens,
         expected.ids,
         expected.offsets,
     )
-    theirs.encode_special_tokens = True
-    assert tokenizer.encode(text) == theirs.encode(text).ids
+    assert tokenizer.encode(text) == theirs_plain.encode(text).ids
 
 
-@given(text=TEXTS, add_prefix_space=st.booleans(), trim_offsets=st.booleans())
-@settings(max_examples=400, deadline=None)
-def test_trimmed_offsets(
-    tokenizer: Tokenizer, text: str, add_prefix_space: bool, trim_offsets: bool
-) -> None:
-    part = {
-        "type": "ByteLevel",
-        "add_prefix_space": add_prefix_space,
-        "trim_offsets": trim_offsets,
-        "use_regex": True,
-    }
-    expected = hugging_face(tokenizer, part).encode(text)
-    ours = with_post_processor(tokenizer, part)
-    assert ours.encode_with_offsets(text, allowed_special="all") == (
-        expected.tokens,
-        expected.ids,
-        expected.offsets,
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+@pytest.mark.parametrize("trim_offsets", [False, True])
+def test_trimmed_offsets(tokenizer: Tokenizer, add_prefix_space: bool, trim_offsets: bool) -> None:
+    file = with_post_processor(
+        tokenizer,
+        {
+            "type": "ByteLevel",
+            "add_prefix_space": add_prefix_space,
+            "trim_offsets": trim_offsets,
+            "use_regex": True,
+        },
     )
+    ours, theirs = Tokenizer.from_json(file), tokenizers.Tokenizer.from_str(file)
+
+    @given(text=TEXTS)
+    @settings(max_examples=150, deadline=None)
+    def check(text: str) -> None:
+        expected = theirs.encode(text)
+        assert ours.encode_with_offsets(text, allowed_special="all") == (
+            expected.tokens,
+            expected.ids,
+            expected.offsets,
+        )
+
+    check()
 
 
 @given(text=TEXTS)
 @settings(max_examples=200, deadline=None)
-def test_decoding(tokenizer: Tokenizer, text: str) -> None:
-    theirs = hugging_face(tokenizer)
+def test_decoding(tokenizer: Tokenizer, theirs: tokenizers.Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text, allowed_special="all")
     for part in (ids, ids[1:], ids[::2]):
         assert tokenizer.decode(part) == theirs.decode(part, skip_special_tokens=False)
@@ -167,20 +203,8 @@ def test_decoding(tokenizer: Tokenizer, text: str) -> None:
 
 @given(text=TEXTS)
 @settings(max_examples=300, deadline=None)
-def test_tiktoken(tokenizer: Tokenizer, text: str) -> None:
-    """It merges by the rank of the joined bytes, which for learned merges is the same."""
-    specials = tokenizer.special_tokens
-    theirs = tiktoken.Encoding(
-        "ours",
-        pat_str=GPT2_PATTERN,
-        mergeable_ranks={
-            byte_level.to_bytes(token): number
-            for token, number in tokenizer.vocab.items()
-            if token not in specials
-        },
-        special_tokens=specials,
-    )
-    assert tokenizer.encode(text) == theirs.encode_ordinary(text)
+def test_tiktoken(tokenizer: Tokenizer, tiktokens: tiktoken.Encoding, text: str) -> None:
+    assert tokenizer.encode(text) == tiktokens.encode_ordinary(text)
 
 
 @pytest.mark.slow
@@ -199,8 +223,7 @@ def test_every_code_point() -> None:
 
 
 @pytest.mark.slow
-def test_ids_of_every_code_point(tokenizer: Tokenizer) -> None:
-    theirs = hugging_face(tokenizer)
+def test_ids_of_every_code_point(tokenizer: Tokenizer, theirs: tokenizers.Tokenizer) -> None:
     points = [p for p in (*range(0xD800), *range(0xE000, 0x110000)) if p not in NEWER]
     for first in range(0, len(points), 65536):
         characters = [chr(point) for point in points[first : first + 65536]]

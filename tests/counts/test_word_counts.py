@@ -1,0 +1,339 @@
+"""The table of words and counts against `collections.Counter` over the reference's words."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bpe_beam import _native
+from bpe_beam.counts.word_counts import (
+    BLOCK_BYTES,
+    PARTITIONS,
+    PLACED_SCHEMA,
+    WORD_SCHEMA,
+    WordCounts,
+    decode_block,
+    encode_block,
+    string_buffers,
+)
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer.reference import pretokenize, split_specials
+
+pytestmark = pytest.mark.quick
+
+SPECIALS = ("<s>", "<s>>", "é ")
+FRAGMENTS = (
+    *"abc'  \n\t1语é😀\u3000<>\0",
+    "'ll", "<s>", "<s>>", "é ", " the", "x" * 15, "y" * 16, "语" * 5, "z" * 40, "---------------",
+)  # fmt: skip
+MOST = 2**63 - 1
+
+
+def random_texts(count: int, seed: int, longest: int = 60) -> list[str]:
+    made = random.Random(seed)
+    return ["".join(made.choices(FRAGMENTS, k=made.randint(0, longest))) for _ in range(count)]
+
+
+def words_of(text: str, specials: Sequence[str] = ()) -> list[str]:
+    """The reference: special tokens cut out, the rest cut by the pattern."""
+    pieces = split_specials(text, specials, specials)
+    return [word for piece, special in pieces if not special for word in pretokenize(piece)]
+
+
+def counts_in(blocks: Iterable[tuple[int, pa.RecordBatch]]) -> dict[str, int]:
+    """All counts, after a check that no word stands twice."""
+    rows = [
+        row
+        for _, block in blocks
+        for row in zip(
+            block.column("word").to_pylist(), block.column("count").to_pylist(), strict=True
+        )
+    ]
+    counts = dict(rows)
+    assert len(counts) == len(rows)
+    return counts
+
+
+def places_in(counts: WordCounts) -> dict[str, tuple[int, int]]:
+    """Where each word occurred first."""
+    return {
+        row["word"]: (row["first_document"], row["first_word"])
+        for _, block in counts.blocks()
+        for row in block.to_pylist()
+    }
+
+
+def block_of(*rows: tuple[str, int]) -> pa.RecordBatch:
+    return pa.record_batch(
+        [pa.array([word for word, _ in rows], pa.large_string()), [count for _, count in rows]],
+        schema=WORD_SCHEMA,
+    )
+
+
+def encoded(counts: WordCounts) -> list[tuple[int, bytes]]:
+    return [(partition, encode_block(block)) for partition, block in counts.blocks()]
+
+
+class TestTexts:
+    @pytest.mark.parametrize("specials", [(), SPECIALS])
+    def test_equal_to_counter(self, specials: tuple[str, ...]) -> None:
+        texts = random_texts(500, 1)
+        expected = Counter(word for text in texts for word in words_of(text, specials))
+        counts = WordCounts(special_tokens=specials)
+        assert counts.add_texts(pa.array(texts)) == expected.total()
+        assert len(counts) == len(expected)
+        assert counts_in(counts.blocks()) == expected
+
+    def test_any_pattern_of_batches(self) -> None:
+        """Slices of arrays, of either type, and empty ones."""
+        texts = random_texts(200, 2)
+        counts = WordCounts()
+        total = 0
+        for kind, start in itertools.product((pa.string(), pa.large_string()), (0, 100)):
+            array = pa.array(["before", *texts, "after"], kind)
+            total += counts.add_texts(array.slice(1 + start, 100))
+            total += counts.add_texts(array.slice(50, 0))
+            total += counts.add_texts(pa.array([], kind))
+        expected = Counter(word for text in texts * 2 for word in words_of(text))
+        assert total == expected.total()
+        assert counts_in(counts.blocks()) == expected
+
+    def test_texts_do_not_run_together(self) -> None:
+        counts = WordCounts()
+        counts.add_texts(pa.array(["it", "'s", "", "it"]))
+        assert counts_in(counts.blocks()) == {"it": 2, "'s": 1}
+
+    def test_special_tokens_are_cut(self) -> None:
+        counts = WordCounts(special_tokens=["<|end|>"])
+        assert counts.add_texts(pa.array(["a  <|end|>'s<|end", "<|end|><|end|>"])) == 6
+        assert counts_in(counts.blocks()) == {"a": 1, "  ": 1, "'s": 1, "<|": 1, "end": 1} | {
+            word: 1 for word in words_of("a  <|end|>'s<|end", ["<|end|>"])
+        }
+
+    def test_what_it_does_not_take(self) -> None:
+        counts = WordCounts()
+        with pytest.raises(ValueError, match="1 texts are null"):
+            counts.add_texts(pa.array(["a", None]))
+        with pytest.raises(ValueError, match="string array, not binary"):
+            counts.add_texts(pa.array([b"a"]))
+        assert len(counts) == 0
+        with pytest.raises(UsageError, match="normalizer 'nope'"):
+            WordCounts(normalizer="nope")
+        with pytest.raises(UsageError, match="pretokenizer 'nope'"):
+            WordCounts(pretokenizer="nope")
+
+    def test_clear(self) -> None:
+        counts = WordCounts()
+        empty = counts.memory_bytes
+        counts.add_texts(pa.array([f"word{i} {'x' * 30}{i}" for i in range(5000)]))
+        assert counts.memory_bytes > 10 * empty
+        counts.clear()
+        assert len(counts) == 0
+        assert counts.memory_bytes == empty
+        assert list(counts.blocks()) == []
+        counts.add_texts(pa.array(["a"]))
+        assert counts_in(counts.blocks()) == {"a": 1}
+
+
+class TestPlaces:
+    def test_the_first_occurrence(self) -> None:
+        texts = random_texts(300, 3)
+        places = [i << 44 | 7 * i for i in range(300)]
+        expected: dict[str, tuple[int, int]] = {}
+        for place, text in zip(places, texts, strict=True):
+            for number, word in enumerate(words_of(text, SPECIALS)):
+                expected.setdefault(word, (place, number))
+        order = list(range(300))
+        for seed in (None, 1, 2):
+            if seed is not None:
+                random.Random(seed).shuffle(order)
+            counts = WordCounts(with_places=True, special_tokens=SPECIALS)
+            for some in (order[:100], order[100:]):
+                counts.add_texts(
+                    pa.array([texts[i] for i in some]),
+                    pa.array([places[i] for i in some], pa.uint64()),
+                )
+            assert places_in(counts) == expected
+
+    def test_places_of_64_bits(self) -> None:
+        counts = WordCounts(with_places=True)
+        counts.add_texts(pa.array(["a b"]), pa.array([2**64 - 1], pa.uint64()))
+        assert places_in(counts) == {"a": (2**64 - 1, 0), " b": (2**64 - 1, 1)}
+        counts.add_texts(pa.array(["b a"]), pa.array([2**53 + 1], pa.uint64()))
+        assert places_in(counts)["a"] == (2**64 - 1, 0)
+        assert places_in(counts)["b"] == (2**53 + 1, 0)
+
+    def test_places_that_are_missing_or_too_few(self) -> None:
+        counts = WordCounts(with_places=True)
+        with pytest.raises(ValueError, match="keeps places, and none are given"):
+            counts.add_texts(pa.array(["a"]))
+        with pytest.raises(ValueError, match="places has 1 items, not 2"):
+            counts.add_texts(pa.array(["a", "b"]), pa.array([1], pa.uint64()))
+        with pytest.raises(ValueError, match="without places"):
+            counts.add(WordCounts())
+
+    def test_columns(self) -> None:
+        without, with_places = WordCounts(), WordCounts(with_places=True)
+        without.add_texts(pa.array(["a"]), pa.array([1], pa.uint64()))
+        with_places.add_texts(pa.array(["a"]), pa.array([1], pa.uint64()))
+        assert next(without.blocks())[1].schema == WORD_SCHEMA
+        assert next(with_places.blocks())[1].schema == PLACED_SCHEMA
+
+
+class TestBlocks:
+    @pytest.mark.parametrize("with_places", [False, True])
+    @pytest.mark.parametrize("partitions", [1, 3, PARTITIONS])
+    def test_partitions_and_order(self, partitions: int, with_places: bool) -> None:
+        counts = WordCounts(with_places=with_places)
+        texts = random_texts(300, 4)
+        counts.add_texts(pa.array(texts), pa.array(range(300), pa.uint64()))
+        last = (-1, b"")
+        for partition, block in counts.blocks(partitions, max_bytes=2000):
+            for word in block.column("word").to_pylist():
+                assert _native.partition_of(word.encode(), partitions) == partition
+                assert (partition, word.encode()) > last
+                last = (partition, word.encode())
+        assert counts_in(counts.blocks(partitions)) == Counter(
+            word for text in texts for word in words_of(text)
+        )
+
+    @pytest.mark.parametrize("with_places", [False, True])
+    @pytest.mark.parametrize("max_bytes", [2000, 20_000, BLOCK_BYTES])
+    def test_size(self, max_bytes: int, with_places: bool) -> None:
+        """At most `max_bytes`, but for a single word that is longer; and not far less."""
+        made = random.Random(max_bytes)
+        counts = WordCounts(with_places=with_places)
+        longest = max(30, max_bytes // 50)
+        words = ["x" * made.randint(1, longest) + str(i) for i in range(max_bytes // 10)]
+        words += ["y" * (max_bytes - 1100), "y" * max_bytes, "y" * 3 * max_bytes, "a", "zz"]
+        texts = pa.array(words)
+        counts.add_texts(texts, pa.array(range(len(words)), pa.uint64()))
+        sizes = []
+        for _, block in counts.blocks(2, max_bytes):
+            size = len(encode_block(block))
+            if block.num_rows > 1:
+                assert size <= max_bytes
+            sizes.append(size)
+        assert max(sizes) > 3 * max_bytes
+        assert len(sizes) < 3 * sum(sizes) / max_bytes
+        assert counts_in(counts.blocks(2, max_bytes)) == Counter(
+            word for text in words for word in words_of(text)
+        )
+
+    def test_there_and_back(self) -> None:
+        for with_places in (False, True):
+            counts = WordCounts(with_places=with_places)
+            counts.add_texts(pa.array(random_texts(50, 5)), pa.array(range(50), pa.uint64()))
+            for _, block in counts.blocks(max_bytes=2000):
+                assert decode_block(encode_block(block), with_places).equals(block)
+                assert decode_block(pa.py_buffer(encode_block(block)), with_places).equals(block)
+
+    def test_what_is_no_block(self) -> None:
+        whole = encode_block(block_of(("word", 1), ("other", 2)))
+        for data in (b"", b"no block", whole[:8], whole[:-1], whole[: len(whole) // 2], b"\0" * 99):
+            with pytest.raises(DataError, match="block of word counts cannot be read"):
+                decode_block(data, False)
+        with pytest.raises(DataError):
+            decode_block(whole, True)
+
+    def test_no_words(self) -> None:
+        assert list(WordCounts().blocks()) == []
+
+
+def directly(counts: WordCounts, texts: list[str], places: list[int]) -> None:
+    counts.add_texts(pa.array(texts, pa.string()), pa.array(places, pa.uint64()))
+
+
+def over_blocks(counts: WordCounts, texts: list[str], places: list[int]) -> None:
+    """As a shuffle brings it: counted elsewhere, in blocks, in any order."""
+    other = WordCounts(with_places=counts.with_places, special_tokens=SPECIALS)
+    directly(other, texts, places)
+    blocks = [encode_block(block) for _, block in other.blocks(7, max_bytes=1500)]
+    random.Random(len(texts)).shuffle(blocks)
+    for block in blocks:
+        counts.add_block(decode_block(block, counts.with_places))
+
+
+def over_a_table(counts: WordCounts, texts: list[str], places: list[int]) -> None:
+    other = WordCounts(with_places=counts.with_places, special_tokens=SPECIALS)
+    directly(other, texts, places)
+    counts.add(other)
+    other.clear()
+
+
+@pytest.mark.parametrize("with_places", [False, True])
+@pytest.mark.parametrize("pieces", [1, 2, 7, 40])
+@pytest.mark.parametrize("add", [directly, over_blocks, over_a_table])
+def test_however_it_is_split_and_put_together(
+    add: Callable[[WordCounts, list[str], list[int]], None], pieces: int, with_places: bool
+) -> None:
+    """The same blocks, byte for byte, whatever came in which order."""
+    texts = random_texts(200, 6)
+    whole = WordCounts(with_places=with_places, special_tokens=SPECIALS)
+    directly(whole, texts, list(range(200)))
+    order = list(range(200))
+    random.Random(pieces).shuffle(order)
+    together = WordCounts(with_places=with_places, special_tokens=SPECIALS)
+    for start in range(pieces):
+        some = order[start::pieces]
+        add(together, [texts[i] for i in some], some)
+    assert encoded(together) == encoded(whole)
+    assert counts_in(together.blocks()) == Counter(
+        word for text in texts for word in words_of(text, SPECIALS)
+    )
+
+
+class TestCounts:
+    @pytest.mark.parametrize("large", [2**31, 2**32, 2**53, 2**62])
+    def test_exact(self, large: int) -> None:
+        counts = WordCounts()
+        long_word = "w" * 50
+        counts.add_block(block_of(("word", large - 1), (long_word, large)))
+        counts.add_block(block_of(("word", 1), (long_word, 1)))
+        counts.add_texts(pa.array(["word"]))
+        assert counts_in(counts.blocks()) == {"word": large + 1, long_word: large + 1}
+
+    @pytest.mark.parametrize("word", ["word", "w" * 50])
+    def test_beyond_64_bits(self, word: str) -> None:
+        """Refused, and what was counted stays."""
+        counts, other = WordCounts(), WordCounts()
+        counts.add_block(block_of((word, MOST)))
+        other.add_block(block_of((word, 1)))
+        with pytest.raises(DataError, match="beyond 64 bits"):
+            counts.add_block(block_of((word, 1)))
+        with pytest.raises(OverflowError, match="beyond 64 bits"):
+            counts.add(other)
+        assert counts_in(counts.blocks()) == {word: MOST}
+
+    @pytest.mark.parametrize(
+        ("row", "message"),
+        [(("a", 0), "below 1"), (("a", -5), "below 1"), (("", 1), "a word is empty")],
+    )
+    def test_rows_that_cannot_be(self, row: tuple[str, int], message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            WordCounts().add_block(block_of(row))
+
+    def test_slices_of_blocks(self) -> None:
+        counts = WordCounts()
+        counts.add_block(block_of(("a", 1), ("b", 2), ("c", 3)).slice(1, 1))
+        assert counts_in(counts.blocks()) == {"b": 2}
+
+
+class TestStringBuffers:
+    @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+    def test_any_slice(self, kind: pa.DataType) -> None:
+        texts = ["", "é", "abc", "", "语语"]
+        for start, length in itertools.product(range(5), range(6)):
+            expected = texts[start : start + length]
+            data, offsets = string_buffers(pa.array(texts, kind).slice(start, length))
+            assert offsets.dtype == np.int64
+            whole = bytes(data)
+            assert [
+                whole[begin:end].decode() for begin, end in itertools.pairwise(offsets)
+            ] == expected
