@@ -57,7 +57,7 @@ def named_errors(verb: str, url: str) -> Iterator[None]:
     except OSError as error:
         # of a file that is not there the stores only repeat the path
         missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
-        why = error.strerror or missing or str(error) or type(error).__name__
+        why = error.strerror or missing or _without_secrets(error, url) or type(error).__name__
         raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
     except Exception as error:
         if _is_local(url):
@@ -65,7 +65,13 @@ def named_errors(verb: str, url: str) -> Iterator[None]:
                 raise UsageError(f"cannot {verb} {url!r}: {error}") from error
             raise
         # the clouds' libraries raise types of their own
-        raise DataError(f"cannot {verb} {redact(url)}: {type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {_without_secrets(error, url)}"
+        raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
+
+
+def _without_secrets(error: Exception, url: str) -> str:
+    """What the error says, which may repeat the URL."""
+    return str(error).replace(url, redact(url))
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,6 @@ class Storage:
             with named_errors("write", url):
                 self._publish(attempt, url)
         except BaseException:
-            destination.given_up = True
             with contextlib.suppress(Exception):
                 buffered.close()
             with contextlib.suppress(Exception):
@@ -342,9 +347,6 @@ class Storage:
 class _Destination(io.RawIOBase):
     """Where a stream's bytes go, so that a failing write names the file."""
 
-    given_up = False
-    """What is still in buffers need not be written."""
-
     def __init__(self, stream: BinaryIO, url: str) -> None:
         super().__init__()
         self._stream, self._url = stream, url
@@ -353,8 +355,6 @@ class _Destination(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        if self.given_up:
-            return len(data)
         with named_errors("write", self._url):
             return self._stream.write(data)
 

@@ -76,7 +76,6 @@ def run_process(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     timeout: float = 120,
-    **more: Any,
 ) -> Ran:
     """Runs a job as users do, in a process of its own.
 
@@ -87,7 +86,6 @@ def run_process(
         cwd: Where.
         env: More variables.
         timeout: Seconds after which a job that hangs fails the test.
-        **more: As `subprocess.run` has them.
     """
     ended = subprocess.run(
         [*command, *map(str, args)],
@@ -97,7 +95,6 @@ def run_process(
         env=environment(env),
         timeout=timeout,
         check=False,
-        **more,
     )
     return Ran(ended.returncode, ended.stdout, ended.stderr.decode())
 

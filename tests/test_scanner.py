@@ -149,16 +149,16 @@ def test_every_code_point(characters: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("before", ["", "a", "1", "  ", "\n", "!", "'", "'l", "é"])
+@pytest.mark.parametrize("before", ["", "a", "1", "  "])
 def test_every_code_point_between_all_kinds_of_neighbours(
     before: str, characters: list[str]
 ) -> None:
-    afters = ("b", "2 ", " ", "'s", "\n\n-", "?a")
+    afters = ("b", "2 ", " ", "'s", "\n\n-")
     in_texts_of([f"{before}_{after}" for after in afters], characters)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("context", ["_", " _", "_ ", "a_", "\n_", "'_"])
+@pytest.mark.parametrize("context", ["_", " _", "_ "])
 def test_every_code_point_as_a_text(context: str, characters: list[str]) -> None:
     """What the pattern sees at a text's end is another thing than what follows in a text."""
     assert [c for c in characters if differs(context.replace("_", c))] == []

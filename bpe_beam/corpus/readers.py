@@ -61,6 +61,7 @@ PLACE_BITS = 44
 _MAX_BATCH_ROWS = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 _END = 1 << 62
+_BEYOND_STOP = 64 << 10
 _BROKEN = "broken compressed stream"
 _TOO_LONG = "record too long"
 
@@ -177,10 +178,11 @@ def _read_slice(
     ) as source:
         # no longer than the file, so that ten thousand tiny files cost little
         block = batch_bytes if file.compression != "none" else min(batch_bytes, file.size + 1)
+        stop = piece.end if piece.end < file.size else _END
         reader = _SliceReader(
-            window=_Window(source, search, max(block, 4 * len(separator), 16)),
+            window=_Window(source, search, max(block, 4 * len(separator), 16), stop),
             piece=piece,
-            stop=piece.end if piece.end < file.size else _END,
+            stop=stop,
             name=file.name,
             format=file.format,
             separator=separator,
@@ -214,7 +216,7 @@ def _place_to_search_from(
             data = _read_exactly(source, high - low)
         gap = _native.last_gap(data, separator)
         if gap >= 0:
-            return low + int(gap) if low + gap >= len(_BOM) else 0
+            return low + int(gap)
         if low == 0:
             break
         # the places that could not be judged in this block are judged in the next
@@ -241,20 +243,23 @@ class _Window:
         broken: Why the file cannot be read further, if so; then `final` is true as well.
     """
 
-    def __init__(self, source: Source, base: int, block: int) -> None:
+    def __init__(self, source: Source, base: int, block: int, stop: int) -> None:
         self.base = base
         self.data = memoryview(b"")
         self.final = False
         self.broken = ""
         self._source = source
         self._block = block
+        self._stop = stop
         self._buffer = memoryview(b"")  # used again and again: batches hold copies
 
     def advance(self, used: int) -> None:
-        """Drops the first `used` bytes and reads some more behind the rest: as many as are
-        already there, if these are many, so that a long record is not copied again and again."""
+        """Drops the first `used` bytes and reads more behind the rest: a block, but little beyond
+        `stop`, where only the last record's end is wanted; and as much as is kept, if that is
+        more, so that a long record is not copied again and again."""
         kept = self.data[used:]
-        room = len(kept) + max(self._block, len(kept))
+        ahead = max(0, self._stop - self.base - len(self.data)) + _BEYOND_STOP
+        room = len(kept) + max(min(self._block, ahead), len(kept))
         if room > len(self._buffer):
             self._buffer = np.empty(max(room, 2 * self._block), np.uint8).data
         buffer = self._buffer[:room]

@@ -64,13 +64,20 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         restore=_restore,
     )
     resumed = folder.finished
-    if not resumed or not storage.exists(folder.path(_TOKENIZER)):
+    if not resumed or not _has_tokenizer(folder, tokenizer):
         tokenizer.save(folder.path(_TOKENIZER), storage=storage)
     kept = len(corpus_input.done_shards(folder, plan))
     if not folder.finished:
         _tokenize(settings, plan, tokenizer, encoding, folder, progress)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
     return _summary(settings, manifest, plan, kept, resumed, time.monotonic() - started)
+
+
+def _has_tokenizer(folder: OutputFolder, tokenizer: Tokenizer) -> bool:
+    """Whether a finished folder has its tokenizer, by name and size, as for the shards."""
+    url = folder.path(_TOKENIZER)
+    size = len(tokenizer.to_json().encode())
+    return folder.storage.exists(url) and folder.storage.size(url) == size
 
 
 def _framing(settings: TokenizeSettings) -> dict[str, Any]:

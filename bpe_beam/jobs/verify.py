@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.corpus import Plan, ReadSettings, Split, read_split
@@ -99,6 +100,8 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
     Raises:
         DataError: Other files, or files of another size.
     """
+    # Their format was told when they were tokenized.
+    given = replace(given, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, given)
     plan = Plan.from_json(manifest.plan, now.root)
     there = {file.name: file for file in plan.files}
@@ -113,7 +116,10 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
 
 
 def _shown(file: Any) -> str:
-    return "missing" if file is None else f"{file.size:,} bytes of {file.format}"
+    if file is None:
+        return "missing"
+    packed = "" if file.compression == "none" else f" in {file.compression}"
+    return f"{file.size:,} bytes of {file.format}{packed}"
 
 
 def _compare(

@@ -197,9 +197,10 @@ def test_many_files_make_few_batches_with_sources_and_places(tmp_path: Path) -> 
 def test_batches_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\n" * 300_000)
-    found = read_file(path)
-    assert found.texts == [""] * 300_000
-    assert max(len(batch) for batch in found.batches) <= 65_536
+    for batch_bytes in (1 << 20, 8 << 20):
+        found = read_file(path, batch=batch_bytes)
+        assert found.texts == [""] * 300_000
+        assert max(len(batch) for batch in found.batches) <= 65_536
     path.write_bytes(b"some words in a line\n" * 100_000)
     assert max(batch.nbytes for batch in read_file(path, batch=100_000).batches) < 400_000
 

@@ -125,6 +125,11 @@ def test_places_and_details(tmp_path: Path) -> None:
         ("x.jsonl", 35, 4, "field missing", "no 'text'", b'{"no": 1}'),
         ("x.jsonl", 45, 5, "broken JSON", "at byte 11 of the record", b'  {"text": tru}'),
     ]
+    assert [(r.offset, r.line) for r in read_file(path, batch=1).rejects] == [
+        (22, 3),
+        (35, 4),
+        (45, 5),
+    ]
     for cut in range(1, path.stat().st_size):
         again = read_file(path, cuts=[cut])
         assert again.documents == found.documents

@@ -28,7 +28,19 @@ property_test = settings(
 )
 
 
-SEPARATORS = ["\n", "\n\n", "ab", "aa", "aba", "aabaa", "<|endoftext|>", "é", "\r\n", "\ufeff"]
+SEPARATORS = [
+    "\n",
+    "\n\n",
+    "ab",
+    "aa",
+    "aba",
+    "aabaa",
+    "<|endoftext|>",
+    "é",
+    "\r\n",
+    "\ufeff",
+    "\ufeff\ufeff",
+]
 
 
 def pieces_of(separator: str) -> st.SearchStrategy[bytes]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import ctypes
 import gzip
 import json
 import lzma
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +22,16 @@ from read_back import read_shards, tree
 
 END = "<|endoftext|>"
 READERS = ("count", "train", "tokenize")
+
+# Root without the capability to read and write what a file's mode forbids; others have none.
+_DROP = """
+import ctypes, os, sys
+if os.getuid() == 0:
+    for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+os.execv(sys.executable, [sys.executable, "-m", "bpe_beam.cli", *sys.argv[1:]])
+"""
+UNPRIVILEGED = (sys.executable, "-c", _DROP)
 
 
 @pytest.fixture(scope="module")
@@ -104,19 +112,10 @@ def test_inputs_that_cannot_be(
 def test_an_unreadable_file(job: str, place: Path, tokenizer: Path) -> None:
     write(place / "fine.txt", ["a text"])
     write(place / "secret.txt", ["a text"]).chmod(0)
-    ran = run_process(
-        *job_args(job, tokenizer), "--input", "fine.txt", "secret.txt", preexec_fn=_no_privileges
-    )
+    args = (*job_args(job, tokenizer), "--input", "fine.txt", "secret.txt")
+    ran = run_process(*args, command=UNPRIVILEGED)
     refuses(ran, job, 1, "secret.txt", "Permission denied")
     nothing_finished(place / "out")
-
-
-def _no_privileges() -> None:
-    """Root without the capability to read and write what its mode forbids; others have none."""
-    if os.getuid() == 0:
-        libc = ctypes.CDLL(None)
-        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
 @pytest.mark.parametrize("job", READERS)
@@ -125,7 +124,7 @@ def test_an_output_that_cannot_be_written(job: str, place: Path, tokenizer: Path
     closed = place / "closed"
     closed.mkdir(mode=0o500)
     args = (*job_args(job, tokenizer)[:-1], "closed/out", "--input", "fine.txt")
-    ran = run_process(*args, preexec_fn=_no_privileges)
+    ran = run_process(*args, command=UNPRIVILEGED)
     refuses(ran, job, 1, "closed/out", "Permission denied")
     assert list(closed.iterdir()) == []
 
@@ -615,16 +614,13 @@ def interrupt():
     while not os.path.isdir("out/work") or len(os.listdir("out/work")) < 20:
         time.sleep(0.005)
     os.kill(os.getpid(), signal.SIGINT)
+# A shell's background job has the signal ignored, and its children too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Thread(target=interrupt, daemon=True).start()
 sys.argv[0] = "bpe-beam"
 cli.run()
 """
-    # A shell's background job has the signal ignored, and its children too.
-    ran = run_process(
-        *given,
-        command=(sys.executable, "-c", script),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    ran = run_process(*given, command=(sys.executable, "-c", script))
     refuses(ran, "tokenize", 130, "interrupted", "the same command resumes")
     assert not (place / "out" / "manifest.json").exists()
     ran = run_whole(*given)

@@ -230,6 +230,11 @@ ADDED = golden()["added_tokens"][0]
         ("added_tokens", [ADDED, ADDED], r'added_tokens\[1\]: the token "<.*>" stands there alr'),
         ("added_tokens", [ADDED, {**ADDED, "content": "<x>"}], r'id 0 of "<x>" is taken by "<'),
         ("added_tokens", [ADDED, {**ADDED, "content": "<x>", "id": 4}], 'is taken by "Ġa"'),
+        (
+            "added_tokens",
+            [ADDED, {**ADDED, "content": "<x>", "id": 9}, {**ADDED, "content": "<y>", "id": 9}],
+            'id 9 of "<y>" is taken by "<x>"',
+        ),
         ("added_tokens", [ADDED, {**ADDED, "content": "Ġa", "id": 4}], "is also how the model"),
         ("added_tokens", [ADDED, {**ADDED, "content": "Ġ", "id": 3}], "is also how the model"),
     ],

@@ -1,0 +1,294 @@
+"""A counts folder: what is written is read back, and nothing else passes for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from bpe_beam.counts import artifact
+from bpe_beam.counts.artifact import (
+    CountsManifest,
+    CountsPart,
+    iter_parts,
+    part_name,
+    read_manifest,
+    write_part,
+)
+from bpe_beam.counts.word_counts import PLACED_SCHEMA, WORD_SCHEMA, WordCounts
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage
+
+pytestmark = pytest.mark.quick
+
+STORAGE = Storage()
+PARTITIONS = 3
+
+
+def some_counts(with_places: bool = False, texts: int = 400) -> WordCounts:
+    made = random.Random(1)
+    counts = WordCounts(with_places=with_places)
+    lines = [
+        " ".join(made.choices(["the", "größe", "語", "w" * 30, "12"], k=9)) for _ in range(texts)
+    ]
+    lines += ["".join(made.choices("abcdef", k=made.randint(1, 20))) for _ in range(texts)]
+    counts.add_texts(pa.array(lines), pa.array(range(len(lines)), pa.uint64()))
+    return counts
+
+
+def blocks_of(counts: WordCounts, partition: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    return (b for p, b in counts.blocks(PARTITIONS, max_bytes) if p == partition)
+
+
+def write_folder(folder: Path, with_places: bool = False, max_bytes: int = 5000) -> CountsManifest:
+    """A finished counts folder, as the job leaves it."""
+    counts = some_counts(with_places)
+    parts = tuple(
+        write_part(
+            STORAGE,
+            str(folder),
+            part_name(partition, PARTITIONS),
+            blocks_of(counts, partition, max_bytes),
+            with_places,
+        )
+        for partition in range(PARTITIONS)
+    )
+    manifest = CountsManifest(
+        normalizer="none",
+        pretokenizer="gpt2",
+        special_tokens=("<s>", "é "),
+        with_places=with_places,
+        documents=800,
+        text_bytes=2**53 + 1,
+        words=2**62,
+        unique_words=len(counts),
+        word_bytes=sum(part.word_bytes for part in parts),
+        rejects={"invalid UTF-8": 2},
+        inputs=(("a/b #1.txt", 12), ("语.jsonl.gz", 2**40)),
+        parts=parts,
+    )
+    (folder / "manifest.json").write_bytes(manifest.to_json())
+    return manifest
+
+
+def change(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Edits the manifest's JSON in place."""
+    path = folder / "manifest.json"
+    document = json.loads(path.read_bytes())
+    edit(document)
+    path.write_text(json.dumps(document))
+
+
+class TestParts:
+    @pytest.mark.parametrize("with_places", [False, True])
+    def test_read_back(self, tmp_path: Path, with_places: bool) -> None:
+        manifest = write_folder(tmp_path, with_places)
+        assert read_manifest(STORAGE, str(tmp_path)) == manifest
+        tables = list(iter_parts(STORAGE, str(tmp_path), manifest))
+        expected = [
+            pa.Table.from_batches(blocks_of(some_counts(with_places), partition, 10**6))
+            for partition in range(PARTITIONS)
+        ]
+        assert tables == expected
+        assert tables[0].schema == (PLACED_SCHEMA if with_places else WORD_SCHEMA)
+
+    def test_facts(self, tmp_path: Path) -> None:
+        manifest = write_folder(tmp_path)
+        for number, part in enumerate(manifest.parts):
+            data = (tmp_path / part.name).read_bytes()
+            words = pq.read_table(tmp_path / part.name)["word"].to_pylist()
+            assert part == CountsPart(
+                name=f"part-{number:05}-of-00003.parquet",
+                unique_words=len(words),
+                word_bytes=sum(len(word.encode()) for word in words),
+                bytes=len(data),
+                sha256=hashlib.sha256(data).hexdigest(),
+            )
+        assert sum(part.unique_words for part in manifest.parts) == len(some_counts())
+
+    @pytest.mark.parametrize("row_group", [1, 7, 100, 1 << 20])
+    def test_the_same_bytes_from_blocks_of_any_size(
+        self, tmp_path: Path, row_group: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Row groups are a function of the words, not of the blocks that brought them."""
+        monkeypatch.setattr(artifact, "_ROW_GROUP", row_group)
+        parts = set()
+        for max_bytes in (1100, 1500, 4000, 10**6):
+            folder = tmp_path / str(max_bytes)
+            folder.mkdir()
+            blocks = blocks_of(some_counts(), 0, max_bytes)
+            parts.add(write_part(STORAGE, str(folder), "part", blocks, False))
+            file = pq.ParquetFile(folder / "part")
+            sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            assert sizes[:-1] == [row_group] * (len(sizes) - 1)
+        assert len(parts) == 1
+
+    def test_a_partition_without_words(self, tmp_path: Path) -> None:
+        part = write_part(STORAGE, str(tmp_path), "part", [], False)
+        assert (part.unique_words, part.word_bytes) == (0, 0)
+        table = pq.read_table(tmp_path / "part")
+        assert table.schema == WORD_SCHEMA
+        assert table.num_rows == 0
+
+    def test_nothing_is_left_of_a_part_that_failed(self, tmp_path: Path) -> None:
+        def blocks() -> Iterator[pa.RecordBatch]:
+            yield next(blocks_of(some_counts(), 0, 2000))
+            raise RuntimeError("the shuffle broke")
+
+        with pytest.raises(RuntimeError, match="the shuffle broke"):
+            write_part(STORAGE, str(tmp_path), "part", blocks(), False)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_large_counts(self, tmp_path: Path) -> None:
+        large = [2**31, 2**53 + 1, 2**63 - 1]
+        block = pa.record_batch([pa.array("abc", pa.large_string()), large], schema=WORD_SCHEMA)
+        write_part(STORAGE, str(tmp_path), "part", [block], False)
+        assert pq.read_table(tmp_path / "part")["count"].to_pylist() == large
+
+
+class TestChangedParts:
+    @pytest.mark.parametrize("place", [0, 0.5, 0.999])
+    def test_a_byte(self, tmp_path: Path, place: float) -> None:
+        manifest = write_folder(tmp_path)
+        path = tmp_path / manifest.parts[1].name
+        data = bytearray(path.read_bytes())
+        data[int(place * len(data))] ^= 1
+        path.write_bytes(data)
+        parts = iter_parts(STORAGE, str(tmp_path), manifest)
+        next(parts)
+        with pytest.raises(DataError, match=r"part-00001-of-00003\.parquet is not the file"):
+            next(parts)
+
+    def test_cut_off_or_emptied(self, tmp_path: Path) -> None:
+        manifest = write_folder(tmp_path)
+        path = tmp_path / manifest.parts[0].name
+        for data in (path.read_bytes()[:-1], b""):
+            path.write_bytes(data)
+            with pytest.raises(DataError, match="is not the file"):
+                next(iter_parts(STORAGE, str(tmp_path), manifest))
+
+    def test_missing(self, tmp_path: Path) -> None:
+        manifest = write_folder(tmp_path)
+        (tmp_path / manifest.parts[2].name).unlink()
+        with pytest.raises(DataError, match=r"part-00002-of-00003\.parquet"):
+            list(iter_parts(STORAGE, str(tmp_path), manifest))
+
+    def test_exchanged(self, tmp_path: Path) -> None:
+        manifest = write_folder(tmp_path)
+        first, second = (tmp_path / part.name for part in manifest.parts[:2])
+        first.rename(tmp_path / "aside")
+        second.rename(first)
+        (tmp_path / "aside").rename(second)
+        with pytest.raises(DataError, match="is not the file"):
+            list(iter_parts(STORAGE, str(tmp_path), manifest))
+
+    def test_other_rows_than_the_manifest_says(self, tmp_path: Path) -> None:
+        manifest = write_folder(tmp_path)
+        wrong = dataclasses.replace(manifest.parts[0], unique_words=1)
+        with pytest.raises(DataError, match="expected 1 rows"):
+            list(iter_parts(STORAGE, str(tmp_path), dataclasses.replace(manifest, parts=(wrong,))))
+
+    def test_other_columns_than_the_manifest_says(self, tmp_path: Path) -> None:
+        manifest = dataclasses.replace(write_folder(tmp_path), with_places=True)
+        with pytest.raises(DataError, match=r"expected \d+ rows of .*'first_document'"):
+            list(iter_parts(STORAGE, str(tmp_path), manifest))
+
+
+class TestManifests:
+    def test_no_folder_and_no_manifest(self, tmp_path: Path) -> None:
+        for folder in (tmp_path, tmp_path / "missing"):
+            with pytest.raises(UsageError, match=r"is no counts folder: it has no manifest\.json"):
+                read_manifest(STORAGE, str(folder))
+
+    def test_not_finished(self, tmp_path: Path) -> None:
+        write_folder(tmp_path)
+        (tmp_path / "manifest.json").unlink()
+        (tmp_path / "job.json").write_text("{}")
+        with pytest.raises(UsageError, match="is not finished: run its job again"):
+            read_manifest(STORAGE, str(tmp_path))
+
+    def test_file(self, tmp_path: Path) -> None:
+        """Readable: text as it is, two spaces, a newline at the end; the same every time."""
+        manifest = write_folder(tmp_path)
+        text = manifest.to_json().decode()
+        assert text.startswith('{\n  "version": 1,\n  "fingerprint": "')
+        assert text.endswith("\n}\n")
+        assert '"语.jsonl.gz"' in text
+        assert manifest.to_json() == text.encode()
+
+    @pytest.mark.parametrize(
+        "settings",
+        [{"normalizer": "nfc"}, {"pretokenizer": "cl100k"}, {"special_tokens": ("<s>",)},
+         {"special_tokens": ("é ", "<s>")}],
+    )  # fmt: skip
+    def test_fingerprint_tells_the_kind_of_words(
+        self, tmp_path: Path, settings: dict[str, Any]
+    ) -> None:
+        manifest = write_folder(tmp_path)
+        assert dataclasses.replace(manifest, **settings).fingerprint != manifest.fingerprint
+        assert dataclasses.replace(manifest, documents=1).fingerprint == manifest.fingerprint
+
+    def test_settings_that_were_changed(self, tmp_path: Path) -> None:
+        write_folder(tmp_path)
+        change(tmp_path, lambda document: document.update(special_tokens=[]))
+        with pytest.raises(DataError, match="its fingerprint does not fit its settings"):
+            read_manifest(STORAGE, str(tmp_path))
+
+    @pytest.mark.parametrize("fingerprint", ["", "0" * 64, None, 5])
+    def test_fingerprint_that_was_changed(self, tmp_path: Path, fingerprint: object) -> None:
+        write_folder(tmp_path)
+        change(tmp_path, lambda document: document.update(fingerprint=fingerprint))
+        with pytest.raises(DataError, match="its fingerprint does not fit its settings"):
+            read_manifest(STORAGE, str(tmp_path))
+
+    @pytest.mark.parametrize("version", [0, 2, "1", None, [1]])
+    def test_another_version(self, tmp_path: Path, version: object) -> None:
+        write_folder(tmp_path)
+        change(tmp_path, lambda document: document.update(version=version))
+        with pytest.raises(UsageError, match=r"version .* reads 1"):
+            read_manifest(STORAGE, str(tmp_path))
+
+    @pytest.mark.parametrize(
+        "data",
+        [b"", b"{", b"[]", b"null", b"1", b'"text"', b"{}", b"\xff\xfe{}", b"[" * 100_000,
+         b'{"version": 1}', b"NaN", b"9" * 5000, b"\0"],
+    )  # fmt: skip
+    def test_no_manifest(self, tmp_path: Path, data: bytes) -> None:
+        (tmp_path / "manifest.json").write_bytes(data)
+        with pytest.raises(DataError, match=r"manifest\.json is no manifest of word counts"):
+            read_manifest(STORAGE, str(tmp_path))
+
+    def test_a_field_that_is_missing(self, tmp_path: Path) -> None:
+        write_folder(tmp_path)
+        whole = json.loads((tmp_path / "manifest.json").read_bytes())
+        for name in whole:
+            cut = {key: value for key, value in whole.items() if key != name}
+            (tmp_path / "manifest.json").write_text(json.dumps(cut))
+            with pytest.raises(DataError):
+                read_manifest(STORAGE, str(tmp_path))
+
+    @pytest.mark.parametrize(
+        "parts",
+        [None, 5, [5], [[]], [{}], [{"name": "a"}],
+         [{"name": "a", "unique_words": 1, "word_bytes": 1, "bytes": 1, "sha256": "", "x": 1}]],
+    )  # fmt: skip
+    def test_parts_that_are_none(self, tmp_path: Path, parts: object) -> None:
+        write_folder(tmp_path)
+        change(tmp_path, lambda document: document.update(parts=parts))
+        with pytest.raises(DataError, match="is no manifest of word counts"):
+            read_manifest(STORAGE, str(tmp_path))
+
+    @pytest.mark.parametrize("inputs", [None, 5, [5], ["a"], [["a"]], [["a", 1, 2]]])
+    def test_inputs_that_are_none(self, tmp_path: Path, inputs: object) -> None:
+        write_folder(tmp_path)
+        change(tmp_path, lambda document: document.update(inputs=inputs))
+        with pytest.raises(DataError, match="is no manifest of word counts"):
+            read_manifest(STORAGE, str(tmp_path))
