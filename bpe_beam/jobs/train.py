@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 from bpe_beam.counts.artifact import MANIFEST, CountsManifest, iter_parts, read_manifest
@@ -45,6 +46,9 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         folder, counts = _train_on_corpus(settings, storage, progress)
     else:
         counts = settings.counts
+        if _same_folder(counts, settings.output):
+            # Or --overwrite would remove the counts before they are read.
+            raise UsageError(f"output {settings.output} is the counts' own folder: give another")
         folder = _claim(settings, storage, _counts_identity(storage, counts))
     if folder.finished:
         before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
@@ -124,6 +128,14 @@ def _train_on_corpus(
     if not folder.finished:
         count.run(counting, progress, plan=plan)
     return folder, counts
+
+
+def _same_folder(one: str, other: str) -> bool:
+    """Whether two names mean one folder; a URL is known by its name alone."""
+    paths = [Path(name.removeprefix("file://")) for name in (one, other)]
+    if all(path.exists() for path in paths):
+        return paths[0].samefile(paths[1])
+    return one.rstrip("/") == other.rstrip("/")
 
 
 def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:

@@ -319,6 +319,16 @@ def test_the_output_of_another_job_names_what_differs(
     assert tree(place / "out") == before
 
 
+def test_counts_are_not_overwritten_by_what_is_learned_from_them(place: Path) -> None:
+    write(place / "a.txt", GOOD)
+    run_whole("count", "--input", "a.txt", "--output", "counts")
+    before = tree(place / "counts")
+    for name in ("counts", "./counts/", str(place / "counts")):
+        given = ("--counts", "counts", "--output", name, "--vocab-size", "300")
+        refuses(run("train", *given, "--overwrite"), "train", 2, "the counts' own folder")
+    assert tree(place / "counts") == before
+
+
 def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", GOOD)
     (place / "out").write_text("mine")
@@ -573,7 +583,10 @@ def test_a_worker_process_that_is_killed_ends_the_job(place: Path) -> None:
     ran = run_process(*given, *processes, command=command, timeout=120)
     assert ran.code == 1, ran.err
     assert "bpe-beam count: " in ran.err.splitlines()[-1]
-    nothing_finished(place / "out")
+    assert not (place / "out" / "manifest.json").exists()
+    run_whole(*given)
+    run_whole(*given[:-1], "fresh")
+    assert tree(place / "out") == tree(place / "fresh")
 
 
 _KILLER = """

@@ -66,7 +66,8 @@ def test_it_is_for_its_job_only(config: Path, tmp_path: Path) -> None:
 def test_what_the_documented_ones_give(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     configs = {path.stem: path for path in CONFIGS}
     tok = tmp_path / "tok"
-    run_whole("train", "--config", configs["gpt2_8k"], "--input", corpus, "--output", tok)
+    ran = run_whole("train", "--config", configs["gpt2_8k"], "--input", corpus, "--output", tok)
+    assert "8,000" in ran.summary["warnings"][0], "so small a corpus has no so many pairs"
     vocab = json.loads((tok / "vocab.json").read_bytes())
     assert vocab[END] == 0
     given = ("--tokenizer", tokenizer, "--input", corpus, "--output", tmp_path / "tokens")

@@ -267,6 +267,22 @@ def test_full_verification_knows_how_the_shards_were_made(tmp_path: Path) -> Non
     assert len(made["separated"]) > len(made["framed"]) > len(made["file"]) == 1
 
 
+def test_names_of_any_kind(tmp_path: Path) -> None:
+    folder = tmp_path / "a #1 100% [b]" / "ü :: {x}"
+    texts = documents(30)
+    corpus = write(folder / "what? *.jsonl", texts)
+    write(folder / "what? other.jsonl", ["not meant"])
+    given = ("--input", corpus, "--vocab-size", "300", "--special-token", END)
+    run_whole("train", *given, "--output", folder / "tok #[1]?")
+    use = ("--tokenizer", folder / "tok #[1]?" / "tokenizer.json", "--append", END)
+    run_whole("tokenize", "--input", corpus, *use, "--output", folder / "tokens *")
+    assert len(read_shards(folder / "tokens *")) == len(texts)
+    proof = run_whole("verify", folder / "tokens *", "--full", "--input", corpus)
+    assert proof.summary["whole"] is True
+    shown = run("inspect", folder / "tokens *")
+    assert (shown.code, shown.err) == (0, "")
+
+
 def _jobs(chain: Chain) -> dict[str, tuple[str | Path, ...]]:
     """The commands that made the chain's folders."""
     reading = ("--input", *chain.inputs, "--range-bytes", "5KB")
