@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import io
 import logging
@@ -53,6 +54,9 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
     # Tokens have characters that not every terminal has.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    # Imports make a million objects that live on: to look for garbage among them again and again
+    # takes a tenth of a small job's time.
+    gc.set_threshold(100_000, 50, 50)
     code = main(sys.argv[1:] if argv is None else argv)
     if code == _INTERRUPTED:
         # Threads of a runner would be waited for until their last batch is done; what they leave

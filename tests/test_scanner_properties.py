@@ -11,7 +11,7 @@ st = hypothesis.strategies
 LEFT_OUT = left_out()
 CHARACTERS = st.one_of(
     st.sampled_from(REPRESENTATIVES),
-    st.sampled_from(["'ll", "'ve", "'re", "  ", "abcdefgh", "\r\n"]),
+    st.sampled_from(["'s", "'t", "'d", "'m", "'ll", "'ve", "'re", "  ", "abcdefgh", "\r\n"]),
     st.characters(codec="utf-8").filter(lambda character: ord(character) not in LEFT_OUT),
 )
 

@@ -79,6 +79,22 @@ def done_shards(folder: OutputFolder, plan: Plan) -> dict[int, Receipt]:
     return done_splits(folder, plan, "shard")
 
 
+def all_receipts(folder: OutputFolder, pieces: Iterable[str]) -> dict[str, Receipt]:
+    """The receipts of all pieces, once they are finished.
+
+    Raises:
+        DataError: One is gone, which a run beside this one has removed.
+    """
+    receipts = folder.receipts()
+    missing = [piece for piece in pieces if piece not in receipts]
+    if missing:
+        raise DataError(
+            f"{folder.url}: the receipt of {missing[0]} is gone: another run of this job works in "
+            "the same folder, or has finished there; when it has ended, run this one again"
+        )
+    return receipts
+
+
 def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
     """Adds facts of pieces up, by name."""
     rows = list(facts)

@@ -116,7 +116,10 @@ def _count(
                 ),
                 tasks=len(works) or len(parts_left),
             )
-    receipts = folder.receipts()
+    splits = len(plan.splits)
+    pieces = [piece_name("counts", i, splits) for i in range(splits)]
+    pieces += [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+    receipts = corpus_input.all_receipts(folder, pieces)
     manifest = _manifest(counting, plan, receipts)
     rejects_files = _rejects_files(receipts)
     corpus_input.check_documents(

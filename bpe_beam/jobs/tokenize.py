@@ -142,7 +142,9 @@ def _tokenize(
                 lambda pipeline: pipeline | "Tokenize" >> TokenizeSplits(task, works),
                 tasks=len(works),
             )
-    manifest = _manifest(settings, plan, tokenizer, folder.receipts())
+    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
+    receipts = corpus_input.all_receipts(folder, shards)
+    manifest = _manifest(settings, plan, tokenizer, receipts)
     corpus_input.check_documents(
         folder,
         settings.input,

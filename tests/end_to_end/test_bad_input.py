@@ -20,6 +20,8 @@ from command_line import Ran, run, run_process, run_whole
 from made_text import documents, write
 from read_back import read_shards, tree
 
+from bpe_beam.jobs import count, tokenize
+
 END = "<|endoftext|>"
 READERS = ("count", "train", "tokenize")
 
@@ -569,6 +571,28 @@ def test_a_worker_that_fails_ends_the_job(
     run_whole(*given)
     run_whole(*given[: given.index("out")], "fresh", *given[given.index("out") + 1 :])
     assert tree(place / "out") == tree(place / "fresh")
+
+
+@pytest.mark.parametrize("job", READERS)
+def test_a_run_beside_this_one_is_named(
+    job: str, place: Path, tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one sees whose pieces another run took for left over, or had no more use for."""
+    write(place / "a.txt", GOOD)
+    given = (*job_args(job, tokenizer), "--input", "a.txt")
+    module = tokenize if job == "tokenize" else count
+    real = module.run_pipeline
+
+    def disturbed(*args: object, **more: object) -> object:
+        done = real(*args, **more)  # type: ignore[arg-type]
+        max((place / "out").rglob("work/*.json")).unlink()
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "run_pipeline", disturbed)
+        refuses(run(*given), job, 1, "out", "another run of this job")
+    nothing_finished(place / "out")
+    run_whole(*given)
 
 
 @pytest.mark.slow

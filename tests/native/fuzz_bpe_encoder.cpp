@@ -63,10 +63,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                        SpecialTokens(naive.specials));
   BpeEncodingState state(input.below(4) * 100);
   while (!input.empty()) {
-    const bool any_bytes = input.below(4) == 0;
+    const std::uint32_t kind = input.below(4);
     const std::size_t length = input.byte();
-    const std::string text =
-        any_bytes ? std::string(input.bytes(length)) : input.word(length, "aabb ab<");
+    // Any bytes, one long word, or words and special tokens.
+    const std::string text = kind == 0   ? std::string(input.bytes(length))
+                             : kind == 1 ? input.word(length, "ab")
+                                         : input.word(length, "aabb ab<");
     const Result expected =
         result_of([&](std::vector<std::uint32_t>& ids) { ids = naive.encode(text, allowed); });
     // Twice: the second time the words come out of the cache.

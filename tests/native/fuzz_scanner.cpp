@@ -1,9 +1,13 @@
 // The scanner against the pattern, taken literally: alternatives in order, backtracking and all.
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "check.hpp"
+#include "exact_copy.hpp"
+#include "fuzz_input.hpp"
 #include "gpt2_scanner.hpp"
 
 using namespace bpe_beam;
@@ -56,10 +60,9 @@ std::size_t match(const std::vector<Character>& text, std::size_t at) {
   return spaces;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
+void check(std::string_view bytes) {
+  const ExactCopy copy(bytes);
+  const std::string_view text = copy.view();
   const std::vector<Character> characters = characters_of(text);
   std::size_t begin = 0;
   for (std::size_t at = 0; at < characters.size();) {
@@ -70,5 +73,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     begin = end;
   }
   CHECK(begin == text.size());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  FuzzInput input(data, size);
+  if (input.below(2) == 0) {
+    check(input.rest());
+    return 0;
+  }
+  // A text of what the pattern makes something of.
+  constexpr std::string_view kPieces[] = {
+      "'",  "l", "v", "r",    "e",       "s",   " ",   "\n",     "\u3000", "é",
+      "語", "7", "!", "\xE3", "abcdefg", "'ll", "'re", "\u0085", "\u0301", "ſ"};
+  std::string text;
+  while (!input.empty()) text += kPieces[input.below(std::size(kPieces))];
+  check(text);
   return 0;
 }

@@ -135,25 +135,28 @@ class TestWordTable:
         with pytest.raises(ValueError, match="places has 1 items, not 2"):
             placed.add_texts(b"ab", offsets(0, 1, 2), np.ones(1, np.uint64))
 
-    def test_threads_that_share_one(self) -> None:
+    @pytest.mark.parametrize(("add", "times"), [("add_texts", 20), ("add_table", 3000)])
+    def test_threads_that_share_one(self, add: str, times: int) -> None:
         """They wait for each other: nothing is lost."""
-        table, other = _native.WordTable(), _native.WordTable()
-        text = " ".join(f"w{'x' * (i % 40)}" for i in range(500)).encode()
-        bounds = offsets(0, len(text))
+        text = " ".join("w" * (i % 40) + "abcdef"[i % 6] * (i // 240) for i in range(5000)).encode()
+        other = _native.WordTable()
+        words = other.add_texts(text, offsets(0, len(text)))
+        table = _native.WordTable()
 
         def work() -> None:
-            for _ in range(20):
-                table.add_texts(text, bounds)
-                other.add_table(table)
-                table.split(3)
-                other.clear()
+            for _ in range(times):
+                if add == "add_texts":
+                    table.add_texts(text, offsets(0, len(text)))
+                else:
+                    table.add_table(other)
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sum(part[2].sum() for part in table.split(5)) == 4 * 20 * 500
+        assert sum(part[2].sum() for part in table.split(5)) == 4 * times * words
+        assert len(table) == len(other) > 800
 
 
 class TestBpeLearner:

@@ -247,8 +247,8 @@ void a_joined_token_that_exists() {
   CHECK(learn(corpus, 4, TieBreak::kLowestId).merges.empty());
 }
 
-/// abcd is made by (abc, d) in one word and by (ab, cd) in another: one token, two merges.
-void one_token_made_in_two_ways() {
+/// Words that begin and end like others.
+void words_within_words() {
   const Corpus corpus({{"abc", 9}, {"abcd", 4}, {"cd", 20}, {"abcdx", 1}});
   for (const TieBreak tie_break : kTieBreaks) check_against_naive(corpus, 40, tie_break, 0, 3);
 }
@@ -392,7 +392,7 @@ int main() {
   runs_of_one_letter();
   a_long_run();
   a_joined_token_that_exists();
-  one_token_made_in_two_ways();
+  words_within_words();
   special_tokens_that_collide();
   stops_where_it_should();
   counts_beyond_32_and_53_bits();

@@ -39,6 +39,15 @@ void tells_a_new_pair() {
   CHECK(map.size() == 1);
 }
 
+/// However full it is: a search for what is not there must end.
+void finds_nothing_in_any_fill() {
+  PairMap map;
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    CHECK(map.find(PairMap::key(i, 1)) == PairMap::kNone);
+    map[PairMap::key(i, 0)] = i;
+  }
+}
+
 /// Through many doublings, from any size that was expected.
 void equals_a_map() {
   for (const std::size_t expected : {0, 1, 32, 33, 5000, 200000}) {
@@ -68,5 +77,6 @@ int main() {
   keys_tell_left_from_right();
   finds_what_was_put();
   tells_a_new_pair();
+  finds_nothing_in_any_fill();
   equals_a_map();
 }

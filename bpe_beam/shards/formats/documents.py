@@ -1,4 +1,4 @@
-"""A batch of documents as every format's writer takes it, and what is refused of it."""
+"""Documents as every format's writer and reader takes them, and what is refused of them."""
 
 from __future__ import annotations
 
@@ -54,3 +54,9 @@ def check_documents(
             f"{shard}: document {first + document}, token {token - int(offsets[document])}: id "
             f"{int(ids[token])} is not in the vocabulary; allowed are 0 to {vocab_size - 1}"
         )
+
+
+def check_range(what: str, start: int, stop: int, count: int) -> None:
+    """Raises IndexError unless [start, stop) lies within the `count` of a shard."""
+    if not 0 <= start <= stop <= count:
+        raise IndexError(f"{what} {start} to {stop} are not within the {count} of the shard")

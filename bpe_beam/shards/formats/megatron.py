@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import MAX_VOCAB_SIZE, ShardFiles
-from bpe_beam.shards.formats.documents import check_documents
+from bpe_beam.shards.formats.documents import check_documents, check_range
 from bpe_beam.shards.formats.files import HashingFile, RangeFile
 from bpe_beam.storage import Storage
 
@@ -287,7 +287,7 @@ class MegatronReader:
             DataError: if a length is negative or cannot be read.
             IndexError: if the range is not within the shard.
         """
-        _check_range("documents", start, stop, self._count)
+        check_range("documents", start, stop, self._count)
         at = _HEADER.size + 4 * start
         lengths: NDArray[np.int32] = np.frombuffer(
             self._idx.read(at, 4 * (stop - start)), dtype="<i4"
@@ -307,7 +307,7 @@ class MegatronReader:
             DataError: if an id is negative or cannot be read.
             IndexError: if the range is not within the shard.
         """
-        _check_range("tokens", start, stop, self.token_count)
+        check_range("tokens", start, stop, self.token_count)
         width = self.dtype.itemsize
         ids = np.frombuffer(self._bin.read(start * width, (stop - start) * width), self.dtype)
         if ids.size and ids.min() < 0:
@@ -363,7 +363,7 @@ class MegatronReader:
 
         Reads the lengths up to there, 4 bytes a document.
         """
-        _check_range("tokens", token, token + 1, self.token_count)
+        check_range("tokens", token, token + 1, self.token_count)
         start = 0
         for first in range(0, self._count, _BLOCK):
             lengths = self.lengths(first, min(first + _BLOCK, self._count))
@@ -433,11 +433,6 @@ class MegatronReader:
                 f"index have {tokens} tokens of {width} bytes, {tokens * width} bytes"
             )
         return tokens
-
-
-def _check_range(what: str, start: int, stop: int, count: int) -> None:
-    if not 0 <= start <= stop <= count:
-        raise IndexError(f"{what} {start} to {stop} are not within the {count} of the shard")
 
 
 def _check_array(
