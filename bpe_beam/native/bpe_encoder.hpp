@@ -96,6 +96,7 @@ class BpeModel {
     std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
     joined_.reserve(merges.size());
     for (const MergeRow& merge : merges) {
+      if (merge.joined == kNoId) throw std::invalid_argument("a merge makes an id that is none");
       rank_of_[PairMap::key(merge.left, merge.right)] = static_cast<std::uint32_t>(joined_.size());
       joined_.push_back(merge.joined);
     }

@@ -5,6 +5,7 @@
 // decides which partition a word belongs to and must never change, on any machine.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,12 @@ inline std::uint64_t process_seed() {
     return (static_cast<std::uint64_t>(device()) << 32) | device();
   }();
   return seed;
+}
+
+/// A seed that no other table of this process has.
+inline std::uint64_t table_seed() {
+  static std::atomic<std::uint64_t> tables{0};
+  return fold_multiply(process_seed() + ++tables, 0x9E3779B97F4A7C15);
 }
 
 }  // namespace bpe_beam

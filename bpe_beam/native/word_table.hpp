@@ -279,7 +279,9 @@ class WordTable {
   }
 
   bool with_places_;
-  std::uint64_t seed_ = process_seed();
+  // One a table: words poured from one table into another of the same seed would come in the order
+  // of their slots, and crowd in those that are filled first.
+  std::uint64_t seed_ = table_seed();
   std::size_t size_ = 0;
   std::size_t mask_ = 0;
   std::vector<Slot> slots_;

@@ -37,7 +37,12 @@ def test_target(
     if libfuzzer:
         done = run_compiler(libfuzzer, [HERE / target], binary, ["-O2", *LIBFUZZER])
         assert done.returncode == 0, done.stderr
-        limits = [f"-max_total_time={max(1, round(seconds))}", "-max_len=2000", "-timeout=60"]
+        limits = [
+            f"-max_total_time={max(1, round(seconds))}",
+            "-max_len=2000",
+            "-len_control=0",
+            "-timeout=60",
+        ]
         assert "Done " in run([binary, *limits], tmp_path, seconds)
     else:
         compile_program([HERE / target, DRIVER], binary, ["-O2", *SANITIZERS])
