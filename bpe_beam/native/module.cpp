@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "bind_learning.hpp"
 #include "bind_records.hpp"
 #include "binding.hpp"
 #include "bpe_encoder.hpp"
-#include "bpe_learner.hpp"
 #include "gpt2_scanner.hpp"
 #include "special_tokens.hpp"
 #include "word_table.hpp"
@@ -155,57 +155,6 @@ class PyWordTable {
   std::mutex mutex_;
 };
 
-// ---- learning ----
-
-TieBreak tie_break_of(const std::string& name) {
-  if (name == "lowest_id") return TieBreak::kLowestId;
-  if (name == "first_seen") return TieBreak::kFirstSeen;
-  if (name == "greatest_bytes") return TieBreak::kGreatestBytes;
-  throw std::invalid_argument("tie_break is lowest_id, first_seen or greatest_bytes, not " + name);
-}
-
-class PyBpeLearner {
- public:
-  PyBpeLearner(const InputArray<std::uint32_t>& symbols, const InputArray<std::int64_t>& offsets,
-               const InputArray<std::int64_t>& counts, std::vector<std::string> tokens,
-               std::size_t vocab_size, std::int64_t min_frequency, const std::string& tie_break) {
-    const TieBreak rule = tie_break_of(tie_break);
-    const auto symbol_span = span_of(symbols);
-    const auto offset_span = span_of(offsets);
-    const auto count_span = span_of(counts);
-    py::gil_scoped_release release;
-    learner_ = std::make_unique<BpeLearner>(symbol_span, offset_span, count_span,
-                                            std::move(tokens), vocab_size, min_frequency, rule);
-  }
-
-  py::tuple learn(std::size_t limit) {
-    std::vector<std::uint32_t> rows;
-    std::vector<std::int64_t> counts;
-    {
-      py::gil_scoped_release release;
-      const std::lock_guard lock(mutex_);
-      for (const LearnedMerge& merge : learner_->learn(limit)) {
-        rows.insert(rows.end(), {merge.left, merge.right, merge.joined});
-        counts.push_back(merge.count);
-      }
-    }
-    const auto merges = static_cast<py::ssize_t>(counts.size());
-    return py::make_tuple(as_array(std::move(rows)).reshape({merges, py::ssize_t{3}}),
-                          as_array(std::move(counts)));
-  }
-
-  py::list tokens() {
-    const std::lock_guard lock(mutex_);
-    py::list result;
-    for (const std::string& token : learner_->tokens()) result.append(py::bytes(token));
-    return result;
-  }
-
- private:
-  std::unique_ptr<BpeLearner> learner_;
-  std::mutex mutex_;
-};
-
 // ---- encoding ----
 
 /// The text holds a byte without an id; becomes a Python exception (document, offset).
@@ -338,16 +287,6 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("with_places", &PyWordTable::with_places)
       .def_property_readonly("memory_bytes", &PyWordTable::memory_bytes);
 
-  py::class_<PyBpeLearner>(m, "BpeLearner", "Learns BPE merges from words and counts.")
-      .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::int64_t>&,
-                    const InputArray<std::int64_t>&, std::vector<std::string>, std::size_t,
-                    std::int64_t, const std::string&>(),
-           "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
-           "tie_break"_a)
-      .def("learn", &PyBpeLearner::learn, "limit"_a,
-           "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
-      .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");
-
   py::class_<PyBpeEncoder>(m, "BpeEncoder", "Texts to ids by BPE merges.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::uint32_t>&, Specials,
                     std::size_t>(),
@@ -358,5 +297,6 @@ PYBIND11_MODULE(_native, m) {
            "allowed"_a = std::vector<std::uint32_t>{},
            "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).");
 
+  bind_learning(m);
   bind_records(m);
 }
