@@ -19,8 +19,11 @@ from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import CountSettings, TrainSettings
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
-from bpe_beam.training.bpe import LearnedBpe, gather_words, learn_bpe, memory_needed, tokenizer_of
+from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.trained import tokenizer_of
+from bpe_beam.training.words import gather_words, memory_needed
 
 _SUMMARY = "summary.json"
 _FILES = ("vocab.json", "merges.txt", "tokenizer.json")
@@ -186,7 +189,7 @@ def _learn(
     manifest: CountsManifest,
     recipe: BpeRecipe,
     progress: Progress,
-) -> LearnedBpe:
+) -> Learned:
     needed = memory_needed(manifest.word_bytes, manifest.unique_words)
     if needed > settings.driver_memory:
         raise UsageError(
@@ -202,7 +205,7 @@ def _learn(
 
 
 def _warnings(
-    settings: TrainSettings, manifest: CountsManifest, recipe: BpeRecipe, learned: LearnedBpe
+    settings: TrainSettings, manifest: CountsManifest, recipe: BpeRecipe, learned: Learned
 ) -> list[str]:
     """What went otherwise than one may think."""
     warnings = []
@@ -212,9 +215,9 @@ def _warnings(
             f"{', '.join(added)}: not cut out of the text when it was counted; where they stand "
             "in the corpus, their pieces were learned from as plain text"
         )
-    if len(learned.tokens) < settings.vocab_size:
+    if len(learned.vocab) < settings.vocab_size:
         warnings.append(
-            f"the vocabulary has {len(learned.tokens):,} entries, not {settings.vocab_size:,}: no "
+            f"the vocabulary has {len(learned.vocab):,} entries, not {settings.vocab_size:,}: no "
             "pair is left that is frequent enough"
         )
     return warnings

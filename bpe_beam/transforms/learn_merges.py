@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from bpe_beam.counts.word_counts import decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.training.bpe import gather_words, learn_bpe, memory_needed, tokenizer_of
+from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.trained import tokenizer_of
+from bpe_beam.training.words import gather_words, memory_needed
 
 MEMORY_BYTES = 8_000_000_000
 

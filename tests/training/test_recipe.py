@@ -33,7 +33,7 @@ def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
 
 def test_what_is_taken() -> None:
     recipe = BpeRecipe(vocab_size=1, min_frequency=0, special_tokens=("<s>", " ", "語"))
-    assert (recipe.tie_break, recipe.alphabet) == ("lowest_id", "bytes")
+    assert (recipe.tie_break, recipe.all_bytes) == ("lowest_id", True)
     assert BpeRecipe(vocab_size=MAX_VOCAB_SIZE).special_tokens == ()
     with pytest.raises(dataclasses.FrozenInstanceError):
         recipe.vocab_size = 2  # type: ignore[misc]
