@@ -31,7 +31,7 @@ inline SplitBehavior behavior_of(const std::string& name) {
 /// ("prepend", bytes, first_only).
 inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
   const auto kind = step[0].cast<std::string>();
-  if (kind == "scan") return std::make_unique<ScanStep>(scanner_of(step[1].cast<std::string>()));
+  if (kind == "scan") return std::make_unique<ScanStep>(step[1].cast<std::string>());
   if (kind == "split") {
     return std::make_unique<SplitStep>(make_matcher(step[1]),
                                        behavior_of(step[2].cast<std::string>()),

@@ -95,7 +95,7 @@ class Pipeline {
   template <class Sink>
   void cut_words(const TextView& text, PipelineState& state, Sink& sink) const {
     if (scan_ != nullptr) {
-      with_scanner(scan_->kind(), [&]<class Scanner>() { scan<Scanner>(text, sink); });
+      with_scanner(scan_->name(), [&](auto scanner) { scan(scanner, text, sink); });
       return;
     }
     state.pieces.reset(text);
@@ -107,12 +107,12 @@ class Pipeline {
   }
 
   template <class Scanner, class Sink>
-  static void scan(const TextView& text, Sink& sink) {
+  static void scan(Scanner scanner, const TextView& text, Sink& sink) {
     std::array<Word, kWords> words;
     for (std::size_t at = 0; at < text.bytes.size();) {
       std::size_t found = 0;
       while (found < kWords && at < text.bytes.size()) {
-        const Word word = Scanner::next(text.bytes, at);
+        const Word word = scanner.next(text.bytes, at);
         at = word.end;
         words[found] = word;
         found += word.begin != word.end;

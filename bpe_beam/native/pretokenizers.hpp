@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,14 +86,20 @@ class PreTokenizerStep {
 /// Keeps the words that a scanner finds.
 class ScanStep : public PreTokenizerStep {
  public:
-  explicit ScanStep(ScannerKind kind) : kind_(kind) {}
-  [[nodiscard]] ScannerKind kind() const { return kind_; }
+  /// `name`: one of kScannerNames.
+  explicit ScanStep(std::string name) : name_(std::move(name)) {
+    if (!with_scanner(name_, [](auto) {})) {
+      throw std::invalid_argument("there is no scanner of the name " + name_);
+    }
+  }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
 
   void apply(Pieces& pieces) const override {
-    with_scanner(kind_, [&]<class Scanner>() {
-      pieces.cut_each([](std::string_view text, std::vector<Word>& out) {
+    with_scanner(name_, [&](auto scanner) {
+      pieces.cut_each([&](std::string_view text, std::vector<Word>& out) {
         for (std::size_t at = 0; at < text.size();) {
-          const Word word = Scanner::next(text, at);
+          const Word word = scanner.next(text, at);
           out.push_back(word);
           at = word.end;
         }
@@ -101,7 +108,7 @@ class ScanStep : public PreTokenizerStep {
   }
 
  private:
-  ScannerKind kind_;
+  std::string name_;
 };
 
 /// What becomes of the matches of a pattern that cuts.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from bpe_beam.tokenizer.added_tokens import SpecialTokens
+from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.text_input import portions
 
 # How much text is gathered before it is encoded: enough to make the calls cheap.
@@ -15,15 +15,15 @@ SafeCuts = Callable[[bytes], Iterator[int]]
 
 
 def pieces(
-    chunks: Iterable[str], safe_cuts: SafeCuts, specials: SpecialTokens, allowed: Collection[int]
+    chunks: Iterable[str], safe_cuts: SafeCuts | None, added: AddedTokens, allowed: Collection[int]
 ) -> Iterator[bytes]:
     """Joins chunks and cuts them again, where each piece can be encoded by itself.
 
     Args:
         chunks: The text; chunks end anywhere.
-        safe_cuts: The pre-tokenizer's.
-        specials: The tokenizer's special tokens.
-        allowed: The ids of those that are cut out of the text.
+        safe_cuts: The pre-tokenizer's; None: the text cannot be cut, and is gathered whole.
+        added: The tokenizer's added tokens.
+        allowed: The ids of those that count.
 
     Yields:
         The text in UTF-8: the ids of the pieces, one after the other, are those of the whole.
@@ -37,9 +37,9 @@ def pieces(
     wanted = _PIECE_BYTES
     for portion in portions(chunks, _PIECE_BYTES):
         waiting += portion
-        if len(waiting) < wanted:
+        if safe_cuts is None or len(waiting) < wanted:
             continue
-        cut = find_cut(bytes(waiting), safe_cuts, specials, allowed)
+        cut = find_cut(bytes(waiting), safe_cuts, added, allowed)
         if cut:
             yield bytes(waiting[:cut])
             del waiting[:cut]
@@ -51,7 +51,7 @@ def pieces(
 
 
 def find_cut(
-    data: bytes, safe_cuts: SafeCuts, specials: SpecialTokens, allowed: Collection[int]
+    data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]
 ) -> int:
     """Where the beginning of a text can be cut so that either part can be encoded by itself.
 
@@ -64,18 +64,18 @@ def find_cut(
     Args:
         data: The beginning of a text, in UTF-8, whole characters.
         safe_cuts: The pre-tokenizer's.
-        specials: The tokenizer's special tokens.
-        allowed: The ids of those that are cut out of the text.
+        added: The tokenizer's added tokens.
+        allowed: The ids of those that count.
 
     Returns:
         The offset in bytes; 0 if there is no such place.
     """
-    decided = max(len(data) - max(specials.longest - 1, 0), 0)
+    decided = max(len(data) - max(added.longest - 1, 0), 0)
     while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
         decided -= 1
     begin = 0
     disallowed: list[tuple[int, int]] = []
-    for token_id, start, end in specials.find(data):
+    for token_id, start, end in added.find(data):
         if start >= decided:
             break
         if token_id in allowed:
