@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bind_learning.hpp"
+#include "bind_normalizing.hpp"
 #include "bind_records.hpp"
 #include "binding.hpp"
 #include "bpe_encoder.hpp"
@@ -298,5 +299,6 @@ PYBIND11_MODULE(_native, m) {
            "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).");
 
   bind_learning(m);
+  bind_normalizing(m);
   bind_records(m);
 }
