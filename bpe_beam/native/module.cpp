@@ -18,6 +18,7 @@
 
 #include "bind_learning.hpp"
 #include "bind_records.hpp"
+#include "bind_scanning.hpp"
 #include "binding.hpp"
 #include "bpe_encoder.hpp"
 #include "gpt2_scanner.hpp"
@@ -299,4 +300,5 @@ PYBIND11_MODULE(_native, m) {
 
   bind_learning(m);
   bind_records(m);
+  bind_scanning(m);
 }
