@@ -284,7 +284,7 @@ def check_pretokenizer_name(name: str) -> None:
         UsageError: Lists the names there are, or says what is wrong with the pattern.
     """
     if name.startswith(_REGEX):
-        Pattern("Regex", name.removeprefix(_REGEX)).check("pretokenizer")
+        Pattern("Regex", name.removeprefix(_REGEX))
     elif name not in PRETOKENIZERS:
         raise UsageError(
             f"pretokenizer {name!r}: must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
 from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.pretokenizers import steps_of
 from bpe_beam.tokenizer.text_input import portions
 
 # How much text is gathered before it is encoded: enough to make the calls cheap.
@@ -12,6 +15,16 @@ _PIECE_BYTES = 1 << 13
 
 SafeCuts = Callable[[bytes], Iterator[int]]
 """From the beginning of a text to the places where it may be cut, the last first."""
+
+
+def cuts_of(parts: Parts) -> SafeCuts | None:
+    """The places where a tokenizer's texts may be cut; None if no place is known to be safe."""
+    steps = steps_of(parts.pre_tokenizer, last_as_bytes=parts.model_reads_bytes)
+    if parts.normalizer is not None or len(steps) != 1 or steps[0][0] != "scan":
+        return None
+    from bpe_beam.tokenizer.safe_cuts import safe_cuts
+
+    return partial(safe_cuts, steps[0][1])
 
 
 def pieces(

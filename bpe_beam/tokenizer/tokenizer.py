@@ -18,7 +18,6 @@ from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.decoding import IdDecoder
 from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.parts import Parts, from_learned
-from bpe_beam.tokenizer.safe_cuts import cuts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -323,7 +322,7 @@ class Tokenizer:
     ) -> Iterator[int]:
         done = 0
         # A token that may take spaces or be found in normalized text can depend on all around it.
-        safe_cuts = cuts_of(self._parts) if self._added.plain_text else None
+        safe_cuts = streaming.cuts_of(self._parts) if self._added.plain_text else None
         active = self._added.active(allowed)
         for piece in streaming.pieces(chunks, safe_cuts, self._added, active):
             ids = self._encode(piece, allowed, disallowed, done)
