@@ -72,7 +72,7 @@ def write_part(part: Any) -> Any:
 
 @cache
 def _kinds(union: Any) -> dict[str, type]:
-    return {part_class.JSON_TYPE: part_class for part_class in typing.get_args(union)}
+    return {part_class.JSON_TYPE: part_class for part_class in (typing.get_args(union) or (union,))}
 
 
 @cache

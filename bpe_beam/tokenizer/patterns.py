@@ -40,6 +40,8 @@ PATTERNS: dict[str, str] = {
 """The named patterns, for the `regex` package; section 1 of the semantics. Llama 3's is cl100k's,
 Qwen 2's serves Qwen 2.5 and 3 too."""
 
+GPT2_PATTERN = PATTERNS["gpt2"]
+
 _GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
 _CL100K_CONTRACTIONS = (_CONTRACTION, "'(?i:[sdmt]|ll|ve|re)")
 
