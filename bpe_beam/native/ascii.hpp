@@ -44,8 +44,6 @@ inline std::size_t printable_run_end(std::string_view text, std::size_t at) {
   return at;
 }
 
-inline char lower_ascii(char c) {
-  return static_cast<char>(c | (c >= 'A' && c <= 'Z' ? 0x20 : 0));
-}
+inline char lower_ascii(char c) { return static_cast<char>(c | (c >= 'A' && c <= 'Z' ? 0x20 : 0)); }
 
 }  // namespace bpe_beam

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "ascii.hpp"
 #include "normalization.hpp"
@@ -15,9 +17,9 @@ namespace bpe_beam {
 
 /// The steps of BERT's normalizer, in their order. Accents are stripped from the text in NFD.
 struct BertSteps {
-  bool clean_text;             // drop controls and U+FFFD, make every space U+0020
-  bool handle_chinese_chars;   // a space before and after each ideograph
-  bool strip_accents;          // NFD without nonspacing marks
+  bool clean_text;            // drop controls and U+FFFD, make every space U+0020
+  bool handle_chinese_chars;  // a space before and after each ideograph
+  bool strip_accents;         // NFD without nonspacing marks
   bool lowercase;
 };
 
@@ -28,14 +30,14 @@ class BertNormalizer final : public Normalizer {
   void apply(const TextView& in, TextBuffer& out) const override {
     NormalizationRun run(NormalizationForm::kNfd, out.with_origins());
     for_each_character(
-        in.bytes,
-        [&](std::size_t begin, std::size_t end) { put_ascii(in, begin, end, run, out); },
+        in.bytes, [&](std::size_t begin, std::size_t end) { put_ascii(in, begin, end, run, out); },
         [&](std::uint32_t point, std::size_t at, std::size_t size) {
           if (point == kMalformed) {
             finish(run, out);
             out.copy(in, at, at + size);
           } else {
-            put_character(point, origin_at(in, at, out), run, out);
+            const std::string_view bytes = in.bytes.substr(at, size);
+            put_character(point, bytes, origin_at(in, at, out), run, out);
           }
         });
     finish(run, out);
@@ -58,8 +60,7 @@ class BertNormalizer final : public Normalizer {
                  TextBuffer& out) const {
     const std::string_view text = in.bytes.substr(0, end);
     while (begin < end) {
-      if (const std::size_t printed =
-              steps_.clean_text ? printable_run_end(text, begin) : end;
+      if (const std::size_t printed = steps_.clean_text ? printable_run_end(text, begin) : end;
           printed > begin) {
         finish(run, out);
         if (steps_.lowercase) {
@@ -79,9 +80,13 @@ class BertNormalizer final : public Normalizer {
     }
   }
 
-  void put_character(std::uint32_t point, const Origin& origin, NormalizationRun& run,
-                     TextBuffer& out) const {
+  void put_character(std::uint32_t point, std::string_view bytes, const Origin& origin,
+                     NormalizationRun& run, TextBuffer& out) const {
     const NormalizationRecord& record = normalization_record(point);
+    if (steps_.handle_chinese_chars && is_ideograph(point)) {
+      finish(run, out);
+      return put_ideograph(record, bytes, origin, out);
+    }
     if (steps_.clean_text) {
       constexpr std::uint32_t kReplacement = 0xFFFD;
       if (point == kReplacement || (record.flags & kAssignedControl) != 0) return;
@@ -91,11 +96,6 @@ class BertNormalizer final : public Normalizer {
         return;
       }
     }
-    const bool ideograph = steps_.handle_chinese_chars && is_ideograph(point);
-    if (ideograph) {
-      finish(run, out);
-      out.put(kSpace, origin);
-    }
     if (!steps_.strip_accents) {
       emit(point, origin, out);
     } else if ((record.flags & kInertInNfd) != 0) {
@@ -104,10 +104,20 @@ class BertNormalizer final : public Normalizer {
     } else {
       run.add(point, record, origin);
     }
-    if (ideograph) {
-      finish(run, out);
-      out.put(kSpace, origin);
+  }
+
+  /// An ideograph is no control, no space, no mark and has no case; it may be a variant that NFD
+  /// replaces by one other.
+  void put_ideograph(const NormalizationRecord& record, std::string_view bytes,
+                     const Origin& origin, TextBuffer& out) const {
+    std::string spaced(1, kSpace);
+    if (steps_.strip_accents && record.canonical_size != 0) {
+      append_utf8(kDecompositions[record.canonical], spaced);
+    } else {
+      spaced += bytes;
     }
+    spaced += kSpace;
+    out.put(spaced, origin);
   }
 
   void emit(std::uint32_t point, const Origin& origin, TextBuffer& out) const {

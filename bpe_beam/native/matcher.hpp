@@ -81,8 +81,7 @@ class WordEndMatcher final : public Matcher {
     bool in_word = false;
     for (std::size_t at = 0; at < text.size();) {
       const CodePoint point = decode_utf8(text.data() + at, text.data() + text.size());
-      const bool space =
-          point.value != kMalformed && char_class(point.value) == CharClass::kSpace;
+      const bool space = point.value != kMalformed && char_class(point.value) == CharClass::kSpace;
       if (in_word && space) out.push_back({at, at});
       in_word = !space;
       at += point.size;

@@ -48,11 +48,11 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
     return first + (second - kTails);
   }
   if ((normalization_record(second).flags & kComposesAsSecond) == 0) return 0;
-  const auto found = std::lower_bound(
-      std::begin(kCompositions), std::end(kCompositions), std::pair(first, second),
-      [](const Composition& row, const auto& key) {
-        return std::pair(row.first, row.second) < key;
-      });
+  const auto found =
+      std::lower_bound(std::begin(kCompositions), std::end(kCompositions), std::pair(first, second),
+                       [](const Composition& row, const auto& key) {
+                         return std::pair(row.first, row.second) < key;
+                       });
   const bool exact =
       found != std::end(kCompositions) && found->first == first && found->second == second;
   return exact ? found->composed : 0;

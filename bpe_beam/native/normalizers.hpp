@@ -87,8 +87,7 @@ class Lowercase final : public Normalizer {
  public:
   void apply(const TextView& in, TextBuffer& out) const override {
     for_each_character(
-        in.bytes,
-        [&](std::size_t begin, std::size_t end) { put_lower_ascii(in, begin, end, out); },
+        in.bytes, [&](std::size_t begin, std::size_t end) { put_lower_ascii(in, begin, end, out); },
         [&](std::uint32_t point, std::size_t at, std::size_t size) {
           if (point == kMalformed || lower_case(point) == point) {
             out.copy(in, at, at + size);
