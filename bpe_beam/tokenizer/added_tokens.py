@@ -83,7 +83,7 @@ class AddedTokens:
 
     def active(self, allowed: Collection[int]) -> frozenset[int]:
         """The ids of the tokens that count: those allowed, and all that are not special."""
-        others = self.ids.values() - set(self.specials.values())
+        others = set(self.ids.values()) - set(self.specials.values())
         return frozenset(others | set(allowed))
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:

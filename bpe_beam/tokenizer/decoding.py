@@ -32,15 +32,29 @@ class IdDecoder:
         A decoder that is byte-level alone only joins, so it gets the bytes themselves; there an
         added token stands for its own text.
         """
-        added = {token.id for token in self._parts.added_tokens}
+        pieces = {token_id: token.encode() for token_id, token in self._tokens.items()}
+        own_text = {token.id for token in self._parts.added_tokens}
+        for token_id, text in self._normalized().items():
+            pieces[token_id] = text
+            own_text.remove(token_id)
         if not self._joins_bytes:
-            return {token_id: token.encode() for token_id, token in self._tokens.items()}
-        return {
-            token_id: byte_level.to_bytes(token)
-            if token_id not in added and byte_level.is_byte_level(token)
-            else token.encode()
-            for token_id, token in self._tokens.items()
-        }
+            return pieces
+        for token_id, piece in pieces.items():
+            token = piece.decode()
+            if token_id not in own_text and byte_level.is_byte_level(token):
+                pieces[token_id] = byte_level.to_bytes(token)
+        return pieces
+
+    def _normalized(self) -> dict[int, bytes]:
+        """Added tokens that a normalizer changes: as Hugging Face, they come back changed."""
+        if self._parts.normalizer is None:
+            return {}
+        from bpe_beam import _native
+
+        step = self._parts.normalizer.native()
+        texts = {t.id: t.content.encode() for t in self._parts.added_tokens if t.normalized}
+        found = {i: _native.normalize(step, text, False)[0] for i, text in texts.items()}
+        return {i: text for i, text in found.items() if text != texts[i]}
 
     @property
     def _joins_bytes(self) -> bool:

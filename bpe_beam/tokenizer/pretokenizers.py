@@ -8,7 +8,7 @@ counting and encoding alike. The named patterns have scanners of their own, any 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bpe_beam.errors import UsageError
@@ -17,9 +17,6 @@ from bpe_beam.tokenizer.patterns import PATTERNS, Pattern, scanner_of
 Behavior = Literal["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 PrependScheme = Literal["first", "never", "always"]
 Steps = list[tuple[Any, ...]]
-
-OPTIONAL = {"optional": True}
-"""Metadata of a field that a file may leave out."""
 
 _NATIVE_BEHAVIOR: dict[Behavior, str] = {
     "Removed": "removed",
@@ -45,7 +42,7 @@ class ByteLevelPreTokenizer:
 
     add_prefix_space: bool = False
     trim_offsets: bool = True
-    use_regex: bool = field(default=True, metadata=OPTIONAL)
+    use_regex: bool = True
 
     def steps(self) -> Steps:
         """Its description for the native code, without the writing in the byte-level alphabet."""
@@ -158,7 +155,7 @@ class Punctuation:
 
     JSON_TYPE: ClassVar[str] = "Punctuation"
 
-    behavior: Behavior = field(default="Isolated", metadata=OPTIONAL)
+    behavior: Behavior = "Isolated"
 
     def steps(self) -> Steps:
         """Its description for the native code."""
@@ -236,7 +233,8 @@ def flat(part: PreTokenizer | None) -> list[PreTokenizer]:
 
 def ends_in_bytes(part: PreTokenizer | None) -> bool:
     """Tells whether the last step is byte-level, so that the model works on bytes."""
-    return isinstance((flat(part) or [None])[-1], ByteLevelPreTokenizer)
+    parts = flat(part)
+    return bool(parts) and isinstance(parts[-1], ByteLevelPreTokenizer)
 
 
 def steps_of(part: PreTokenizer | None, *, last_as_bytes: bool = False) -> Steps:

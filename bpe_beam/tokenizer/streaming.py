@@ -63,9 +63,7 @@ def pieces(
         yield bytes(waiting)
 
 
-def find_cut(
-    data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]
-) -> int:
+def find_cut(data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]) -> int:
     """Where the beginning of a text can be cut so that either part can be encoded by itself.
 
     A special token near the end may still turn out to be another one: only what begins before

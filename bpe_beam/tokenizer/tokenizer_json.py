@@ -142,19 +142,19 @@ def _model_entries(model: Model) -> list[tuple[str, str]]:
     if isinstance(model, WordLevel):
         return [("type", quote("WordLevel")), vocab, ("unk_token", quote(model.unk_token))]
     if isinstance(model, WordPiece):
-        names = ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word")
-        settings = [(name, json.dumps(getattr(model, name), ensure_ascii=False)) for name in names]
+        settings = _settings(
+            model, "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"
+        )
         return [("type", quote("WordPiece")), *settings, vocab]
     if model.rank_by_token:
         raise UsageError(
             "tokenizer.json cannot hold this tokenizer: its ranks are those of tokens, and no list "
             "of merges says the same; keep it as a .tiktoken file"
         )
-    names = (
-        "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+    settings = _settings(
+        model, "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
         "byte_fallback", "ignore_merges",
     )  # fmt: skip
-    settings = [(name, json.dumps(getattr(model, name), ensure_ascii=False)) for name in names]
     merges = [
         f"      [\n        {quote(left)},\n        {quote(right)}\n      ]"
         for left, right in model.merges
@@ -166,6 +166,10 @@ def _model_entries(model: Model) -> list[tuple[str, str]]:
         vocab,
         ("merges", _bracketed("[", merges, "]")),
     ]
+
+
+def _settings(model: Model, *names: str) -> list[tuple[str, str]]:
+    return [(name, json.dumps(getattr(model, name), ensure_ascii=False)) for name in names]
 
 
 def _bracketed(opening: str, entries: list[str], closing: str) -> str:
