@@ -1,4 +1,4 @@
-"""Writes bpe_beam/native/unicode_classes.hpp: the class of every code point, as `regex` sees it.
+"""Writes bpe_beam/native/unicode_classes.hpp: properties of code points, as `regex` sees them.
 
 Run it after a new Unicode version has reached the `regex` package, then run the tests marked
 slow, which compare the scanner with `regex` on every code point:
@@ -15,11 +15,22 @@ import regex
 OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/unicode_classes.hpp"
 BLOCK = 128
 CODE_POINTS = 0x110000
-# Properties in the order of the numbers that stand for them; 0 is everything else.
+# Classes in the order of the numbers that stand for them in the low two bits; 0 is all the rest.
 CLASSES = {1: regex.compile(r"\p{L}"), 2: regex.compile(r"\p{N}"), 3: regex.compile(r"\s")}
+# The bits above them, from bit 2 up: name, pattern.
+PROPERTIES = {
+    "kUpperLike": r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]",
+    "kLowerLike": r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]",
+    "kMark": r"\p{M}",
+    "kNonspacingMark": r"\p{Mn}",
+    "kWordChar": r"\w",
+    "kPunctuation": r"[\p{P}$+<=>^`|~]",
+    "kControl": r"\p{C}",
+}
 
 HEADER = """\
-// The class of every code point: letter (\\p{{L}}), number (\\p{{N}}), space (\\s) or other.
+// The properties of every code point: letter (\\p{{L}}), number (\\p{{N}}), space (\\s) or other,
+// and the bits below.
 // Written by scripts/make_unicode_classes.py from Unicode {version}; do not edit.
 #pragma once
 
@@ -29,28 +40,65 @@ namespace bpe_beam {{
 
 enum class CharClass : std::uint8_t {{ kOther = 0, kLetter = 1, kNumber = 2, kSpace = 3 }};
 
+// The low two bits of a code point's properties are its CharClass; the others stand alone.
+inline constexpr std::uint16_t kClassBits = 3;
+{constants}
+
+// The properties of each kind of code point. A kind's low two bits are its class too.
+inline constexpr std::uint16_t kBitsOfKind[{kinds_size}] = {{
+{kinds}
+}};
+
 // Code points in blocks of {block}; equal blocks stand once.
-inline constexpr std::uint16_t kClassBlock[{stage1_size}] = {{
+inline constexpr std::uint16_t kKindBlock[{stage1_size}] = {{
 {stage1}
 }};
-inline constexpr std::uint8_t kClassOf[{stage2_size}] = {{
+inline constexpr std::uint8_t kKindOf[{stage2_size}] = {{
 {stage2}
 }};
 
+/// The kind of a code point below 0x110000: an index of kBitsOfKind.
+constexpr std::uint8_t char_kind(std::uint32_t code_point) {{
+  return kKindOf[kKindBlock[code_point / {block}] * {block} + code_point % {block}];
+}}
+
 /// The class of a code point below 0x110000.
-inline CharClass char_class(std::uint32_t code_point) {{
-  return static_cast<CharClass>(
-      kClassOf[kClassBlock[code_point / {block}] * {block} + code_point % {block}]);
+constexpr CharClass char_class(std::uint32_t code_point) {{
+  return static_cast<CharClass>(char_kind(code_point) & kClassBits);
+}}
+
+/// The properties of a code point below 0x110000.
+constexpr std::uint16_t char_bits(std::uint32_t code_point) {{
+  return kBitsOfKind[char_kind(code_point)];
 }}
 
 }}  // namespace bpe_beam
 """
 
 
-def class_of(code_point: int) -> int:
-    """The number of the code point's class; surrogates are no characters: 0."""
-    character = chr(code_point)
+def class_of(character: str) -> int:
+    """The number of the character's class."""
     return next((number for number, p in CLASSES.items() if p.match(character)), 0)
+
+
+def all_bits() -> list[int]:
+    """The properties of every code point, as `char_bits` gives them."""
+    patterns = [regex.compile(pattern) for pattern in PROPERTIES.values()]
+    return [
+        class_of(character) + sum(4 << i for i, p in enumerate(patterns) if p.match(character))
+        for character in map(chr, range(CODE_POINTS))
+    ]
+
+
+def number_kinds(bits: list[int]) -> dict[int, int]:
+    """A number for each set of properties that occurs; the class stays in its low two bits."""
+    numbers: dict[int, int] = {}
+    of_class = [0, 0, 0, 0]
+    for properties in sorted(set(bits)):
+        kind_class = properties & 3
+        numbers[properties] = 4 * of_class[kind_class] + kind_class
+        of_class[kind_class] += 1
+    return numbers
 
 
 def unicode_version() -> str:
@@ -73,16 +121,28 @@ def rows(numbers: list[int], per_row: int) -> str:
 
 def main() -> None:
     """Writes the header."""
-    classes = [class_of(code_point) for code_point in range(CODE_POINTS)]
+    bits = all_bits()
+    kinds = number_kinds(bits)
+    bits_of_kind = [0] * (max(kinds.values()) + 1)
+    for properties, number in kinds.items():
+        bits_of_kind[number] = properties
+    kind_of = [kinds[properties] for properties in bits]
     blocks: dict[tuple[int, ...], int] = {}
     stage1 = [
-        blocks.setdefault(tuple(classes[start : start + BLOCK]), len(blocks))
+        blocks.setdefault(tuple(kind_of[start : start + BLOCK]), len(blocks))
         for start in range(0, CODE_POINTS, BLOCK)
     ]
     stage2 = [number for block in blocks for number in block]
+    constants = [
+        f"inline constexpr std::uint16_t {f'{name} = {4 << i};':<23}  // {pattern}"
+        for i, (name, pattern) in enumerate(PROPERTIES.items())
+    ]
     OUTPUT.write_text(
         HEADER.format(
             version=unicode_version(),
+            constants="\n".join(constants),
+            kinds_size=len(bits_of_kind),
+            kinds=rows(bits_of_kind, 16),
             block=BLOCK,
             stage1_size=len(stage1),
             stage1=rows(stage1, 24),

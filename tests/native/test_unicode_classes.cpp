@@ -2,6 +2,7 @@
 // tests/test_scanner.py compares every code point with the `regex` package.
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "check.hpp"
@@ -69,6 +70,46 @@ void others() {
                                     0xF8FF, 0xFFFE, 0xFFFF, 0xF0000, 0x10FFFD, 0x10FFFF}));
 }
 
+bool all_have(std::uint16_t bits, const std::vector<std::uint32_t>& code_points) {
+  for (const std::uint32_t code_point : code_points) {
+    if ((char_bits(code_point) & ~kClassBits) != bits) {
+      std::fprintf(stderr, "U+%04X has %d\n", code_point, char_bits(code_point));
+      return false;
+    }
+  }
+  return true;
+}
+
+/// All the bits above the class, of characters of each sort.
+void properties() {
+  static_assert(char_bits('A') == (kUpperLike | kWordChar | 1));
+  CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));     // Lu, Lt
+  CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));     // Ll
+  CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0, 0x4E00}));  // Lm, Lo
+  constexpr std::uint16_t kAnyMark = kUpperLike | kLowerLike | kMark | kWordChar;
+  CHECK(all_have(kAnyMark | kNonspacingMark, {0x300, 0x5B0, 0xE31}));          // Mn
+  CHECK(all_have(kAnyMark, {0x903, 0x20DD}));                                  // Mc, Me
+  CHECK(all_have(kWordChar, {'0', 0x663, 0x1D7CE}));                           // Nd
+  CHECK(all_have(kWordChar | kPunctuation, {'_', 0x203F}));                    // Pc
+  for (const char c : std::string_view("!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~")) {
+    CHECK(all_have(kPunctuation, {static_cast<std::uint32_t>(c)}));
+  }
+  CHECK(all_have(kPunctuation, {0x3001, 0x2019, 0xBF}));
+  CHECK(all_have(0, {' ', 0xA0, 0x20AC, 0x1F600, 0xBD}));
+  // Cc, Cf, Cs, Co, Cn; the joiners are word characters to `regex`.
+  CHECK(all_have(kControl, {0, '\t', '\n', 0x7F, 0xAD, 0xFEFF, 0xD800, 0xE000, 0xFFFF, 0x10FFFF}));
+  CHECK(all_have(kControl | kWordChar, {0x200C, 0x200D}));
+}
+
+/// The class is the low two bits of the properties, everywhere.
+void class_and_bits_agree() {
+  bool agree = true;
+  for (std::uint32_t code_point = 0; code_point < 0x110000; ++code_point) {
+    agree &= static_cast<int>(char_class(code_point)) == (char_bits(code_point) & kClassBits);
+  }
+  CHECK(agree);
+}
+
 }  // namespace
 
 int main() {
@@ -77,4 +118,6 @@ int main() {
   letters();
   numbers();
   others();
+  properties();
+  class_and_bits_agree();
 }
