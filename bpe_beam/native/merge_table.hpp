@@ -139,6 +139,9 @@ class MergeTable {
         __builtin_prefetch(&symbols_[places[i + kAhead]]);
         __builtin_prefetch(&word_of_[places[i + kAhead]]);
       }
+      // A right part that is the prefix alone leaves the left one as it was: its place, listed
+      // twice, would be merged twice.
+      if (kByPlace && i > 0 && places[i] == places[i - 1]) continue;
       if (stands_at(pairs_[index], places[i])) merge_at(places[i], learned);
     }
     pairs_[index].count -= merged_count_;
