@@ -84,7 +84,9 @@ def learn_word_level(
     """
     ids = first_entries(special_tokens, unk_token, byte_fallback=False)
     if vocab_size < len(ids):
-        raise UsageError(f"vocab_size={vocab_size}: must be at least {len(ids)}")
+        raise UsageError(
+            f"vocab_size={vocab_size}: must be at least {len(ids)}, the special tokens"
+        )
     ranked = sorted(
         ((word, count) for word, count in words if count >= min_frequency and word not in ids),
         key=lambda entry: (-entry[1], entry[0]),

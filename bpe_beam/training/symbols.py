@@ -78,7 +78,7 @@ class SeenSymbols:
 
     Attributes:
         spelling: How words are written.
-        seen: bool[4, codes]: by kind of decoration and code.
+        seen: bool[4, codes]: by kind of decoration and code, up to the greatest there is.
         counts: How often each code occurs, words weighted by their counts; None: not asked for.
         total: Symbols of all unique words.
     """
@@ -99,7 +99,8 @@ class SeenSymbols:
             if len(character) != 1 or (self.spelling.in_bytes and not _is_byte(character)):
                 continue
             code = self.spelling.code(character)
-            found |= {self.spelling.symbol(character, k) for k in kinds if self.seen[k, code]}
+            if code < self.seen.shape[1]:
+                found |= {self.spelling.symbol(character, k) for k in kinds if self.seen[k, code]}
         return found
 
     def alphabet(self, initial: Iterable[str], limit: int | None) -> list[str]:
@@ -139,8 +140,10 @@ def see(words: Words, spelling: Spelling, with_counts: bool) -> SeenSymbols:
             for part in range(3):
                 # 21 bits at once: sums of doubles stay exact.
                 bits = ((weights >> (21 * part)) & _LOW_BITS).astype(np.float64)
-                counted = np.bincount(piece.codes, bits, spelling.codes)
-                sums[part] += counted.astype(np.int64)
+                counted = np.bincount(piece.codes, bits)
+                sums[part, : len(counted)] += counted.astype(np.int64)
+    codes = int(np.flatnonzero(seen.any(axis=0)).max(initial=-1)) + 1
+    seen, sums = seen[:, :codes], sums[:, :codes]
     counts = None
     if with_counts:
         low, middle, high = sums.tolist()
@@ -183,13 +186,14 @@ def _id_table(
     found: SeenSymbols, ids: Mapping[str, int], kept: Iterable[str]
 ) -> npt.NDArray[np.uint32]:
     spelling = found.spelling
-    table = np.full((4, spelling.codes), NO_ID, np.uint32)
+    codes = found.seen.shape[1]
+    table = np.full((4, codes), NO_ID, np.uint32)
     for character in kept:
         if len(character) != 1 or (spelling.in_bytes and not _is_byte(character)):
             continue
         code = spelling.code(character)
         for kind in spelling.kinds:
-            if found.seen[kind, code]:
+            if code < codes and found.seen[kind, code]:
                 table[kind, code] = ids[spelling.symbol(character, kind)]
     return table
 
