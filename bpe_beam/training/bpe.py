@@ -45,9 +45,7 @@ def spelling_of(recipe: BpeRecipe) -> Spelling:
     )
 
 
-def with_alphabet(
-    first: dict[str, int], found: SeenSymbols, recipe: BpeRecipe
-) -> dict[str, int]:
+def with_alphabet(first: dict[str, int], found: SeenSymbols, recipe: BpeRecipe) -> dict[str, int]:
     """Appends the characters by code point, then the decorated symbols as strings."""
     initial = {*recipe.initial_alphabet, *recipe.end_of_word_symbol}
     if recipe.all_bytes:

@@ -69,7 +69,9 @@ class Rules:
     def __post_init__(self) -> None:
         """Checks the tie rule."""
         if self.tie_break not in TIE_BREAKS:
-            raise UsageError(f"tie_break={self.tie_break!r}: must be one of {', '.join(TIE_BREAKS)}")
+            raise UsageError(
+                f"tie_break={self.tie_break!r}: must be one of {', '.join(TIE_BREAKS)}"
+            )
 
     def may_join(self, left: Symbol, right: Symbol) -> bool:
         """Whether the joined token would not be too long at this place."""

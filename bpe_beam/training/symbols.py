@@ -90,7 +90,8 @@ class SeenSymbols:
 
     def characters(self) -> set[str]:
         """All characters, undecorated."""
-        return {self.spelling.character(code) for code in np.flatnonzero(self.seen.any(axis=0))}
+        codes: list[int] = np.flatnonzero(self.seen.any(axis=0)).tolist()
+        return set(map(self.spelling.character, codes))
 
     def symbols(self, kinds: Iterable[int], kept: Iterable[str]) -> set[str]:
         """The symbols of these kinds whose characters are kept."""

@@ -80,9 +80,7 @@ def test_bpe_over_characters(letters: str) -> None:
             continue
 
         def learn(words: Any = words, **options: Any) -> Any:
-            return reference.learn_bpe(
-                words, alphabet="seen", symbol_bytes=str.encode, **options
-            )
+            return reference.learn_bpe(words, alphabet="seen", symbol_bytes=str.encode, **options)
 
         size = larger(made, learn, options)
         vocab, merges = learn(vocab_size=size, **options)

@@ -16,13 +16,11 @@ PROTON = [
     ("ProtonX", 2), ("là", 2), ("một", 2), ("công", 1), ("ty", 1), ("AI", 2), ("nơi", 1),
     ("ươm", 1), ("mầm", 1), ("tài", 1), ("năng", 1),
 ]  # fmt: skip
-ALPHABET = (
-    "##I ##X ##g ##i ##m ##n ##o ##r ##t ##y ##à ##ô ##ă ##ơ ##ầ ##ộ A P c l m n t ư"
-).split()
+ALPHABET = "##I ##X ##g ##i ##m ##n ##o ##r ##t ##y ##à ##ô ##ă ##ơ ##ầ ##ộ A P c l m n t ư"
 JOINED = (
     "cô Pr ty AI ươ nơ nă nơi ươm ##ầm là tà tài mộ mầm Pro Prot Proto một Proton ProtonX côn năn "
     "công năng"
-).split()
+)
 GA = [("ga", 5), ("gấu", 6), ("gan", 8), ("gấm", 7), ("ha", 3)]
 
 
@@ -45,9 +43,9 @@ def test_scores() -> None:
 
 
 def test_the_whole_vocabulary() -> None:
-    size = len(ALPHABET) + 25
+    size = len(ALPHABET.split()) + 25
     vocab, merges = learn_wordpiece(PROTON, vocab_size=size, tie_break="first_seen")
-    assert vocab == [*ALPHABET, *JOINED]
+    assert vocab == [*ALPHABET.split(), *JOINED.split()]
     assert merges[0] == ("c", "##ô")
     assert len(merges) == 25
 
