@@ -28,9 +28,9 @@ from bpe_beam.jobs.settings import (
     InspectSettings,
     QuickstartSettings,
     TokenizeSettings,
-    TrainSettings,
     VerifySettings,
 )
+from bpe_beam.jobs.train_settings import TrainSettings
 
 pytestmark = pytest.mark.quick
 

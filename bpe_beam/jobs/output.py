@@ -207,6 +207,12 @@ class OutputFolder:
         self._clear_attempts(_present(self.storage, self.url, self._record.all_names))
         self._remove_work()
 
+    def release(self) -> None:
+        """Gives the folder up: nothing was made, and any job may have it."""
+        self._remove_work()
+        self.storage.remove(self.path(JOB_FILE))
+        self.storage.remove_folder_if_empty(self.url)
+
     def _read_receipt(self, name: str) -> Receipt | None:
         """A receipt of this job, or None for anything else that bears such a name."""
         try:

@@ -24,6 +24,20 @@ def vocab_json(model: Model) -> bytes:
     return f"{{{','.join(entries)}}}".encode()
 
 
+def vocab_txt(model: Model) -> bytes:
+    """The vocabulary as BERT's `vocab.txt`: a token a line, the line's number its id.
+
+    Raises:
+        UsageError: Ids with holes, or a token that a line cannot hold.
+    """
+    for token_id, (token, own) in enumerate(model.vocab.items()):
+        if own != token_id:
+            raise UsageError(f"vocab.txt: cannot hold ids with holes; there is no id {token_id}")
+        if "\n" in token or "\r" in token:
+            raise UsageError(f"vocab.txt: cannot hold the token {shortened(token)}")
+    return "".join(f"{token}\n" for token in model.vocab).encode()
+
+
 def merges_txt(model: Model) -> bytes:
     """The merges as `merges.txt`: a line of version, then a line a merge, by rank.
 

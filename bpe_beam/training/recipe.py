@@ -108,6 +108,8 @@ class BpeRecipe(_Merging):
             from the right part when two tokens are joined.
         byte_fallback: The tokens `<0x00>` to `<0xFF>` stand after the special tokens; they encode
             characters that are not in the vocabulary.
+        for_wordpiece: The vocabulary is for a WordPiece model, as Hugging Face's trainer of that
+            name makes it; needs an unknown token and a prefix.
 
     Raises:
         UsageError: A setting out of its range, or two that exclude each other.
@@ -119,6 +121,7 @@ class BpeRecipe(_Merging):
     end_of_word_symbol: str = ""
     continuing_subword_prefix: str = ""
     byte_fallback: bool = False
+    for_wordpiece: bool = False
 
     def __post_init__(self) -> None:
         """Checks each setting, and what they are together."""
@@ -144,6 +147,8 @@ class BpeRecipe(_Merging):
             )
         if self.end_of_word_symbol and self.end_of_word_suffix:
             raise UsageError("end_of_word_symbol and end_of_word_suffix: only one of them")
+        if self.for_wordpiece and not (self.unk_token and self.continuing_subword_prefix):
+            raise UsageError("for_wordpiece needs unk_token and continuing_subword_prefix")
 
     def _check_bytes(self, for_characters: dict[str, object]) -> None:
         for name, value in for_characters.items():

@@ -16,9 +16,9 @@ from bpe_beam.jobs.settings import (
     QuickstartSettings,
     RunSettings,
     TokenizeSettings,
-    TrainSettings,
     VerifySettings,
 )
+from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     did_you_mean,
     parse_ids,
