@@ -167,13 +167,13 @@ def test_all_options_of_the_other_jobs() -> None:
 def test_every_declared_option_reaches_the_settings() -> None:
     """An option that is accepted and does nothing is the worst of faults."""
     values = {
-        "--input-format": "text", "--max-rejects": "7", "--normalizer": "none", "--model": "bpe",
-        "--pretokenizer": "gpt2", "--format": "megatron", "--tie-break": "first_seen",
+        "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc", "--model": "wordpiece",
+        "--pretokenizer": "bert", "--format": "megatron", "--tie-break": "first_seen",
         "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
-        "--counts": "c", "--driver-memory": "2GB",
+        "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
     }  # fmt: skip
     # Options of which only one value is legal yet.
-    single = {"--normalizer", "--pretokenizer", "--model", "--format"}
+    single = {"--format"}
     base = {
         "count": ["--input", "a", "--output", "o"],
         "train": ["--input", "a", "--output", "o", "--vocab-size", "300"],
@@ -318,7 +318,7 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ),
         (
             [*FROM_COUNTS, "--model", "x"],
-            "model must be one of bpe, not 'x'",
+            "model must be one of bpe, wordpiece, prefix_bpe, word_level, not 'x'",
         ),
         (
             [*FROM_COUNTS, "--pretokenizer", "gpt2"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def _write(
     warnings: list[str],
 ) -> list[dict[str, Any]]:
     """Writes the tokenizer's files; those that cannot hold its tokens are left out."""
-    contents = {
+    contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
         "vocab.txt": lambda: vocab_txt(tokenizer.parts.model),
         "merges.txt": tokenizer.merges_txt,
@@ -208,6 +209,8 @@ def _claim(
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,
+        # Counted into by a try that the words did not allow.
+        beside=() if settings.input is None else ("counts",),
     )
 
 

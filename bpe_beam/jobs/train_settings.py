@@ -5,7 +5,7 @@ Light on purpose: no Beam, Arrow or NumPy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bpe_beam.jobs.checks import (
@@ -86,7 +86,7 @@ class TrainSettings:
     vocab_size: int
     counts: str | None = None
     input: InputSettings | None = None
-    run: RunSettings = RunSettings()
+    run: RunSettings = field(default_factory=RunSettings)
     model: str = "bpe"
     min_frequency: int = 0
     tie_break: str | None = None

@@ -10,8 +10,7 @@
 // itself makes the same string from other symbols. There, and only there (kByPlace), each place
 // knows the span of its token; that takes 4 bytes a symbol more.
 //
-// Each merge costs time in its occurrences; all of them together, O(n log n) in the symbols.
-// Memory: 12 bytes a symbol, and the pairs.
+// All merges together take O(n log n) in the symbols. Memory: 12 bytes a symbol, and the pairs.
 #pragma once
 
 #include <algorithm>
@@ -105,7 +104,7 @@ class MergeTable {
   [[nodiscard]] std::int64_t frequency(std::uint32_t token) const { return frequency_[token]; }
   [[nodiscard]] std::vector<Pair>& pairs() { return pairs_; }
   [[nodiscard]] const std::vector<Pair>& pairs() const { return pairs_; }
-  /// The pair's number; PairMap::kNone if it was never made.
+  /// The pair's number, or PairMap::kNone.
   [[nodiscard]] std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
     return pair_index_.find(PairMap::key(left, right));
   }
@@ -139,8 +138,7 @@ class MergeTable {
         __builtin_prefetch(&symbols_[places[i + kAhead]]);
         __builtin_prefetch(&word_of_[places[i + kAhead]]);
       }
-      // A right part that is the prefix alone leaves the left one as it was: its place, listed
-      // twice, would be merged twice.
+      // A right part that is the prefix alone leaves the left as it was, its place listed twice.
       if (kByPlace && i > 0 && places[i] == places[i - 1]) continue;
       if (stands_at(pairs_[index], places[i])) merge_at(places[i], learned);
     }

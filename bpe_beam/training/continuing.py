@@ -12,7 +12,7 @@ from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.models import BPE, Naming
 from bpe_beam.tokenizer.native_parts import make_model
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.parts import Parts
@@ -115,7 +115,9 @@ def continue_bpe(
         spans = _spans(written, offsets, ids, recipe)
     symbols = Symbols(written, offsets, words.counts, spans, decorated=True)
     learned = learn(symbols, ids, recipe, on_progress)
-    return replace(learned, merges=(*map(tuple, model.merges), *learned.merges))
+    return replace(
+        learned, merges=(*((left, right) for left, right in model.merges), *learned.merges)
+    )
 
 
 def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:
@@ -136,8 +138,6 @@ def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Toke
         parts.post_processor,
         parts.decoder,
     )
-    from bpe_beam.tokenizer.models import Naming
-
     result.check(Naming())
     return Tokenizer(result)
 
