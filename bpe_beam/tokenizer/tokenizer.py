@@ -7,13 +7,22 @@ over, and names faults by their place. Python touches no character of the text o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import exports, framing, native_parts, streaming, text_input, tokenizer_json
+from bpe_beam.tokenizer import (
+    exports,
+    framing,
+    native_parts,
+    streaming,
+    text_input,
+    tiktoken_file,
+    tokenizer_json,
+)
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.decoding import IdDecoder
 from bpe_beam.tokenizer.models import BPE
@@ -89,6 +98,47 @@ class Tokenizer:
                 merges_source=merges_source,
             )
         )
+
+    @classmethod
+    def from_tiktoken(
+        cls,
+        path: str,
+        *,
+        pretokenizer: str = "cl100k",
+        special_tokens: Mapping[str, int] = MappingProxyType({}),
+        storage: Storage | None = None,
+    ) -> Tokenizer:
+        """Reads a `.tiktoken` file: tokens and ranks, no more.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            pretokenizer: How text is cut into words, by name as on the command line.
+            special_tokens: Ids by special token.
+            storage: How to open it; needed only for storage options.
+
+        Raises:
+            UsageError: The file is missing or broken, or a token does not fit; names the line.
+        """
+        data, source = tokenizer_json.read_file(path, storage)
+        return cls(
+            tiktoken_file.read(
+                data, source, pretokenizer=pretokenizer, special_tokens=special_tokens
+            )
+        )
+
+    def save_tiktoken(self, path: str, *, storage: Storage | None = None) -> None:
+        """Writes the model as a `.tiktoken` file, whole or not at all.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            storage: How to open it; needed only for storage options.
+
+        Raises:
+            UsageError: The file cannot hold this tokenizer; says why.
+        """
+        from bpe_beam.storage import Storage
+
+        (storage or Storage()).write_bytes(path, tiktoken_file.write(self._parts))
 
     @classmethod
     def from_learned(
