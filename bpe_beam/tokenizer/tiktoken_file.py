@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from itertools import pairwise
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
@@ -138,7 +139,7 @@ def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
         )
     place_of = {name: place for place, name in enumerate(names)}
     made = [place_of.get(left + right, -1) for left, right in model.merges]
-    if any(later < earlier for earlier, later in zip(made, made[1:], strict=False)):
+    if any(later < earlier for earlier, later in pairwise(made)):
         raise UsageError(
             ".tiktoken: the merges are not in the order of the ids that they make, so ranks cannot "
             "stand for them; save this tokenizer as tokenizer.json"

@@ -13,7 +13,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import (
     exports,
     framing,
@@ -340,8 +339,6 @@ class Tokenizer:
             UsageError: A setting that cannot be, or a chunk that is no str.
             DataError: As in `encode`; the place counts from the start of the first chunk.
         """
-        if isinstance(chunks, (str, bytes)):
-            raise UsageError("chunks: a single text; give a sequence of them, or use encode")
         rules = self._encoder.rules(allowed_special, disallowed_special)
         before, after = self._frame(add_special_tokens)
         ids = self._encoder.encode_pieces(chunks, rules)
