@@ -167,8 +167,9 @@ def test_all_options_of_the_other_jobs() -> None:
 def test_every_declared_option_reaches_the_settings() -> None:
     """An option that is accepted and does nothing is the worst of faults."""
     values = {
-        "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc", "--model": "wordpiece",
-        "--pretokenizer": "bert", "--format": "megatron", "--tie-break": "first_seen",
+        "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
+        "--model": "wordpiece", "--pretokenizer": "bert", "--format": "megatron",
+        "--tie-break": "first_seen",
         "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
     }  # fmt: skip

@@ -176,8 +176,8 @@ JOBS: dict[str, Job] = {
         "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/\n"
         "  bpe-beam train --config configs/wordpiece_30k.yaml \\\n"
         "      --input 'data/*.jsonl.gz' --output tok/",
-        "Writes tokenizer.json (Hugging Face's format), vocab.json, summary.json; for BPE merges.txt,\n"
-        "for WordPiece vocab.txt.",
+        "Writes tokenizer.json (Hugging Face's format), vocab.json, summary.json; for BPE\n"
+        "merges.txt, for WordPiece vocab.txt.",
     ),
     "tokenize": Job(
         "turn a corpus into token shards",
