@@ -18,7 +18,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import CountSettings
-from bpe_beam.jobs.train_recipe import check_vocab_size, least_entries, recipe_of
+from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, least_entries, recipe_of
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
@@ -60,15 +60,19 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         old = Tokenizer.from_file(settings.continue_from, storage=storage)
     if settings.counts is None:
         names = (str(settings.normalizer), str(settings.pretokenizer))
-        check_vocab_size(recipe_of(settings, *names, (), old), old)
-        folder, counts = _train_on_corpus(settings, storage, old, progress)
+        recipe = recipe_of(settings, *names, settings.special_tokens, old)
+        check_vocab_size(recipe, old)
+        identity = _identity(settings, recipe, old)
+        folder, counts = _train_on_corpus(settings, storage, identity, progress)
     else:
         counts = settings.counts
         if _same_folder(counts, settings.output):
             # Or --overwrite would remove the counts before they are read.
             raise UsageError(f"output {settings.output} is the counts' own folder: give another")
-        check_vocab_size(_recipe(settings, read_manifest(storage, counts), old), old)
-        folder = _claim(settings, storage, old, _counts_identity(storage, counts))
+        recipe = _recipe(settings, read_manifest(storage, counts), old)
+        check_vocab_size(recipe, old)
+        identity = _identity(settings, recipe, old)
+        folder = _claim(settings, storage, {**identity, **_counts_identity(storage, counts)})
     if folder.finished:
         before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
         del before["files"]
@@ -81,7 +85,6 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         }
     counted = time.monotonic()
     manifest = read_manifest(storage, counts)
-    recipe = _recipe(settings, manifest, old)
     try:
         learned = _learn(settings, storage, counts, manifest, recipe, old, progress)
         if old is not None and isinstance(recipe, BpeRecipe):
@@ -152,7 +155,7 @@ def _restore(summary: bytes) -> dict[str, Any]:
 
 
 def _train_on_corpus(
-    settings: TrainSettings, storage: Storage, old: Tokenizer | None, progress: Progress
+    settings: TrainSettings, storage: Storage, identity: dict[str, Any], progress: Progress
 ) -> tuple[OutputFolder, str]:
     """Claims the output, and counts the corpus into it unless all is finished."""
     # Beam is loaded only here: from counts, training needs none of it.
@@ -171,11 +174,12 @@ def _train_on_corpus(
     )
     plan = corpus_input.plan_of(storage, settings.input)
     identity = {
+        **identity,
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,
         **corpus_input.identity(settings.input, plan),
     }
-    folder = _claim(settings, storage, old, identity)
+    folder = _claim(settings, storage, identity)
     if not folder.finished:
         count.run(counting, progress, plan=plan)
     return folder, counts
@@ -196,11 +200,13 @@ def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:
     return {"counts_manifest": hashlib.sha256(data).hexdigest()}
 
 
-def _claim(
-    settings: TrainSettings, storage: Storage, old: Tokenizer | None, identity: dict[str, Any]
-) -> OutputFolder:
+def _identity(settings: TrainSettings, recipe: Recipe, old: Tokenizer | None) -> dict[str, Any]:
     continued = {} if old is None else {"continued": old.fingerprint}
-    job = {"job": "train", **settings.identity(), **continued, **identity}
+    return {**identity_of(settings, recipe), **continued}
+
+
+def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) -> OutputFolder:
+    job = {"job": "train", **identity}
     return OutputFolder.claim(
         storage,
         settings.output,

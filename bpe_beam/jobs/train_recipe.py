@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from bpe_beam.errors import UsageError
@@ -108,3 +109,12 @@ def check_vocab_size(recipe: Recipe, old: Tokenizer | None) -> None:
             f"vocab_size must be at least {least:,} (the alphabet and the special tokens alone), "
             f"not {recipe.vocab_size:,}"
         )
+
+
+def identity_of(settings: TrainSettings, recipe: Recipe) -> dict[str, Any]:
+    """What the tokenizer depends on, but for the words and the tokenizer that is continued."""
+    values = {"model": settings.model, **asdict(recipe)}
+    if isinstance(recipe, BpeRecipe):
+        # As it is, whether it was told or not.
+        values["alphabet"] = "bytes" if recipe.all_bytes else "seen"
+    return values

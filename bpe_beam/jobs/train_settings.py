@@ -6,7 +6,6 @@ Light on purpose: no Beam, Arrow or NumPy.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from bpe_beam.jobs.checks import (
     require,
@@ -187,11 +186,3 @@ class TrainSettings:
                 value is None or least <= value < 2**63,
                 f"{name} must be between {least} and 2^63 - 1, not {value}",
             )
-
-    def identity(self) -> dict[str, Any]:
-        """What the tokenizer depends on, but for the words and the tokenizer that is continued."""
-        names = (
-            "model", "vocab_size", "min_frequency", "symbols", *_OF_MODELS, "unk_token",
-        )  # fmt: skip
-        values = {name: getattr(self, name) for name in names if name != "continue_from"}
-        return {**values, "special_tokens": list(self.special_tokens)}
