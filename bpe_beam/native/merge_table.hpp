@@ -79,6 +79,7 @@ class MergeTable {
       : tokens_(std::move(words.tokens)),
         prefix_(std::move(words.prefix)),
         max_length_(words.max_token_length),
+        limited_(max_length_ != UINT64_MAX),
         counts_(words.counts.begin(), words.counts.end()) {
     if (words.offsets.size() != words.counts.size() + 1) {
       throw std::invalid_argument("offsets must be one longer than counts");
@@ -102,7 +103,7 @@ class MergeTable {
   [[nodiscard]] const std::vector<std::string>& tokens() const { return tokens_; }
   /// How often a token stands in the words now.
   [[nodiscard]] std::int64_t frequency(std::uint32_t token) const { return frequency_[token]; }
-  [[nodiscard]] std::vector<Pair>& pairs() { return pairs_; }
+  std::vector<Pair>& pairs() { return pairs_; }
   [[nodiscard]] const std::vector<Pair>& pairs() const { return pairs_; }
   /// The pair's number, or PairMap::kNone.
   [[nodiscard]] std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
@@ -126,8 +127,7 @@ class MergeTable {
   LearnedMerge merge(std::uint32_t index, OnGain on_gain) {
     const std::uint32_t left = pairs_[index].left;
     const std::uint32_t right = pairs_[index].right;
-    LearnedMerge learned{left, right, 0, pairs_[index].count};
-    learned.joined = joined_token(left, right);
+    const LearnedMerge learned{left, right, joined_token(left, right), pairs_[index].count};
     std::vector<Position> places = std::move(pairs_[index].places);
     if (!pairs_[index].in_order) std::sort(places.begin(), places.end());
     pairs_[index].places = {};
@@ -140,7 +140,8 @@ class MergeTable {
       }
       // A right part that is the prefix alone leaves the left as it was, its place listed twice.
       if (kByPlace && i > 0 && places[i] == places[i - 1]) continue;
-      if (stands_at(pairs_[index], places[i])) merge_at(places[i], learned);
+      if (!stands_at(pairs_[index], places[i])) continue;
+      limited_ ? merge_at<true>(places[i], learned) : merge_at<false>(places[i], learned);
     }
     pairs_[index].count -= merged_count_;
     frequency_[left] -= merged_count_;
@@ -159,8 +160,7 @@ class MergeTable {
   static constexpr std::size_t kAhead = 16;              // places fetched before they are needed
   static constexpr std::uint64_t kMaxSpan = 0x7FFFFFFF;
 
-  /// What one merge does to the pairs with one neighbour: what is taken from the pair with the
-  /// part, and what is given to the pair with the joined token.
+  /// What one merge takes from the pair of a neighbour and a part, and gives to the joined one.
   struct Neighbour {
     std::uint32_t token;
     std::int64_t lost = 0;
@@ -218,8 +218,7 @@ class MergeTable {
   [[nodiscard]] bool stands_at(const Pair& pair, Position at) const {
     if (symbols_[at] != pair.left) return false;
     if constexpr (!kByPlace) {
-      // The place began a token when it was listed. Tokens only grow, and this one is as wide as
-      // then: so it begins here still.
+      // It began a token when it was listed; tokens only grow, and this one is as wide as then.
       return symbols_[at + span_from(at)] == pair.right;
     }
     if (spans_[at] < 0) return false;
@@ -360,11 +359,11 @@ class MergeTable {
       }
       known = width;
     }
-    before_.index.resize(tokens_.size(), PairMap::kNone);
-    after_.index.resize(tokens_.size(), PairMap::kNone);
+    for (Neighbours* it : {&before_, &after_}) it->index.resize(tokens_.size(), PairMap::kNone);
     return entry->second;
   }
 
+  template <bool kLimited>
   void merge_at(Position at, const LearnedMerge& learned) {
     const std::uint32_t left = span_from(at);
     const Position middle = at + left;
@@ -375,11 +374,11 @@ class MergeTable {
     merged_count_ += count;
     if (symbols_[at - 1] != kBarrier) {
       const std::uint32_t span = span_to(at - 1);
-      note(before_, symbols_[at - 1], span + left, span + joined, count, at - span);
+      note<kLimited>(before_, symbols_[at - 1], span + left, span + joined, count, at - span);
     }
     if (symbols_[next] != kBarrier) {
       const std::uint32_t span = span_from(next);
-      note(after_, symbols_[next], right + span, joined + span, count, at);
+      note<kLimited>(after_, symbols_[next], right + span, joined + span, count, at);
     }
     symbols_[middle - 1] = kInside;
     symbols_[middle] = kInside;
@@ -388,13 +387,13 @@ class MergeTable {
     set_span(at, joined);
   }
 
-  /// Notes what one occurrence takes from a neighbour's pair of length `lost`, and gives to that
-  /// of length `gained`. What is too long was not counted, and is not.
+  /// One occurrence's share of it: pairs of these lengths, if they count.
+  template <bool kLimited>
   void note(Neighbours& neighbours, std::uint32_t token, std::uint64_t lost, std::uint64_t gained,
             std::int64_t count, Position place) {
     Neighbour& neighbour = neighbours.of(token);
-    if (may_join(lost)) neighbour.lost += count;
-    if (!may_join(gained)) return;
+    if (!kLimited || may_join(lost)) neighbour.lost += count;
+    if (kLimited && !may_join(gained)) return;
     neighbour.gained += count;
     neighbour.places.push_back(place);
   }
@@ -405,7 +404,7 @@ class MergeTable {
   void update_neighbours(const LearnedMerge& learned) {
     for (std::size_t i = 0; i < before_.used; ++i) {
       const Neighbour& neighbour = before_.list[i];
-      // A pair may be one that this very merge makes and that is counted only below.
+      // The pair may be one that this very merge makes, to be counted only below.
       pairs_[pair_of(neighbour.token, learned.left)].count -= neighbour.lost;
       gain(pair_of(neighbour.token, learned.joined), neighbour);
     }
@@ -433,6 +432,7 @@ class MergeTable {
   std::unordered_map<std::string, std::uint32_t> id_of_;
   std::string prefix_;
   std::uint64_t max_length_;
+  bool limited_;
   std::vector<std::int64_t> frequency_;  // by token
   std::vector<std::uint32_t> widths_;    // by token: places it covers; 0: not made yet (!kByPlace)
   std::vector<std::int64_t> counts_;     // by word

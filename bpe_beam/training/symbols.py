@@ -163,10 +163,8 @@ def spell(
     """
     spelling = found.spelling
     table = _id_table(found, ids, kept)
-    if spelling.in_bytes:
-        symbols = table[_PLAIN][words.data]
-        if not (symbols == NO_ID).any():
-            return symbols, words.offsets
+    if spelling.in_bytes and not (table[_PLAIN, found.seen[_PLAIN]] == NO_ID).any():
+        return table[_PLAIN][words.data], words.offsets
     symbols = np.empty(found.total, np.uint32)
     offsets = np.zeros(len(words.counts) + 1, np.int64)
     end = word = 0
