@@ -62,15 +62,15 @@ def test_lower_case() -> None:
         assert lower[character] == character.lower()
     changed = {c for c in newer if lower[c] != c}
     assert changed <= matching(r"[\p{Lu}\p{Lt}]")
-    # Unicode 18 has 18 capital letters that no version before it has.
-    assert len(changed) >= 18
+    # Letters of Unicode 16 and 17.
+    assert (lower["\ua7dc"], lower["\ua7ce"]) == ("\u019b", "\ua7cf")
     for character in changed:
         assert regex.fullmatch(r"\p{Ll}", lower[character])
         assert regex.fullmatch(regex.escape(character), lower[character], regex.IGNORECASE)
 
 
 def test_lower_case_knows_no_words() -> None:
-    assert normalized(("lowercase",), "ΑΣ ΑΣ") == "ασ ασ"
+    assert normalized(("lowercase",), "ΛΣ ΛΣ") == "\u03bb\u03c3 \u03bb\u03c3"
 
 
 def test_strip_accents_drops_marks_and_nothing_else() -> None:
@@ -93,7 +93,7 @@ def test_bert_cleaning() -> None:
     assert {c for c, text in left.items() if text == ""} == dropped
     spaces = (matching(r"\s") | blank) - dropped
     assert {c for c, text in left.items() if text == " "} == spaces
-    assert all(text == c for c, text in left.items() if c not in dropped | spaces)
+    assert {c for c, text in left.items() if text != c} == dropped | spaces - {" "}
 
 
 def test_bert_accents() -> None:
@@ -142,7 +142,9 @@ def test_places() -> None:
     assert _native.normalize(("nfd",), b"x", False)[1] is None
 
 
-@pytest.mark.parametrize("text", [b"\xff", b"e\xcc", b"\xe4\xb8", b"a\x80\xcc\x81", b"\xed\xa0\x80"])
+@pytest.mark.parametrize(
+    "text", [b"\xff", b"e\xcc", b"\xe4\xb8", b"a\x80\xcc\x81", b"\xed\xa0\x80"]
+)
 def test_malformed_bytes_stay(text: bytes) -> None:
     steps: list[tuple[object, ...]] = [(form.lower(),) for form in FORMS]
     steps += [("lowercase",), ("strip", True, True), ("replace", ("literal", b" "), b"_")]
