@@ -77,6 +77,7 @@ inline std::unique_ptr<Matcher> make_matcher(py::handle described) {
   if (name == "literal" && arguments == 1) {
     return std::make_unique<LiteralMatcher>(std::string(items[1].cast<py::bytes>()));
   }
+  if (name == "punctuation" && arguments == 0) return std::make_unique<PunctuationMatcher>();
   if (name == "word_end" && arguments == 0) return std::make_unique<WordEndMatcher>();
   if (name == "regex" && arguments == 1) {
     return std::make_unique<CallbackMatcher>(py::object(items[1]));

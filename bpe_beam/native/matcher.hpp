@@ -90,4 +90,18 @@ class WordEndMatcher final : public Matcher {
   }
 };
 
+/// Finds each punctuation character.
+class PunctuationMatcher final : public Matcher {
+ public:
+  void find(std::string_view text, std::vector<Span>& out) const override {
+    for (std::size_t at = 0; at < text.size();) {
+      const CodePoint point = decode_utf8(text.data() + at, text.data() + text.size());
+      if (point.value != kMalformed && (char_bits(point.value) & kPunctuation) != 0) {
+        out.push_back({at, at + point.size});
+      }
+      at += point.size;
+    }
+  }
+};
+
 }  // namespace bpe_beam

@@ -1,0 +1,191 @@
+"""The patterns by which text is cut: those with a scanner of their own, by name, and any other.
+
+A pattern's text is what `tokenizer.json` files hold and what `regex` runs; a scanner of
+bpe_beam/native is the same thing, faster. `SAME_AS` leads from each known spelling to its scanner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import regex
+
+from bpe_beam.errors import UsageError
+
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_BEFORE = r"[^\r\n\p{L}\p{N}]?"
+_SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+def _cl100k(numbers: str) -> str:
+    """The pattern of cl100k's family; they differ in how many digits make a word."""
+    return rf"{_CONTRACTION}|{_BEFORE}\p{{L}}+|{numbers}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}"
+
+
+PATTERNS: dict[str, str] = {
+    "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    "cl100k": _cl100k(r"\p{N}{1,3}"),
+    "llama3": _cl100k(r"\p{N}{1,3}"),
+    "qwen2": _cl100k(r"\p{N}"),
+    "o200k": (
+        rf"{_BEFORE}{_UPPER}*{_LOWER}+{_CONTRACTION}?|{_BEFORE}{_UPPER}+{_LOWER}*{_CONTRACTION}?"
+        rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_SPACES}"
+    ),
+}
+"""The named patterns, for the `regex` package; section 1 of the semantics. Llama 3's is cl100k's,
+Qwen 2's serves Qwen 2.5 and 3 too."""
+
+GPT2_PATTERN = PATTERNS["gpt2"]
+
+_GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
+_CL100K_CONTRACTIONS = (_CONTRACTION, "'(?i:[sdmt]|ll|ve|re)")
+
+
+def _spellings() -> Iterator[tuple[str, str]]:
+    """Known spellings with the name of their scanner.
+
+    Possessive quantifiers change nothing where what follows cannot match what they took. GPT-2's
+    newest spelling takes the spaces before the text's end first, which `\\s+(?!\\S)` does anyway.
+    """
+    for contraction in _GPT2_CONTRACTIONS:
+        yield rf"{contraction}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+", "gpt2"
+        yield (
+            rf"{contraction}| ?[\p{{L}}]+| ?[\p{{N}}]+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+",
+            "gpt2",
+        )
+        yield (
+            rf"{contraction}| ?\p{{L}}++| ?\p{{N}}++| ?[^\s\p{{L}}\p{{N}}]++|\s++$|\s+(?!\S)|\s",
+            "gpt2",
+        )
+    for name, numbers in (("cl100k", r"\p{N}{1,3}"), ("qwen2", r"\p{N}")):
+        signs = r" ?[^\s\p{L}\p{N}]"
+        for contraction in _CL100K_CONTRACTIONS:
+            start = rf"{contraction}|{_BEFORE}"
+            yield rf"{start}\p{{L}}+|{numbers}|{signs}+[\r\n]*|{_SPACES}", name
+            yield (
+                rf"{start}+\p{{L}}+|{numbers}|{signs}++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+                name,
+            )
+    yield PATTERNS["o200k"], "o200k"
+
+
+SAME_AS: dict[str, str] = dict(_spellings())
+"""The scanner of each known spelling; a spelling that is not here runs on `regex`.
+
+Not here: tiktoken's newest spelling of cl100k, with `\\s++$`. At a text's end it makes one word of
+`"\\n "`, where all others make two. Nor spellings that write out both cases of the contractions:
+the long s is an s to `(?i:...)` only.
+"""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What is searched for: a text, or a regular expression.
+
+    Attributes:
+        kind: As in Hugging Face's files.
+        value: The text, or the expression as the `regex` package has it.
+
+    Raises:
+        UsageError: A kind that there is not; an expression that `regex` does not take.
+    """
+
+    kind: Literal["String", "Regex"]
+    value: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("String", "Regex"):
+            raise UsageError(f'pattern kind {self.kind!r}: give "String" or "Regex"')
+        try:
+            self.compiled()
+        except regex.error as error:
+            raise UsageError(
+                f"pattern {self.value!r}: {error}; give an expression that the regex package takes"
+            ) from None
+
+    def compiled(self) -> regex.Pattern[str]:
+        """The expression; a text stands for itself in it."""
+        return _compile(self.value if self.kind == "Regex" else regex.escape(self.value))
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Finds all matches, from the left, none inside another, as Hugging Face does.
+
+        Args:
+            text: Where to search.
+
+        Yields:
+            (start, end) of each match, in characters. A match may be empty, but not where the one
+            before it ended, and not in an empty text.
+        """
+        if not text:
+            return
+        last = -1
+        for match in self.compiled().finditer(text):
+            if match.start() == match.end():
+                yield from self._spans_with_empty(text, last)
+                return
+            last = match.end()
+            yield match.span()
+
+    def _spans_with_empty(self, text: str, last: int) -> Iterator[tuple[int, int]]:
+        """The spans after the one that ended at `last`; here finditer gives some more."""
+        at = max(last, 0)
+        while at <= len(text):
+            match = self.compiled().search(text, at)
+            if match is None:
+                return
+            if match.start() == match.end() == last:
+                at += 1
+                continue
+            at = last = match.end()
+            yield match.span()
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code: a text it finds by itself."""
+        if self.kind == "String":
+            return ("literal", self.value.encode())
+        return ("regex", self._byte_span_list)
+
+    def _byte_span_list(self, data: bytes) -> list[tuple[int, int]]:
+        return list(self.byte_spans(data))
+
+    def byte_spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Finds all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
+
+        Args:
+            data: Where to search.
+
+        Yields:
+            (start, end) of each match, in bytes.
+        """
+        # A malformed byte becomes a lone surrogate, which is neither letter, number nor space.
+        text = data.decode("utf-8", "surrogateescape")
+        if len(text) == len(data):
+            yield from self.spans(text)
+            return
+        characters = offset = 0
+        for start, end in self.spans(text):
+            begin = offset + _size(text[characters:start])
+            offset = begin + _size(text[start:end])
+            characters = end
+            yield begin, offset
+
+
+def scanner_of(pattern: Pattern) -> str | None:
+    """The name of the scanner that does what the pattern does; None if there is none."""
+    return SAME_AS.get(pattern.value) if pattern.kind == "Regex" else None
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
+@lru_cache(maxsize=256)
+def _compile(expression: str) -> regex.Pattern[str]:
+    # Version 0 is what the expressions of files are written for: no set operations, no nested sets.
+    return regex.compile(expression, regex.VERSION0)
