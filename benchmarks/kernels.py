@@ -58,7 +58,7 @@ def main() -> None:
     size = len(data)
     print(f"{size / 1e6:.1f} MB, {len(texts):,} documents, one thread")
     runs = range(arguments.runs)
-    show("scan", size, [timed(lambda: _native.scan(data)) for _ in runs])
+    show("scan", size, [timed(lambda: _native.scan_words(data, "gpt2")) for _ in runs])
     show("count", size, [timed(lambda: WordCounts().add_texts(texts)) for _ in runs])
     if arguments.tokenizer:
         tokenizer = Tokenizer.from_file(arguments.tokenizer)

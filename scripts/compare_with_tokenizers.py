@@ -92,7 +92,7 @@ def compare_code_points(ours: Tokenizer) -> int:
         for point, text, a, b in zip(points, texts, ids, encodings, strict=True):
             words = [word for word, _ in loaded.pre_tokenizer.pre_tokenize_str(text)]
             data = text.encode()
-            ends = _native.scan(data).tolist()
+            ends = _native.scan_words(data, "gpt2")[:, 1].tolist()
             here = [to_chars(data[i:j]) for i, j in itertools.pairwise([0, *ends])]
             if a != b.ids or words != here:
                 differing[point] = None

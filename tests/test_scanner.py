@@ -20,7 +20,7 @@ import pytest
 import regex
 
 from bpe_beam import _native
-from bpe_beam.tokenizer.pretokenizers import GPT2_PATTERN
+from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 
 PATTERN = regex.compile(GPT2_PATTERN)
 TABLE = Path(_native.__file__).parent / "native/unicode_classes.hpp"
@@ -49,7 +49,7 @@ def ends_by_regex(text: str) -> np.ndarray:
 def check(text: str) -> None:
     """Fails at the first word that differs."""
     data = text.encode()
-    found, expected = _native.scan(data), ends_by_regex(text)
+    found, expected = _native.scan_words(data, "gpt2")[:, 1], ends_by_regex(text)
     if np.array_equal(found, expected):
         return
     same = next((i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), 0)
@@ -62,7 +62,7 @@ def differs(text: str) -> bool:
     """Quickly, for the many short ones."""
     data = text.encode()
     ends = [len(text[: match.end()].encode()) for match in PATTERN.finditer(text)]
-    return _native.scan(data).tolist() != ends
+    return _native.scan_words(data, "gpt2")[:, 1].tolist() != ends
 
 
 @cache
@@ -108,14 +108,14 @@ def characters() -> list[str]:
 @pytest.mark.quick
 def test_what_it_takes_and_gives() -> None:
     for text in (b"it's 9", bytearray(b"it's 9"), memoryview(b"it's 9")):
-        ends = _native.scan(text)
+        ends = _native.scan_words(text, "gpt2")[:, 1]
         assert ends.dtype == np.int64
         assert ends.tolist() == [2, 4, 6]
-    assert _native.scan(b"").tolist() == []
+    assert _native.scan_words(b"", "gpt2")[:, 1].tolist() == []
     with pytest.raises(TypeError):
-        _native.scan("text")
+        _native.scan_words("text", "gpt2")[:, 1]
     with pytest.raises(ValueError, match="contiguous"):
-        _native.scan(memoryview(b"abcdef")[::2])
+        _native.scan_words(memoryview(b"abcdef")[::2], "gpt2")[:, 1]
 
 
 @pytest.mark.quick

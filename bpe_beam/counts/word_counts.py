@@ -15,7 +15,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name, steps_of
 
 BLOCK_BYTES = 1_000_000
 """A block of words is at most this large, unless it is a single longer word."""
@@ -55,19 +55,17 @@ class WordCounts:
         """Makes an empty table.
 
         Args:
-            normalizer: Name of the normalizer.
-            pretokenizer: Name of the pre-tokenizer.
+            normalizer: Name of the normalizer, as on the command line.
+            pretokenizer: Name of the pre-tokenizer, or `regex:PATTERN`.
             special_tokens: Cut out of texts, never counted.
             with_places: Keep where each word occurred first; `add_texts` then needs places.
 
         Raises:
             UsageError: An unknown normalizer or pre-tokenizer.
         """
-        normalizer_from_name(normalizer)
-        pretokenizer_from_name(pretokenizer)
         self.with_places = with_places
-        specials = [(token.encode(), i) for i, token in enumerate(special_tokens)]
-        self._table = _native.WordTable(with_places, specials)
+        pipeline = _pipeline(normalizer, pretokenizer, special_tokens)
+        self._table = _native.WordTable(with_places, pipeline, range(len(special_tokens)))
 
     def __len__(self) -> int:
         """Unique words."""
@@ -141,6 +139,26 @@ class WordCounts:
             whole = pa.RecordBatch.from_arrays(columns, schema=schema)
             for start, end in _block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
                 yield partition, whole.slice(start, end - start)
+
+
+def _pipeline(
+    normalizer: str, pretokenizer: str, special_tokens: Sequence[str]
+) -> _native.Pipeline:
+    """What cuts texts into words: the same native code that encodes them later.
+
+    Words stay text, also for a tokenizer that works on bytes: both can be learned from them.
+    """
+    normalizing = normalizer_from_name(normalizer)
+    added = [
+        (token.encode(), number, False, False, False, False, True)
+        for number, token in enumerate(special_tokens)
+    ]
+    cutting = pretokenizer_from_name(pretokenizer, byte_level=True)
+    return _native.Pipeline(
+        added,
+        None if normalizing is None else normalizing.native(),
+        steps_of(cutting, last_as_bytes=True),
+    )
 
 
 def _block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:

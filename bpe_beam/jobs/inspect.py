@@ -82,7 +82,7 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
     parts = tokenizer.parts
     special = tokenizer.special_tokens
     vocab = [token for token in tokenizer.vocab if token not in special]
-    merges = [f"{left} {right}" for left, right in parts.model.merges]
+    merges = [f"{left} {right}" for left, right in tokenizer.merges]
     ends = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], "...", *merges[-_FEW:]]
     return {
         "kind": "tokenizer",

@@ -46,6 +46,20 @@ inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t siz
   }
 }
 
+/// Text i of many: data[offsets[i]:offsets[i + 1]].
+inline std::string_view text_at(std::string_view data, std::span<const std::int64_t> offsets,
+                                std::size_t i) {
+  return data.substr(static_cast<std::size_t>(offsets[i]),
+                     static_cast<std::size_t>(offsets[i + 1] - offsets[i]));
+}
+
+inline void check_length(const char* name, std::size_t found, std::size_t expected) {
+  if (found != expected) {
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(found) +
+                                " items, not " + std::to_string(expected));
+  }
+}
+
 /// Hands a vector (or string) to Python as an array that owns it.
 template <typename Container>
 py::array_t<typename Container::value_type> as_array(Container&& values) {

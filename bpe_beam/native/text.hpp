@@ -58,6 +58,9 @@ class TextBuffer {
 
   [[nodiscard]] bool with_origins() const { return with_origins_; }
   [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return bytes_.capacity() + origins_.capacity() * sizeof(Origin);
+  }
   [[nodiscard]] TextView view() const {
     return {bytes_, with_origins_ ? origins_.data() : nullptr};
   }
@@ -82,6 +85,14 @@ class TextBuffer {
   void put(std::string_view bytes, const Origin& origin) {
     bytes_.append(bytes);
     if (with_origins_) origins_.insert(origins_.end(), bytes.size(), origin);
+  }
+
+  /// Writes bytes that stand, one for one, for those at `at` of `in`.
+  void put_bytewise(std::string_view bytes, const TextView& in, std::size_t at) {
+    bytes_.append(bytes);
+    if (with_origins_) {
+      origins_.insert(origins_.end(), in.origins + at, in.origins + at + bytes.size());
+    }
   }
 
  private:

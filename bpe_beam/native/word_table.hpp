@@ -9,15 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "gpt2_scanner.hpp"
 #include "hash.hpp"
-#include "special_tokens.hpp"
+#include "pipeline.hpp"
 #include "word_key.hpp"
 
 namespace bpe_beam {
@@ -64,17 +64,13 @@ class WordTable {
     if (with_places_ && place < places_[at]) places_[at] = place;
   }
 
-  /// Adds the words of one document, special tokens cut out. Returns how many words it has.
-  std::uint64_t add_text(std::string_view text, const SpecialTokens& specials,
-                         std::uint64_t document) {
-    std::uint64_t words = 0;
-    std::size_t begin = 0;
-    while (begin < text.size()) {
-      const SpecialTokens::Match match = specials.find(text, begin);
-      words += add_plain(text, begin, match.begin, Place{document, words});
-      begin = match.end;
-    }
-    return words;
+  /// Adds the words of one document, added tokens cut out. Returns how many words it has.
+  /// `allowed`: see AddedTokens::cut.
+  std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
+                         std::span<const std::uint32_t> allowed, std::uint64_t document) {
+    Counting sink{*this, Place{document, 0}};
+    pipeline.run(text, allowed, false, state_, sink);
+    return sink.place.word;
   }
 
   /// Adds every word of another table.
@@ -134,47 +130,40 @@ class WordTable {
     return __builtin_bswap64(load_up_to_8(word.data(), word.size() < 8 ? word.size() : 8));
   }
 
-  /// A word that has been found and whose slot is on its way from memory.
-  struct Pending {
-    WordKey key;
-    std::uint64_t hash = 0;
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
+  /// Takes the words of one document from a pipeline.
+  struct Counting {
+    WordTable& table;
+    Place place;  // of the next word
 
-  // Enough words to hide the way to memory.
-  static constexpr std::size_t kPending = 32;
+    /// A word whose slot is on its way from memory.
+    struct Pending {
+      WordKey key;
+      std::uint64_t hash;
+    };
 
-  std::uint64_t add_plain(std::string_view text, std::size_t begin, std::size_t end, Place place) {
-    // The pattern must not look past `end`, where a special token stands; the packing may.
-    const std::string_view plain = text.substr(0, end);
-    std::array<Pending, kPending> pending;
-    const std::uint64_t first = place.word;
-    while (begin < end) {
-      std::size_t words = 0;
-      for (; words < kPending && begin < end; ++words) {
-        Pending& word = pending[words];
-        word.begin = begin;
-        word.end = begin = Gpt2Scanner::next(plain, begin);
-        if (word.end - word.begin <= WordKey::kMaxInline) {
-          const std::string_view bytes = plain.substr(word.begin, word.end - word.begin);
-          word.key = pack_word(bytes, text.size() - word.begin);
-          word.hash = hash_key(word.key, seed_);
-          __builtin_prefetch(&slots_[word.hash & mask_]);
-        }
+    void words(const TextView& text, std::span<const Word> words) {
+      std::array<Pending, Pipeline::kWords> pending;
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::size_t size = words[i].end - words[i].begin;
+        if (size > WordKey::kMaxInline) continue;
+        pending[i].key = pack_word(text.bytes.substr(words[i].begin, size),
+                                   text.bytes.size() - words[i].begin);
+        pending[i].hash = hash_key(pending[i].key, table.seed_);
+        __builtin_prefetch(&table.slots_[pending[i].hash & table.mask_]);
       }
-      for (std::size_t i = 0; i < words; ++i, ++place.word) {
-        const Pending& word = pending[i];
-        const std::size_t size = word.end - word.begin;
-        const std::size_t at = size <= WordKey::kMaxInline
-                                   ? find_or_insert_short(word.key, word.hash)
-                                   : find_or_insert_long(plain.substr(word.begin, size));
-        ++slots_[at].count;  // one at a time, 2^63 is out of reach
-        if (with_places_ && place < places_[at]) places_[at] = place;
+      for (std::size_t i = 0; i < words.size(); ++i, ++place.word) {
+        const std::size_t size = words[i].end - words[i].begin;
+        const std::size_t at =
+            size <= WordKey::kMaxInline
+                ? table.find_or_insert_short(pending[i].key, pending[i].hash)
+                : table.find_or_insert_long(text.bytes.substr(words[i].begin, size));
+        ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
+        if (table.with_places_ && place < table.places_[at]) table.places_[at] = place;
       }
     }
-    return place.word - first;
-  }
+
+    void added(std::uint32_t, const TextView&) {}
+  };
 
   [[nodiscard]] std::string_view word_at(std::size_t slot) const {
     const WordKey& key = slots_[slot].key;
@@ -287,6 +276,7 @@ class WordTable {
   std::vector<Slot> slots_;
   std::vector<Place> places_;
   std::string arena_;
+  PipelineState state_;
 };
 
 }  // namespace bpe_beam

@@ -34,15 +34,23 @@ class AddedToken:
     special: bool = True
 
 
-class SpecialTokens:
-    """The special tokens of a tokenizer, and where they stand in a text.
+class AddedTokens:
+    """The added tokens of a tokenizer, and where they stand in a text.
 
-    The native encoder cuts them out by itself; this finds them where their place is asked for.
+    The native pipeline cuts them out by itself; this finds them where their place is asked for.
     """
 
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
+        tokens = tuple(tokens)
         self.ids = {token.content: token.id for token in tokens}
-        """Id by text."""
+        """Id by text, of all of them."""
+        self.specials = {token.content: token.id for token in tokens if token.special}
+        """Id by text, of those that count only where they are allowed."""
+        self.plain_text = not any(
+            token.single_word or token.lstrip or token.rstrip or token.normalized
+            for token in tokens
+        )
+        """Whether a token stands wherever its text stands in the text given."""
         contents = sorted((content.encode() for content in self.ids), key=len, reverse=True)
         self.longest = len(contents[0]) if contents else 0
         """Bytes of the longest one."""
@@ -50,7 +58,7 @@ class SpecialTokens:
         self._pattern = re.compile(b"|".join(map(re.escape, contents))) if contents else None
 
     def allowed(self, tokens: str | Collection[str]) -> list[int]:
-        """The ids of the tokens that are allowed.
+        """The ids of the special tokens that are allowed.
 
         Args:
             tokens: "all", or a collection of special tokens.
@@ -60,21 +68,29 @@ class SpecialTokens:
         """
         if isinstance(tokens, (str, bytes)):
             if tokens == "all":
-                return list(self.ids.values())
+                return list(self.specials.values())
             raise UsageError(
                 f'allowed_special={tokens!r}: must be "all" or a collection of special tokens, '
                 f"such as [{tokens!r}]"
             )
         for token in tokens:
-            if token not in self.ids:
+            if token not in self.specials:
                 raise UsageError(
                     f"allowed_special: {shortened(token)} is not a special token of this "
-                    f"tokenizer; it has {shortened(list(self.ids))}"
+                    f"tokenizer; it has {shortened(list(self.specials))}"
                 )
-        return [self.ids[token] for token in tokens]
+        return [self.specials[token] for token in tokens]
+
+    def active(self, allowed: Collection[int]) -> frozenset[int]:
+        """The ids of the tokens that count: those allowed, and all that are not special."""
+        others = set(self.ids.values()) - set(self.specials.values())
+        return frozenset(others | set(allowed))
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """Special tokens in a text of UTF-8, leftmost and longest: (id, start, end in bytes)."""
+        """Where the texts of added tokens stand in UTF-8: (id, start, end in bytes).
+
+        Leftmost and longest, by their texts alone.
+        """
         if self._pattern is not None:
             for match in self._pattern.finditer(data):
                 yield self.ids[match.group().decode()], match.start(), match.end()
@@ -84,15 +100,16 @@ class SpecialTokens:
 
         Args:
             data: The text, in UTF-8.
-            allowed: Ids of the tokens that may stand there.
+            allowed: Ids of the special tokens that may stand there.
             where: What the message says before the place.
             done: How many characters came before.
 
         Raises:
             DataError: Names the token, its place in characters, and the ways out.
         """
+        active = self.active(allowed)
         for token_id, start, end in self.find(data):
-            if token_id not in allowed:
+            if token_id not in active:
                 token = data[start:end].decode()
                 raise DataError(
                     f"{where}the special token {shortened(token)} stands in the text, at character "

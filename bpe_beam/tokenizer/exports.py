@@ -10,26 +10,29 @@ from collections.abc import Sequence
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE, Naming, shortened
-from bpe_beam.tokenizer.parts import Parts
-from bpe_beam.tokenizer.tokenizer_json import MAX_FILE_BYTES, Node, parse, quote, read_vocab
+from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
+from bpe_beam.tokenizer.models import BPE, Model, Naming, shortened
+from bpe_beam.tokenizer.parts import Parts, byte_level_parts
+from bpe_beam.tokenizer.tokenizer_json import read_vocab
 
 _VERSION = "#version"
 
 
-def vocab_json(model: BPE) -> bytes:
+def vocab_json(model: Model) -> bytes:
     """The vocabulary as `vocab.json`: one object of ids by token, in the order of ids."""
     entries = (f"{quote(token)}:{token_id}" for token, token_id in model.vocab.items())
     return f"{{{','.join(entries)}}}".encode()
 
 
-def merges_txt(model: BPE) -> bytes:
+def merges_txt(model: Model) -> bytes:
     """The merges as `merges.txt`: a line of version, then a line a merge, by rank.
 
     Raises:
-        UsageError: A merge that the file cannot hold: a token with a space or a newline, or
-            one that readers would take for the line of version.
+        UsageError: The model has none, or one that the file cannot hold: a token with a space or
+            a newline, or one that readers would take for the line of version.
     """
+    if not isinstance(model, BPE):
+        raise UsageError(f"merges.txt: a {model.JSON_TYPE} model has no merges")
     lines = [f"{_VERSION}: 0.2"]
     for left, right in model.merges:
         line = f"{left} {right}"
@@ -71,10 +74,8 @@ def read_vocab_and_merges(
         token_id = ids.get(content, next_id)
         next_id += token_id == next_id
         added.append(AddedToken(id=token_id, content=content))
-    parts = Parts(
-        model=BPE(vocab=ids, merges=pairs),
-        added_tokens=tuple(sorted(added, key=lambda token: token.id)),
-    )
+    by_id = tuple(sorted(added, key=lambda token: token.id))
+    parts = byte_level_parts(BPE(vocab=ids, merges=pairs), by_id)
     parts.check(
         Naming(
             token=lambda token: f"{vocab_source}: {shortened(token)}",

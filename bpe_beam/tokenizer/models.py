@@ -1,24 +1,19 @@
-"""Models: how the symbols of a word become tokens."""
+"""Models: how the symbols of a word become tokens. Plain data; the native models do the work."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 MAX_ID = 2**31 - 1
 """The greatest id: the formats that hold token ids have 31 bits for them."""
 
-MISSING_BYTE = 2**32 - 1
-"""Stands in `BPE.byte_ids` for a byte that the vocabulary has no symbol of."""
+MAX_TOKEN_CHARS = 100_000
+"""A longer token is no token: no text repeats it, and a search for it would be slow."""
 
 
 @dataclass(frozen=True)
@@ -29,79 +24,159 @@ class Naming:
         token: From a token of the vocabulary to its place.
         merge: From the rank of a merge to its place.
         added: From the number of an added token to its place.
+        setting: From a field of the model to its place.
     """
 
     token: Callable[[str], str] = field(default=lambda token: f"model.vocab[{shortened(token)}]")
     merge: Callable[[int], str] = field(default=lambda rank: f"model.merges[{rank}]")
     added: Callable[[int], str] = field(default=lambda number: f"added_tokens[{number}]")
+    setting: Callable[[str], str] = field(default=lambda name: f"model.{name}")
 
 
 @dataclass(frozen=True)
 class BPE:
-    """Byte-pair encoding over the byte-level alphabet (section 3 of the semantics).
+    """Byte-pair encoding (section 3 of the semantics).
 
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.
         merges: Pairs of tokens by rank; a pair listed twice has its last rank.
+        unk_token: What a symbol outside the vocabulary becomes; None: such a text is refused.
+        continuing_subword_prefix: Stands before every symbol of a word but the first.
+        end_of_word_suffix: Stands after a word's last symbol.
+        fuse_unk: Unknown neighbours within a word become one token.
+        byte_fallback: A character outside the vocabulary becomes the tokens `<0x00>` to `<0xFF>`
+            of its bytes, if the vocabulary has them all.
+        ignore_merges: A word that is a token is one, whatever the merges say.
+        rank_by_token: All pairs that make one token share its rank, as in files that hold ranks
+            only; `tokenizer.json` cannot say so. The merges of one token then stand together.
     """
+
+    JSON_TYPE: ClassVar[str] = "BPE"
 
     vocab: Mapping[str, int]
     merges: Sequence[tuple[str, str]]
+    unk_token: str | None = None
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
+    fuse_unk: bool = False
+    byte_fallback: bool = False
+    ignore_merges: bool = False
+    rank_by_token: bool = False
 
-    def check(self, added: Collection[str], naming: Naming) -> None:
+    def check(self, naming: Naming) -> None:
         """Refuses a vocabulary or merges that cannot work.
 
         Args:
-            added: The added tokens' texts: they may stand in the vocabulary, too.
             naming: How the message names the place.
 
         Raises:
             UsageError: Names the place, what stands there, and what may.
         """
+        check_vocab(self.vocab, naming)
+        check_unknown(self.unk_token, self.vocab, naming)
         vocab = self.vocab
-        tokens_by_id: dict[int, str] = {}
-        for token, token_id in vocab.items():
-            if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
-                check_id(token_id, naming.token(token))
-            other = tokens_by_id.setdefault(token_id, token)
-            if other is not token:
-                raise UsageError(
-                    f"{naming.token(token)}: id {token_id} is taken by {shortened(other)}"
-                )
-            if not token:
-                raise UsageError(f"{naming.token(token)}: an empty token")
-            if not byte_level.is_byte_level(token) and token not in added:
-                raise UsageError(
-                    f"{naming.token(token)}: neither an added token nor written in the byte-level "
-                    "alphabet"
-                )
         for rank, (left, right) in enumerate(self.merges):
-            if left in vocab and right in vocab and left + right in vocab:
+            if left in vocab and right in vocab and self.joined(left, right) in vocab:
                 continue
-            missing = next(token for token in (left, right, left + right) if token not in vocab)
+            parts = (left, right, self.joined(left, right))
+            missing = next(token for token in parts if token not in vocab)
             raise UsageError(
                 f"{naming.merge(rank)}: {shortened(missing)} of {shortened([left, right])} is not "
                 "in the vocabulary"
             )
 
-    def token_bytes(self, token: str) -> bytes:
-        """The bytes of the text that a token of the vocabulary stands for."""
-        return byte_level.to_bytes(token)
+    def joined(self, left: str, right: str) -> str:
+        """The token that a merge of two makes: the right one's prefix is dropped."""
+        return left + right.removeprefix(self.continuing_subword_prefix or "")
 
-    def merge_rows(self) -> npt.NDArray[np.uint32]:
-        """The merges for the native encoder: uint32[merges, 3] of left, right and joined id."""
-        import numpy as np
 
-        ids = self.vocab
-        rows = [(ids[left], ids[right], ids[left + right]) for left, right in self.merges]
-        return np.array(rows, dtype=np.uint32).reshape(-1, 3)
+@dataclass(frozen=True)
+class WordPiece:
+    """From the left, the longest token that fits (section 4 of the semantics).
 
-    def byte_ids(self) -> npt.NDArray[np.uint32]:
-        """The id of each byte's symbol: uint32[256], MISSING_BYTE where there is none."""
-        import numpy as np
+    Attributes:
+        vocab: Id by token, in the order of ids. Ids may have holes.
+        unk_token: What a word becomes that does not fall into tokens.
+        continuing_subword_prefix: Stands before every token of a word but the first.
+        max_input_chars_per_word: A longer word is unknown.
+    """
 
-        symbols = byte_level.BYTE_TO_CHAR
-        return np.array([self.vocab.get(char, MISSING_BYTE) for char in symbols], dtype=np.uint32)
+    JSON_TYPE: ClassVar[str] = "WordPiece"
+
+    vocab: Mapping[str, int]
+    unk_token: str = "[UNK]"
+    continuing_subword_prefix: str = "##"
+    max_input_chars_per_word: int = 100
+
+    def check(self, naming: Naming) -> None:
+        """Refuses a vocabulary that cannot work; see `BPE.check`."""
+        check_vocab(self.vocab, naming)
+        if self.max_input_chars_per_word < 0:
+            raise UsageError(
+                f"{naming.setting('max_input_chars_per_word')}: "
+                f"{self.max_input_chars_per_word} is below 0"
+            )
+
+
+@dataclass(frozen=True)
+class WordLevel:
+    """A word is a token, or unknown (section 5 of the semantics).
+
+    Attributes:
+        vocab: Id by token, in the order of ids. Ids may have holes.
+        unk_token: What a word outside the vocabulary becomes.
+    """
+
+    JSON_TYPE: ClassVar[str] = "WordLevel"
+
+    vocab: Mapping[str, int]
+    unk_token: str = "<unk>"
+
+    def check(self, naming: Naming) -> None:
+        """Refuses a vocabulary that cannot work; see `BPE.check`."""
+        check_vocab(self.vocab, naming)
+
+
+Model = BPE | WordPiece | WordLevel
+
+
+def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
+    """Refuses ids that are none or stand twice, and tokens that are empty or absurdly long.
+
+    Raises:
+        UsageError: Names the place.
+    """
+    tokens_by_id: dict[int, str] = {}
+    for token, token_id in vocab.items():
+        if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
+            check_id(token_id, naming.token(token))
+        other = tokens_by_id.setdefault(token_id, token)
+        if other is not token:
+            raise UsageError(f"{naming.token(token)}: id {token_id} is taken by {shortened(other)}")
+        if not token:
+            raise UsageError(f"{naming.token(token)}: an empty token")
+        if len(token) > MAX_TOKEN_CHARS:
+            raise UsageError(
+                f"{naming.token(token)}: a token of {len(token):,} characters; at most "
+                f"{MAX_TOKEN_CHARS:,}"
+            )
+
+
+def check_unknown(unk_token: str | None, vocab: Collection[str], naming: Naming) -> None:
+    """Refuses an unknown token that is not in the vocabulary.
+
+    Raises:
+        UsageError: Names the place.
+    """
+    if unk_token is not None and unk_token not in vocab:
+        raise UsageError(
+            f"{naming.setting('unk_token')}: {shortened(unk_token)} is not in the vocabulary"
+        )
+
+
+def byte_token(byte: int) -> str:
+    """The token that stands for a byte with `byte_fallback`: `<0x0A>` for a newline."""
+    return f"<0x{byte:02X}>"
 
 
 def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
@@ -125,6 +200,8 @@ def check_id(token_id: object, place: str) -> int:
 def shortened(value: object) -> str:
     """A value as JSON writes it, cut to what a message can hold."""
     try:
+        if isinstance(value, str):
+            value = value[:100]  # a message needs no more, and escaping it all would take long
         text = json.dumps(value, ensure_ascii=False)
         text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates
     except (TypeError, ValueError, RecursionError):  # no JSON, an endless integer, too deep

@@ -1,26 +1,236 @@
-"""Normalizers: what is done to text before it is cut into words. So far: nothing."""
+"""Normalizers: what is done to text before it is cut into words. Plain data; see `native`.
+
+`native()` describes a normalizer to the native code, which does the work for counting and
+encoding alike.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.patterns import Pattern
 
-NORMALIZERS = ("none",)
-"""The names that this version knows."""
+WORD_END = r"(?<=\S)(?=\s|$)"
+"""The pattern of a word's end, where whitespace or nothing follows; it runs natively."""
 
 
-def normalizer_from_name(name: str) -> None:
+@dataclass(frozen=True)
+class _Simple:
+    """A normalizer without settings."""
+
+    NATIVE: ClassVar[str]
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code."""
+        return (self.NATIVE,)
+
+
+@dataclass(frozen=True)
+class NFC(_Simple):
+    """Canonical composition."""
+
+    JSON_TYPE: ClassVar[str] = "NFC"
+    NATIVE: ClassVar[str] = "nfc"
+
+
+@dataclass(frozen=True)
+class NFD(_Simple):
+    """Canonical decomposition."""
+
+    JSON_TYPE: ClassVar[str] = "NFD"
+    NATIVE: ClassVar[str] = "nfd"
+
+
+@dataclass(frozen=True)
+class NFKC(_Simple):
+    """Compatibility decomposition, then canonical composition."""
+
+    JSON_TYPE: ClassVar[str] = "NFKC"
+    NATIVE: ClassVar[str] = "nfkc"
+
+
+@dataclass(frozen=True)
+class NFKD(_Simple):
+    """Compatibility decomposition."""
+
+    JSON_TYPE: ClassVar[str] = "NFKD"
+    NATIVE: ClassVar[str] = "nfkd"
+
+
+@dataclass(frozen=True)
+class Lowercase(_Simple):
+    """Every character in lower case, by itself: no final sigma."""
+
+    JSON_TYPE: ClassVar[str] = "Lowercase"
+    NATIVE: ClassVar[str] = "lowercase"
+
+
+@dataclass(frozen=True)
+class StripAccents(_Simple):
+    """Drops combining marks; decomposes nothing, so it wants `NFD` before it."""
+
+    JSON_TYPE: ClassVar[str] = "StripAccents"
+    NATIVE: ClassVar[str] = "strip_accents"
+
+
+@dataclass(frozen=True)
+class ByteLevelNormalizer(_Simple):
+    """Writes the text's bytes in the byte-level alphabet."""
+
+    JSON_TYPE: ClassVar[str] = "ByteLevel"
+    NATIVE: ClassVar[str] = "byte_level"
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Drops whitespace at the ends of the text.
+
+    Attributes:
+        strip_left: At its beginning.
+        strip_right: At its end.
+    """
+
+    JSON_TYPE: ClassVar[str] = "Strip"
+
+    strip_left: bool
+    strip_right: bool
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code."""
+        return ("strip", self.strip_left, self.strip_right)
+
+
+@dataclass(frozen=True)
+class Prepend:
+    """Puts a text before every text that is not empty.
+
+    Attributes:
+        prepend: That text.
+    """
+
+    JSON_TYPE: ClassVar[str] = "Prepend"
+
+    prepend: str
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code."""
+        return ("prepend", self.prepend.encode())
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Replaces every match of a pattern.
+
+    Attributes:
+        pattern: What is replaced.
+        content: What stands there instead.
+    """
+
+    JSON_TYPE: ClassVar[str] = "Replace"
+
+    pattern: Pattern
+    content: str
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code."""
+        if self.pattern == Pattern("Regex", WORD_END):
+            return ("replace", ("word_end",), self.content.encode())
+        return ("replace", self.pattern.native(), self.content.encode())
+
+
+@dataclass(frozen=True)
+class BertNormalizer:
+    """BERT's cleaning.
+
+    Attributes:
+        clean_text: Drop control characters, and write every whitespace as a blank.
+        handle_chinese_chars: Put blanks around Chinese characters.
+        strip_accents: Drop accents; None: as `lowercase` says.
+        lowercase: Write everything in lower case.
+    """
+
+    JSON_TYPE: ClassVar[str] = "BertNormalizer"
+
+    clean_text: bool = True
+    handle_chinese_chars: bool = True
+    strip_accents: bool | None = None
+    lowercase: bool = True
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code."""
+        accents = self.lowercase if self.strip_accents is None else self.strip_accents
+        return ("bert", self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
+
+
+@dataclass(frozen=True)
+class NormalizerSequence:
+    """One normalizer after another.
+
+    Attributes:
+        normalizers: In the order in which they are applied.
+    """
+
+    JSON_TYPE: ClassVar[str] = "Sequence"
+
+    normalizers: tuple[Normalizer, ...]
+
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code."""
+        return ("sequence", [normalizer.native() for normalizer in self.normalizers])
+
+
+Normalizer = (
+    NFC
+    | NFD
+    | NFKC
+    | NFKD
+    | Lowercase
+    | StripAccents
+    | ByteLevelNormalizer
+    | Strip
+    | Prepend
+    | Replace
+    | BertNormalizer
+    | NormalizerSequence
+)
+
+_BY_NAME: dict[str, Normalizer] = {
+    "nfc": NFC(),
+    "nfd": NFD(),
+    "nfkc": NFKC(),
+    "nfkd": NFKD(),
+    "lowercase": Lowercase(),
+    "strip_accents": StripAccents(),
+    "bert": BertNormalizer(),
+}
+
+NORMALIZERS = ("none", *_BY_NAME)
+"""The names on the command line; several are joined by `+`."""
+
+
+def normalizer_from_name(name: str) -> Normalizer | None:
     """Makes a normalizer from its name on the command line.
 
     Args:
-        name: One of `NORMALIZERS`.
+        name: One of `NORMALIZERS`, or several joined by `+`, applied from the left.
 
     Returns:
-        None, which stands for "text is taken as it is", as `null` does in `tokenizer.json`.
+        The normalizer; None, which stands for "text is taken as it is", for `none`.
 
     Raises:
-        UsageError: A name that this version does not have; lists those that it has.
+        UsageError: A name that is not among them; lists those that are.
     """
-    if name not in NORMALIZERS:
-        raise UsageError(
-            f"normalizer {name!r}: this version of bpe-beam has {', '.join(NORMALIZERS)}"
-        )
+    if name == "none":
+        return None
+    names = name.split("+")
+    for one in names:
+        if one not in _BY_NAME:
+            raise UsageError(
+                f"normalizer {name!r}: {one!r} is none of {', '.join(NORMALIZERS)}; several are "
+                "joined by +, such as nfkc+lowercase"
+            )
+    if len(names) == 1:
+        return _BY_NAME[name]
+    return NormalizerSequence(tuple(_BY_NAME[one] for one in names))

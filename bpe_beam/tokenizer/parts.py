@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.models import BPE, Naming, check_id, shortened
-from bpe_beam.tokenizer.postprocessors import ByteLevelPostProcessor
-from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer
+from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
+from bpe_beam.tokenizer.models import BPE, Model, Naming, check_id, shortened
+from bpe_beam.tokenizer.normalizers import Normalizer
+from bpe_beam.tokenizer.postprocessors import PostProcessor
+from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer, ends_in_bytes
 
 
 @dataclass(frozen=True)
@@ -21,18 +22,30 @@ class Parts:
     Attributes:
         model: How words become tokens.
         added_tokens: Tokens that are cut out of the text, in the order of ids.
-        normalizer: None: text is taken as it is.
-        pre_tokenizer: How text is cut into words.
+        normalizer: What is done to the text first; None: it is taken as it is.
+        pre_tokenizer: How text is cut into words; None: it is one word.
         post_processor: What is done to the tokens, if anything.
         decoder: How tokens become text again; None joins them with spaces, as in Hugging Face.
     """
 
-    model: BPE
+    model: Model
     added_tokens: tuple[AddedToken, ...] = ()
-    normalizer: None = None
-    pre_tokenizer: ByteLevelPreTokenizer = field(default_factory=ByteLevelPreTokenizer)
-    post_processor: ByteLevelPostProcessor | None = None
-    decoder: ByteLevelDecoder | None = field(default_factory=ByteLevelDecoder)
+    normalizer: Normalizer | None = None
+    pre_tokenizer: PreTokenizer | None = None
+    post_processor: PostProcessor | None = None
+    decoder: Decoder | None = None
+
+    @property
+    def model_reads_bytes(self) -> bool:
+        """Whether the model works on bytes: BPE after a byte-level pre-tokenizer."""
+        model = self.model
+        if not isinstance(model, BPE) or not ends_in_bytes(self.pre_tokenizer):
+            return False
+        if model.continuing_subword_prefix or model.end_of_word_suffix:
+            return False
+        # What becomes of a byte without a symbol only characters can tell.
+        decided = model.unk_token is None and not model.byte_fallback
+        return decided or model.vocab.keys() >= byte_level.CHAR_TO_BYTE.keys()
 
     def check(self, naming: Naming) -> None:
         """Refuses parts that contradict themselves or each other.
@@ -43,7 +56,7 @@ class Parts:
         Raises:
             UsageError: Names the place, what stands there, and what may.
         """
-        self.model.check({token.content for token in self.added_tokens}, naming)
+        self.model.check(naming)
         vocab = self.model.vocab
         token_by_id = {token_id: token for token, token_id in vocab.items()}
         contents: set[str] = set()
@@ -68,9 +81,10 @@ class Parts:
                     f"{place}: {shortened(token.content)} has id {token.id} here and id "
                     f"{vocab[token.content]} in the model's vocabulary"
                 )
-        self._check_meanings(naming)
+        if self.model_reads_bytes and isinstance(self.model, BPE):
+            self._check_meanings(self.model, naming)
 
-    def _check_meanings(self, naming: Naming) -> None:
+    def _check_meanings(self, model: BPE, naming: Naming) -> None:
         """Refuses an added token whose text the model makes from other bytes.
 
         `é` as a special token and `é` as the symbol of byte 0xE9 would be one entry: one id with
@@ -83,14 +97,21 @@ class Parts:
         }
         if not doubtful:
             return
-        made = {left + right for left, right in self.model.merges}
+        made = {left + right for left, right in model.merges}
         for content, number in doubtful.items():
-            if content in made or (len(content) == 1 and content in self.model.vocab):
+            if content in made or (len(content) == 1 and content in model.vocab):
                 raise UsageError(
                     f"{naming.added(number)}: {shortened(content)} is also how the model writes "
                     f"the bytes {byte_level.to_bytes(content)[:20]!r}; give the added token "
                     "another text"
                 )
+
+
+def byte_level_parts(model: BPE, added_tokens: tuple[AddedToken, ...]) -> Parts:
+    """The parts of a tokenizer like GPT-2's around a model."""
+    return Parts(
+        model, added_tokens, pre_tokenizer=ByteLevelPreTokenizer(), decoder=ByteLevelDecoder()
+    )
 
 
 def from_learned(
@@ -116,7 +137,7 @@ def from_learned(
             raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")
     by_id = sorted(special_tokens, key=lambda token: ids[token])
     added = tuple(AddedToken(ids[token], token) for token in by_id)
-    parts = Parts(BPE(ids, [(left, right) for left, right in merges]), added)
+    parts = byte_level_parts(BPE(ids, [(left, right) for left, right in merges]), added)
     parts.check(
         Naming(
             token=lambda token: f"vocab: {shortened(token)}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import regex
 
@@ -39,6 +39,8 @@ PATTERNS: dict[str, str] = {
 }
 """The named patterns, for the `regex` package; section 1 of the semantics. Llama 3's is cl100k's,
 Qwen 2's serves Qwen 2.5 and 3 too."""
+
+GPT2_PATTERN = PATTERNS["gpt2"]
 
 _GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
 _CL100K_CONTRACTIONS = (_CONTRACTION, "'(?i:[sdmt]|ll|ve|re)")
@@ -143,6 +145,15 @@ class Pattern:
             at = last = match.end()
             yield match.span()
 
+    def native(self) -> tuple[Any, ...]:
+        """Its description for the native code: a text it finds by itself."""
+        if self.kind == "String":
+            return ("literal", self.value.encode())
+        return ("regex", self._byte_span_list)
+
+    def _byte_span_list(self, data: bytes) -> list[tuple[int, int]]:
+        return list(self.byte_spans(data))
+
     def byte_spans(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Finds all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
 
@@ -163,6 +174,11 @@ class Pattern:
             offset = begin + _size(text[start:end])
             characters = end
             yield begin, offset
+
+
+def scanner_of(pattern: Pattern) -> str | None:
+    """The name of the scanner that does what the pattern does; None if there is none."""
+    return SAME_AS.get(pattern.value) if pattern.kind == "Regex" else None
 
 
 def _size(text: str) -> int:

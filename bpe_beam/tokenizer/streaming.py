@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 
-from bpe_beam.tokenizer.added_tokens import SpecialTokens
+from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.pretokenizers import steps_of
 from bpe_beam.tokenizer.text_input import portions
 
 # How much text is gathered before it is encoded: enough to make the calls cheap.
@@ -14,16 +17,26 @@ SafeCuts = Callable[[bytes], Iterator[int]]
 """From the beginning of a text to the places where it may be cut, the last first."""
 
 
+def cuts_of(parts: Parts) -> SafeCuts | None:
+    """The places where a tokenizer's texts may be cut; None if no place is known to be safe."""
+    steps = steps_of(parts.pre_tokenizer, last_as_bytes=parts.model_reads_bytes)
+    if parts.normalizer is not None or len(steps) != 1 or steps[0][0] != "scan":
+        return None
+    from bpe_beam.tokenizer.safe_cuts import safe_cuts
+
+    return partial(safe_cuts, steps[0][1])
+
+
 def pieces(
-    chunks: Iterable[str], safe_cuts: SafeCuts, specials: SpecialTokens, allowed: Collection[int]
+    chunks: Iterable[str], safe_cuts: SafeCuts | None, added: AddedTokens, allowed: Collection[int]
 ) -> Iterator[bytes]:
     """Joins chunks and cuts them again, where each piece can be encoded by itself.
 
     Args:
         chunks: The text; chunks end anywhere.
-        safe_cuts: The pre-tokenizer's.
-        specials: The tokenizer's special tokens.
-        allowed: The ids of those that are cut out of the text.
+        safe_cuts: The pre-tokenizer's; None: the text cannot be cut, and is gathered whole.
+        added: The tokenizer's added tokens.
+        allowed: The ids of those that count.
 
     Yields:
         The text in UTF-8: the ids of the pieces, one after the other, are those of the whole.
@@ -37,9 +50,9 @@ def pieces(
     wanted = _PIECE_BYTES
     for portion in portions(chunks, _PIECE_BYTES):
         waiting += portion
-        if len(waiting) < wanted:
+        if safe_cuts is None or len(waiting) < wanted:
             continue
-        cut = find_cut(bytes(waiting), safe_cuts, specials, allowed)
+        cut = find_cut(bytes(waiting), safe_cuts, added, allowed)
         if cut:
             yield bytes(waiting[:cut])
             del waiting[:cut]
@@ -50,9 +63,7 @@ def pieces(
         yield bytes(waiting)
 
 
-def find_cut(
-    data: bytes, safe_cuts: SafeCuts, specials: SpecialTokens, allowed: Collection[int]
-) -> int:
+def find_cut(data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]) -> int:
     """Where the beginning of a text can be cut so that either part can be encoded by itself.
 
     A special token near the end may still turn out to be another one: only what begins before
@@ -64,18 +75,18 @@ def find_cut(
     Args:
         data: The beginning of a text, in UTF-8, whole characters.
         safe_cuts: The pre-tokenizer's.
-        specials: The tokenizer's special tokens.
-        allowed: The ids of those that are cut out of the text.
+        added: The tokenizer's added tokens.
+        allowed: The ids of those that count.
 
     Returns:
         The offset in bytes; 0 if there is no such place.
     """
-    decided = max(len(data) - max(specials.longest - 1, 0), 0)
+    decided = max(len(data) - max(added.longest - 1, 0), 0)
     while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
         decided -= 1
     begin = 0
     disallowed: list[tuple[int, int]] = []
-    for token_id, start, end in specials.find(data):
+    for token_id, start, end in added.find(data):
         if start >= decided:
             break
         if token_id in allowed:

@@ -44,21 +44,51 @@ def count_characters(data: bytes) -> int:
     return len(data.translate(None, _CONTINUATION))
 
 
-def missing_byte(data: bytes, place: int, where: str = "", done: int = 0) -> DataError:
-    """The error for a byte that has no symbol in the vocabulary.
+def in_characters(
+    data: bytes, begins: npt.NDArray[np.uint64], ends: npt.NDArray[np.uint64]
+) -> list[tuple[int, int]]:
+    """Places in characters, from places in bytes that are borders of characters.
 
     Args:
         data: The text, in UTF-8.
-        place: Where the byte stands in it.
+        begins: Where each place begins.
+        ends: Where each ends.
+    """
+    import numpy as np
+
+    # How many characters begin before each byte.
+    before = np.zeros(len(data) + 1, np.int64)
+    np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80, out=before[1:])
+    return list(zip(before[begins].tolist(), before[ends].tolist(), strict=True))
+
+
+def missing_symbol(
+    data: bytes, begin: int, end: int, *, as_bytes: bool, where: str = "", done: int = 0
+) -> DataError:
+    """The error for a piece of text that the vocabulary has no token for.
+
+    Args:
+        data: The text, in UTF-8.
+        begin: Where the piece begins in it.
+        end: Where it ends.
+        as_bytes: Whether the model works on bytes.
         where: What the message says before the place.
         done: How many characters of the whole text came before.
     """
-    number = count_characters(data[: place + 1]) - 1
-    character = data.decode()[number]
+    number = count_characters(data[: begin + 1]) - 1
+    text = data.decode()
+    if as_bytes:
+        character = text[number]
+        return DataError(
+            f"{where}character {character!r} (U+{ord(character):04X}) at {done + number}: one of "
+            'its bytes is not in the vocabulary; a tokenizer trained with the alphabet "bytes" '
+            "has all of them"
+        )
+    piece = text[number : number + max(count_characters(data[begin:end]), 1)]
+    what = f"character {piece!r} (U+{ord(piece):04X})" if len(piece) == 1 else f"{piece[:40]!r}"
     return DataError(
-        f"{where}character {character!r} (U+{ord(character):04X}) at {done + number}: its byte "
-        f"0x{data[place]:02X} is not in the vocabulary; a tokenizer trained with the alphabet "
-        '"bytes" has all of them'
+        f"{where}{what} at {done + number} is not in the vocabulary, and the tokenizer has no "
+        "unknown token for it"
     )
 
 

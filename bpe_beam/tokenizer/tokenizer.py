@@ -7,16 +7,16 @@ over, and names faults by their place. Python touches no character of the text o
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import exports, streaming, text_input, tokenizer_json
-from bpe_beam.tokenizer.added_tokens import SpecialTokens
-from bpe_beam.tokenizer.models import shortened
+from bpe_beam.tokenizer import exports, framing, native_parts, streaming, text_input, tokenizer_json
+from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.decoding import IdDecoder
+from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.parts import Parts, from_learned
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Tokenizer:
     def __init__(self, parts: Parts) -> None:
         """Takes parts that were checked; the `from_...` methods read and check them."""
         self._parts = parts
-        self._specials = SpecialTokens(parts.added_tokens)
+        self._added = AddedTokens(parts.added_tokens)
 
     # ---- making and keeping ----
 
@@ -130,7 +130,11 @@ class Tokenizer:
         return exports.vocab_json(self._parts.model)
 
     def merges_txt(self) -> bytes:
-        """The model's merges as GPT-2's `merges.txt`."""
+        """The model's merges as GPT-2's `merges.txt`.
+
+        Raises:
+            UsageError: The model has no merges, or one that the file cannot hold.
+        """
         return exports.merges_txt(self._parts.model)
 
     @cached_property
@@ -144,8 +148,8 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return (
-            f"<Tokenizer: byte-level BPE, {self.vocab_size} tokens, "
-            f"{len(self._specials.ids)} special, fingerprint {self.fingerprint[:12]}>"
+            f"<Tokenizer: {self._parts.model.JSON_TYPE}, {self.vocab_size} tokens, "
+            f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
         )
 
     # ---- looking at it ----
@@ -157,7 +161,7 @@ class Tokenizer:
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
-        return {**self._parts.model.vocab, **self._specials.ids}
+        return {**self._parts.model.vocab, **self._added.ids}
 
     @property
     def vocab(self) -> dict[str, int]:
@@ -166,13 +170,13 @@ class Tokenizer:
 
     @property
     def merges(self) -> list[tuple[str, str]]:
-        """Pairs of tokens by rank: a copy."""
-        return list(self._parts.model.merges)
+        """Pairs of tokens by rank: a copy; none if the model is not BPE."""
+        return list(self._parts.model.merges) if isinstance(self._parts.model, BPE) else []
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """Id by special token, in the order of ids: a copy."""
-        return dict(self._specials.ids)
+        return dict(self._added.specials)
 
     @property
     def vocab_size(self) -> int:
@@ -214,8 +218,8 @@ class Tokenizer:
                 collection of them.
             disallowed_special: What becomes of the others: "text" takes them as plain text,
                 "error" refuses the text.
-            add_special_tokens: Insert those that the file's post-processor inserts; the
-                post-processors of this version insert none.
+            add_special_tokens: Insert those that the file's post-processor inserts, such as the
+                beginning of a text.
 
         Returns:
             The ids.
@@ -229,7 +233,8 @@ class Tokenizer:
         ids: list[int] = self._encode(
             text_input.to_utf8(text), allowed, disallowed_special
         ).tolist()
-        return ids
+        before, after = self._frame(add_special_tokens)
+        return [*before, *ids, *after] if before or after else ids
 
     def encode_batch(
         self,
@@ -264,14 +269,17 @@ class Tokenizer:
         data, offsets = text_input.to_batch(texts)
         if disallowed_special == "error":
             for number, (start, end) in enumerate(pairwise(offsets)):
-                self._specials.refuse(bytes(data[start:end]), allowed, f"text {number}: ")
+                self._added.refuse(bytes(data[start:end]), allowed, f"text {number}: ")
         try:
             ids, id_offsets = self._encoder.encode_batch(data, offsets, allowed)
-        except _native.MissingByteError as missing:
-            number, place = missing.args
+        except _native.MissingSymbolError as missing:
+            number, begin, end = missing.args
             text = bytes(data[offsets[number] : offsets[number + 1]])
-            raise text_input.missing_byte(text, place, f"text {number}: ", 0) from None
-        return pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
+            raise text_input.missing_symbol(
+                text, begin, end, as_bytes=self._reads_bytes, where=f"text {number}: "
+            ) from None
+        arrays = pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
+        return framing.framed(arrays, *self._frame(add_special_tokens))
 
     def encode_iterable(
         self,
@@ -285,7 +293,9 @@ class Tokenizer:
 
         Chunks may end anywhere, also within a word or a special token. Memory is bounded by some
         tens of KB, the longest chunk, and a few times the longest word (a text without any
-        place to cut, such as a million equal letters, is one word).
+        place to cut, such as a million equal letters, is one word). With a normalizer, a pattern
+        that is not among the named ones, or added tokens that take spaces, no place to cut is
+        known to be safe: then the whole text is gathered.
 
         Args:
             chunks: Pieces of the text, in order.
@@ -303,14 +313,18 @@ class Tokenizer:
         if isinstance(chunks, (str, bytes)):
             raise UsageError("chunks: a single text; give a sequence of them, or use encode")
         allowed = self._allowed(allowed_special, disallowed_special)
-        return self._encode_pieces(chunks, allowed, disallowed_special)
+        before, after = self._frame(add_special_tokens)
+        ids = self._encode_pieces(chunks, allowed, disallowed_special)
+        return chain(before, ids, after) if before or after else ids
 
     def _encode_pieces(
         self, chunks: Iterable[str], allowed: list[int], disallowed: str
     ) -> Iterator[int]:
         done = 0
-        safe_cuts = self._parts.pre_tokenizer.safe_cuts
-        for piece in streaming.pieces(chunks, safe_cuts, self._specials, allowed):
+        # A token that may take spaces or be found in normalized text can depend on all around it.
+        safe_cuts = streaming.cuts_of(self._parts) if self._added.plain_text else None
+        active = self._added.active(allowed)
+        for piece in streaming.pieces(chunks, safe_cuts, self._added, active):
             ids = self._encode(piece, allowed, disallowed, done)
             # As Python integers, the ids of a very long word would be many times its size.
             for start in range(0, len(ids), _IDS_AT_ONCE):
@@ -338,26 +352,34 @@ class Tokenizer:
             character that it touches: one whose bytes two tokens share is in both. Spaces are
             left out if the file's post-processor trims them.
         """
-        import numpy as np
-
         allowed = self._allowed(allowed_special, disallowed_special)
         data = text_input.to_utf8(text)
-        ids = self._encode(data, allowed, disallowed_special).tolist()
+        if disallowed_special == "error":
+            self._added.refuse(data, allowed)
+        from bpe_beam import _native
+
+        try:
+            found, begins, ends = self._encoder.encode_placed(data, allowed)
+        except _native.MissingSymbolError as missing:
+            raise self._missing(data, missing) from None
+        ids = found.tolist()
         tokens = [self._tokens[token_id] for token_id in ids]
-        ends = np.cumsum([len(self._bytes[token_id]) for token_id in ids], dtype=np.int64)
-        starts = np.concatenate([[0], ends[:-1]]) if ids else ends
-        # The number of the character that each byte belongs to.
-        character = np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80) - 1
-        offsets = list(
-            zip(character[starts].tolist(), (character[ends - 1] + 1).tolist(), strict=True)
-        )
+        offsets = text_input.in_characters(data, begins, ends)
         post_processor = self._parts.post_processor
-        if post_processor is not None:
-            offsets = [
-                post_processor.trim(place, token, offset)
-                for place, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
-            ]
-        return tokens, ids, offsets
+        if post_processor is None:
+            return tokens, ids, offsets
+        offsets = [
+            post_processor.trim(place, token, offset)
+            for place, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
+        ]
+        if not add_special_tokens:
+            return tokens, ids, offsets
+        before, after = post_processor.frame()
+        return (
+            [*(t for t, _ in before), *tokens, *(t for t, _ in after)],
+            [*(i for _, i in before), *ids, *(i for _, i in after)],
+            [*((0, 0) for _ in before), *offsets, *((0, 0) for _ in after)],
+        )
 
     # ---- ids to text ----
 
@@ -374,38 +396,19 @@ class Tokenizer:
         Raises:
             DataError: An id that the tokenizer does not have; names it and its place.
         """
-        data = self.decode_bytes(ids, skip_special_tokens=skip_special_tokens)
-        return data.decode("utf-8", errors="replace")
+        left_out = self._left_out(skip_special_tokens)
+        return self._decoder.decode(ids, left_out, lossy=True).decode("utf-8", errors="replace")
 
     def decode_bytes(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> bytes:
         """Decodes ids to the bytes that they stand for; arguments and errors as in `decode`."""
-        numbers = _integers(ids)
-        if skip_special_tokens:
-            special = set(self._specials.ids.values())
-            numbers = [number for number in numbers if number not in special]
-        try:
-            if self._parts.decoder is None:
-                return " ".join(map(self._tokens.__getitem__, numbers)).encode()
-            return b"".join(map(self._bytes.__getitem__, numbers))
-        except KeyError as error:
-            unknown = error.args[0]
-            raise DataError(
-                f"id {shortened(unknown)} (number {numbers.index(unknown)} of those given): the "
-                f"tokenizer has {self.vocab_size} tokens, ids from 0 to {self.max_id}"
-            ) from None
+        return self._decoder.decode(ids, self._left_out(skip_special_tokens), lossy=False)
+
+    def _left_out(self, skip_special_tokens: bool) -> Collection[int]:
+        return frozenset(self._added.specials.values()) if skip_special_tokens else ()
 
     @cached_property
-    def _bytes(self) -> dict[int, bytes]:
-        """The bytes that each id stands for: an added token's are its text's, as it stands."""
-        model = self._parts.model
-        table = {
-            token_id: model.token_bytes(token)
-            for token, token_id in model.vocab.items()
-            if token not in self._specials.ids
-        }
-        for content, token_id in self._specials.ids.items():
-            table[token_id] = content.encode()
-        return table
+    def _decoder(self) -> IdDecoder:
+        return IdDecoder(self._parts, self._tokens)
 
     # ---- the native encoder ----
 
@@ -416,35 +419,34 @@ class Tokenizer:
             raise UsageError(
                 f'disallowed_special={disallowed_special!r}: must be "text" or "error"'
             )
-        return self._specials.allowed(allowed_special)
+        return self._added.allowed(allowed_special)
+
+    def _frame(self, add_special_tokens: bool) -> tuple[list[int], list[int]]:
+        """The ids that the post-processor puts before and after a text."""
+        if not add_special_tokens or self._parts.post_processor is None:
+            return [], []
+        before, after = self._parts.post_processor.frame()
+        return [token_id for _, token_id in before], [token_id for _, token_id in after]
 
     def _encode(self, data: bytes, allowed: list[int], disallowed: str, done: int = 0) -> Any:
         """The ids of a text: uint32[n]. `done`: how many characters came before it."""
         if disallowed == "error":
-            self._specials.refuse(data, allowed, done=done)
+            self._added.refuse(data, allowed, done=done)
         from bpe_beam import _native
 
         try:
             return self._encoder.encode(data, allowed)
-        except _native.MissingByteError as missing:
-            raise text_input.missing_byte(data, missing.args[1], "", done) from None
+        except _native.MissingSymbolError as missing:
+            raise self._missing(data, missing, done) from None
+
+    def _missing(self, data: bytes, missing: ValueError, done: int = 0) -> DataError:
+        _, begin, end = missing.args
+        return text_input.missing_symbol(data, begin, end, as_bytes=self._reads_bytes, done=done)
 
     @cached_property
-    def _encoder(self) -> _native.BpeEncoder:
-        from bpe_beam import _native
+    def _reads_bytes(self) -> bool:
+        return self._parts.model_reads_bytes
 
-        model = self._parts.model
-        specials = [(token.encode(), token_id) for token, token_id in self._specials.ids.items()]
-        return _native.BpeEncoder(model.merge_rows(), model.byte_ids(), specials)
-
-
-def _integers(ids: Iterable[int]) -> list[int]:
-    """Python integers from whatever holds integers."""
-    for name in ("tolist", "to_pylist"):  # NumPy, Arrow: far quicker than one by one
-        if hasattr(ids, name):
-            ids = getattr(ids, name)()
-            break
-    try:
-        return list(map(operator.index, ids))
-    except TypeError as error:
-        raise UsageError(f"ids: must be integers: {error}") from None
+    @cached_property
+    def _encoder(self) -> _native.Encoder:
+        return native_parts.make_encoder(self._parts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.framing import framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
@@ -88,7 +88,7 @@ class Encoding:
         tokenizer = self.tokenizer()
         ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)
         before, after = self.frame(tokenizer)
-        return _framed(ids, before, after) if before or after else ids
+        return framed(ids, before, after)
 
 
 def _ids(name: str, token: str | None, tokenizer: Tokenizer) -> list[int]:
@@ -98,22 +98,3 @@ def _ids(name: str, token: str | None, tokenizer: Tokenizer) -> list[int]:
     if found is None:
         raise UsageError(f"{name}: the tokenizer has no token {token!r}")
     return [found]
-
-
-def _framed(ids: pa.LargeListArray, before: list[int], after: list[int]) -> pa.LargeListArray:
-    """Each list with `before` and `after` around it."""
-    offsets = ids.offsets.to_numpy()
-    lengths = np.diff(offsets)
-    values = ids.values.to_numpy()
-    extra = len(before) + len(after)
-    bounds = offsets - offsets[0] + extra * np.arange(len(offsets))
-    framed = np.empty(int(bounds[-1]), np.uint32)
-    inner = np.ones(len(framed), bool)
-    for i, token in enumerate(before):
-        framed[bounds[:-1] + i] = token
-        inner[bounds[:-1] + i] = False
-    for i, token in enumerate(after):
-        framed[bounds[:-1] + len(before) + lengths + i] = token
-        inner[bounds[:-1] + len(before) + lengths + i] = False
-    framed[inner] = values[offsets[0] : offsets[-1]]
-    return pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(framed))

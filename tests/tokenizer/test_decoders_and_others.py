@@ -66,7 +66,7 @@ LLAMA2 = [
     (StripDecoder(" ", 1, 0), theirs.Strip(" ", 1, 0)),
 ]
 DECODERS: list[tuple[Decoder, Any]] = [
-    (ByteLevelDecoder(), theirs.ByteLevel()),
+    (ByteLevelDecoder(add_prefix_space=True), theirs.ByteLevel()),
     (BPEDecoder(), theirs.BPEDecoder()),
     (BPEDecoder("_"), theirs.BPEDecoder("_")),
     (BPEDecoder(""), theirs.BPEDecoder("")),

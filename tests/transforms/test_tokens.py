@@ -19,7 +19,7 @@ from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.pretokenizers import GPT2_PATTERN
+from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (

@@ -1,0 +1,198 @@
+// Python's side of encoding: the models, and the encoder over a pipeline and a model.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bind_pipeline.hpp"
+#include "binding.hpp"
+#include "bpe_models.hpp"
+#include "text_encoder.hpp"
+#include "wordpiece_model.hpp"
+
+namespace bpe_beam {
+
+/// A text holds what the model has no token for; a Python exception (document, begin, end).
+struct MissingSymbolIn {
+  std::size_t document;
+  std::size_t begin;
+  std::size_t end;
+};
+
+/// A model that Python holds and hands to encoders.
+struct PyModel {
+  std::shared_ptr<const WordModel> model;
+};
+
+inline std::span<const MergeRow> merge_rows(const InputArray<std::uint32_t>& merges) {
+  if (merges.ndim() != 2 || merges.shape(1) != 3) {
+    throw std::invalid_argument("merges must be rows of (left id, right id, joined id)");
+  }
+  return {reinterpret_cast<const MergeRow*>(merges.data()),
+          static_cast<std::size_t>(merges.shape(0))};
+}
+
+inline PyModel byte_bpe(const InputArray<std::uint32_t>& merges, bool rank_by_joined,
+                        const InputArray<std::uint32_t>& byte_ids, const TokenIds& whole_words) {
+  check_length("byte_ids", static_cast<std::size_t>(byte_ids.size()), 256);
+  return {std::make_shared<ByteBpeModel>(merge_rows(merges), rank_by_joined,
+                                         span_of(byte_ids).first<256>(), whole_words)};
+}
+
+inline PyModel char_bpe(const InputArray<std::uint32_t>& merges, const TokenIds& tokens,
+                        std::string prefix, std::string suffix, std::optional<std::uint32_t> unk,
+                        bool fuse_unk, bool ignore_merges,
+                        std::vector<std::uint32_t> byte_fallback) {
+  if (!byte_fallback.empty()) check_length("byte_fallback", byte_fallback.size(), 256);
+  return {std::make_shared<CharBpeModel>(
+      merge_rows(merges), tokens,
+      CharBpeSettings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
+                      std::move(byte_fallback)})};
+}
+
+class PyEncoder {
+ public:
+  PyEncoder(const PyPipeline& pipeline, const PyModel& model, std::size_t cache_bytes)
+      : encoder_(pipeline.pipeline, model.model), cache_bytes_(cache_bytes) {}
+
+  py::array_t<std::uint32_t> encode(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    std::vector<std::uint32_t> ids;
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      auto state = take_state();
+      encode_document(bytes, 0, allowed, *state, ids);
+      give_back(std::move(state));
+    }
+    return as_array(std::move(ids));
+  }
+
+  py::tuple encode_placed(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    PlacedIds placed;
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      auto state = take_state();
+      try {
+        encoder_.encode_placed(bytes, allowed, *state, placed);
+      } catch (const MissingSymbol& missing) {
+        throw MissingSymbolIn{0, missing.begin, missing.end};
+      }
+      give_back(std::move(state));
+    }
+    return py::make_tuple(as_array(std::move(placed.ids)), as_array(std::move(placed.begins)),
+                          as_array(std::move(placed.ends)));
+  }
+
+  py::tuple encode_batch(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+                         std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = span_of(offsets);
+    check_offsets(bounds, bytes.size());
+    std::vector<std::uint32_t> ids;
+    std::vector<std::int64_t> id_offsets{0};
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      ids.reserve(bytes.size() / 4);
+      id_offsets.reserve(bounds.size());
+      auto state = take_state();
+      for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+        encode_document(text_at(bytes, bounds, i), i, allowed, *state, ids);
+        id_offsets.push_back(static_cast<std::int64_t>(ids.size()));
+      }
+      give_back(std::move(state));
+    }
+    return py::make_tuple(as_array(std::move(ids)), as_array(std::move(id_offsets)));
+  }
+
+ private:
+  void encode_document(std::string_view text, std::size_t document,
+                       std::span<const std::uint32_t> allowed, EncodingState& state,
+                       std::vector<std::uint32_t>& ids) const {
+    try {
+      encoder_.encode(text, allowed, state, ids);
+    } catch (const MissingSymbol& missing) {
+      throw MissingSymbolIn{document, missing.begin, missing.end};
+    }
+  }
+
+  // States wait in a pool, so each thread finds a warm cache and there are no more than threads.
+  std::unique_ptr<EncodingState> take_state() {
+    const std::lock_guard lock(mutex_);
+    if (states_.empty()) return std::make_unique<EncodingState>(cache_bytes_);
+    auto state = std::move(states_.back());
+    states_.pop_back();
+    return state;
+  }
+
+  void give_back(std::unique_ptr<EncodingState> state) {
+    const std::lock_guard lock(mutex_);
+    states_.push_back(std::move(state));
+  }
+
+  TextEncoder encoder_;
+  std::size_t cache_bytes_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<EncodingState>> states_;
+};
+
+inline void bind_encoding(py::module_& m) {
+  using namespace pybind11::literals;
+  static py::handle missing_symbol_error =
+      py::exception<MissingSymbolIn>(m, "MissingSymbolError", PyExc_ValueError).release();
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const MissingSymbolIn& missing) {
+      const py::tuple place = py::make_tuple(missing.document, missing.begin, missing.end);
+      PyErr_SetObject(missing_symbol_error.ptr(), place.ptr());
+    }
+  });
+
+  py::class_<PyModel>(m, "Model", "Turns words into tokens.");
+  m.def("byte_bpe", &byte_bpe, "merges"_a, "rank_by_joined"_a, "byte_ids"_a, "whole_words"_a,
+        "BPE over bytes; `merges`: uint32[n, 3] by rank.");
+  m.def("char_bpe", &char_bpe, "merges"_a, "tokens"_a, "prefix"_a, "suffix"_a, "unk"_a,
+        "fuse_unk"_a, "ignore_merges"_a, "byte_fallback"_a, "BPE over characters.");
+  m.def("wordpiece", [](const TokenIds& tokens, const std::string& prefix,
+                        std::optional<std::uint32_t> unk, std::size_t max_characters) {
+          return PyModel{std::make_shared<WordPieceModel>(tokens, prefix, unk.value_or(kNoId),
+                                                          max_characters)};
+        }, "tokens"_a, "prefix"_a, "unk"_a, "max_characters"_a, "Longest match first.");
+  m.def("word_level", [](const TokenIds& tokens, std::optional<std::uint32_t> unk) {
+          return PyModel{std::make_shared<WordLevelModel>(tokens, unk.value_or(kNoId))};
+        }, "tokens"_a, "unk"_a, "A word is a token, or unknown.");
+
+  py::class_<PyEncoder>(m, "Encoder", "Texts to ids.")
+      .def(py::init<const PyPipeline&, const PyModel&, std::size_t>(), "pipeline"_a, "model"_a,
+           "cache_bytes"_a = 16 << 20)
+      .def("encode", &PyEncoder::encode, "text"_a,
+           "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
+      .def("encode_placed", &PyEncoder::encode_placed, "text"_a,
+           "allowed"_a = std::vector<std::uint32_t>{},
+           "The ids of one text, and where each begins and ends in it, in bytes.")
+      .def("encode_batch", &PyEncoder::encode_batch, "data"_a, "offsets"_a,
+           "allowed"_a = std::vector<std::uint32_t>{},
+           "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).");
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,120 @@
+// Python's side of the pipeline: described as tuples, checked here.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bind_normalizing.hpp"
+#include "binding.hpp"
+#include "pipeline.hpp"
+
+namespace bpe_beam {
+
+inline SplitBehavior behavior_of(const std::string& name) {
+  if (name == "removed") return SplitBehavior::kRemoved;
+  if (name == "isolated") return SplitBehavior::kIsolated;
+  if (name == "merged_with_previous") return SplitBehavior::kMergedWithPrevious;
+  if (name == "merged_with_next") return SplitBehavior::kMergedWithNext;
+  if (name == "contiguous") return SplitBehavior::kContiguous;
+  throw std::invalid_argument("no such behavior: " + name);
+}
+
+/// A step: ("scan", name), ("split", matcher, behavior, invert), ("rewrite", normalizer) or
+/// ("prepend", bytes, first_only).
+inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
+  const auto kind = step[0].cast<std::string>();
+  if (kind == "scan") return std::make_unique<ScanStep>(step[1].cast<std::string>());
+  if (kind == "split") {
+    return std::make_unique<SplitStep>(make_matcher(step[1]),
+                                       behavior_of(step[2].cast<std::string>()),
+                                       step[3].cast<bool>());
+  }
+  if (kind == "rewrite") return std::make_unique<RewriteStep>(make_normalizer(step[1]));
+  if (kind == "prepend") {
+    return std::make_unique<PrependStep>(step[1].cast<std::string>(), step[2].cast<bool>());
+  }
+  throw std::invalid_argument("no such pre-tokenizer step: " + kind);
+}
+
+/// (content, id, single_word, lstrip, rstrip, normalized, special).
+using AddedTuple = std::tuple<std::string, std::uint32_t, bool, bool, bool, bool, bool>;
+
+inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& added,
+                                                     const py::object& normalizer,
+                                                     const std::vector<py::tuple>& steps) {
+  std::unique_ptr<Normalizer> normalizing;
+  if (!normalizer.is_none()) normalizing = make_normalizer(normalizer);
+  std::vector<AddedToken> raw;
+  std::vector<AddedToken> clean;
+  for (const auto& [content, id, single_word, lstrip, rstrip, normalized, special] : added) {
+    AddedToken token{content, id, single_word, lstrip, rstrip, special};
+    if (normalized && normalizing != nullptr) {
+      TextBuffer buffer;
+      buffer.clear(false);
+      normalizing->apply({token.content, nullptr}, buffer);
+      token.content = std::string(buffer.view().bytes);
+      if (token.content.empty()) continue;  // nothing of it is left to be found
+    }
+    (normalized ? clean : raw).push_back(std::move(token));
+  }
+  std::vector<std::unique_ptr<PreTokenizerStep>> made;
+  for (const py::tuple& step : steps) made.push_back(make_step(step));
+  return std::make_shared<const Pipeline>(AddedTokens(std::move(raw)),
+                                          AddedTokens(std::move(clean)), std::move(normalizing),
+                                          std::move(made));
+}
+
+/// A pipeline that Python holds and hands to tables and encoders.
+struct PyPipeline {
+  std::shared_ptr<const Pipeline> pipeline;
+
+  PyPipeline(const std::vector<AddedTuple>& added, const py::object& normalizer,
+             const std::vector<py::tuple>& steps)
+      : pipeline(make_pipeline(added, normalizer, steps)) {}
+
+  /// The words of a text, as bytes: what counting and encoding see. All added tokens are cut out.
+  [[nodiscard]] py::list words(const py::buffer& text, std::vector<std::uint32_t> allowed) const {
+    struct Collecting {
+      std::vector<std::string> found;
+      void words(const TextView& view, std::span<const Word> spans) {
+        for (const Word& word : spans) {
+          found.emplace_back(view.bytes.substr(word.begin, word.end - word.begin));
+        }
+      }
+      void added(std::uint32_t, const TextView&) {}
+    };
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    Collecting sink;
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      PipelineState state;
+      pipeline->run(bytes, allowed, false, state, sink);
+    }
+    py::list result;
+    for (const std::string& word : sink.found) result.append(py::bytes(word));
+    return result;
+  }
+};
+
+inline void bind_pipeline(py::module_& m) {
+  using namespace pybind11::literals;
+  py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
+      .def(py::init<const std::vector<AddedTuple>&, const py::object&,
+                    const std::vector<py::tuple>&>(),
+           "added"_a, "normalizer"_a, "steps"_a,
+           "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
+      .def("words", &PyPipeline::words, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
+           "The words of a text as bytes; added tokens that count are cut out.");
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,148 @@
+// Texts to ids: a pipeline cuts a text into words, a model turns each word into tokens.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pipeline.hpp"
+#include "word_cache.hpp"
+#include "word_key.hpp"
+#include "word_model.hpp"
+
+namespace bpe_beam {
+
+/// What changes while texts are encoded; one a thread.
+struct EncodingState {
+  explicit EncodingState(std::size_t cache_bytes) : cache(cache_bytes) {}
+
+  PipelineState pipeline;
+  WordCache cache;
+  ModelState model;
+};
+
+/// Ids, and the place of each in the text given, in bytes.
+struct PlacedIds {
+  std::vector<std::uint32_t> ids;
+  std::vector<std::size_t> begins;
+  std::vector<std::size_t> ends;
+};
+
+class TextEncoder {
+ public:
+  TextEncoder(std::shared_ptr<const Pipeline> pipeline, std::shared_ptr<const WordModel> model)
+      : pipeline_(std::move(pipeline)), model_(std::move(model)) {}
+
+  /// Appends the ids of a text; `allowed`: see AddedTokens::cut. Throws MissingSymbol with the
+  /// place in the text given; `out` then holds the ids before it.
+  void encode(std::string_view text, std::span<const std::uint32_t> allowed, EncodingState& state,
+              std::vector<std::uint32_t>& out) const {
+    try {
+      CachingSink sink{*model_, state, out};
+      pipeline_->run(text, allowed, false, state.pipeline, sink);
+    } catch (const MissingSymbol&) {
+      // Only a second time, with places, tells where it stands in the text given.
+      PlacedIds placed;
+      encode_placed(text, allowed, state, placed);
+      throw;
+    }
+  }
+
+  /// Appends the ids of a text and their places. Throws MissingSymbol as above.
+  void encode_placed(std::string_view text, std::span<const std::uint32_t> allowed,
+                     EncodingState& state, PlacedIds& out) const {
+    PlacingSink sink{*model_, state.model, out};
+    pipeline_->run(text, allowed, true, state.pipeline, sink);
+  }
+
+ private:
+  struct CachingSink {
+    const WordModel& model;
+    EncodingState& state;
+    std::vector<std::uint32_t>& out;
+
+    /// A word whose cache slot is on its way from memory.
+    struct Pending {
+      WordKey key;
+      WordCache::Slot* slot;  // null for a long word
+    };
+
+    void words(const TextView& text, std::span<const Word> words) {
+      std::array<Pending, Pipeline::kWords> pending;
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::string_view word = bytes_of_word(text, words[i]);
+        pending[i].slot = nullptr;
+        if (word.size() > WordKey::kMaxInline) continue;
+        pending[i].key = pack_word(word, text.bytes.size() - words[i].begin);
+        pending[i].slot = &state.cache.slot_of(pending[i].key);
+        __builtin_prefetch(pending[i].slot);
+      }
+      for (std::size_t i = 0; i < words.size(); ++i) encode(text, words[i], pending[i]);
+    }
+
+    void encode(const TextView& text, const Word& word, const Pending& pending) {
+      if (pending.slot != nullptr && pending.slot->holds(pending.key)) [[likely]] {
+        // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
+        const std::size_t size = out.size();
+        out.resize(size + WordCache::kMaxIds);
+        std::memcpy(out.data() + size, pending.slot->ids.data(), sizeof pending.slot->ids);
+        out.resize(size + pending.slot->count());
+        return;
+      }
+      model.encode(bytes_of_word(text, word), false, state.model);
+      const std::vector<std::uint32_t>& ids = state.model.ids;
+      out.insert(out.end(), ids.begin(), ids.end());
+      if (pending.slot != nullptr && ids.size() <= WordCache::kMaxIds) {
+        pending.slot->put(pending.key, ids);
+      }
+    }
+
+    void added(std::uint32_t id, const TextView&) { out.push_back(id); }
+  };
+
+  struct PlacingSink {
+    const WordModel& model;
+    ModelState& state;
+    PlacedIds& out;
+
+    void words(const TextView& text, std::span<const Word> words) {
+      for (const Word& word : words) {
+        const TextView piece = text.sub(word.begin, word.end);
+        try {
+          model.encode(piece.bytes, true, state);
+        } catch (const MissingSymbol& missing) {
+          const Origin place = place_of(piece.sub(missing.begin, missing.end));
+          throw MissingSymbol{place.begin, place.end};
+        }
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < state.ids.size(); ++i) {
+          push(state.ids[i], place_of(piece.sub(at, at + state.sizes[i])));
+          at += state.sizes[i];
+        }
+      }
+    }
+
+    void added(std::uint32_t id, const TextView& place) { push(id, place_of(place)); }
+
+    void push(std::uint32_t id, const Origin& place) {
+      out.ids.push_back(id);
+      out.begins.push_back(place.begin);
+      out.ends.push_back(place.end);
+    }
+  };
+
+  static std::string_view bytes_of_word(const TextView& text, const Word& word) {
+    return text.bytes.substr(word.begin, word.end - word.begin);
+  }
+
+  std::shared_ptr<const Pipeline> pipeline_;
+  std::shared_ptr<const WordModel> model_;
+};
+
+}  // namespace bpe_beam

@@ -1,0 +1,41 @@
+"""Ids put before and after each of many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def framed(
+    ids: pa.LargeListArray, before: Sequence[int], after: Sequence[int]
+) -> pa.LargeListArray:
+    """Each list with `before` and `after` around it; the lists themselves if there is nothing.
+
+    Args:
+        ids: Lists of uint32.
+        before: Ids that go before each.
+        after: Ids that go after each.
+    """
+    if not before and not after:
+        return ids
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = ids.offsets.to_numpy()
+    lengths = np.diff(offsets)
+    extra = len(before) + len(after)
+    bounds = offsets - offsets[0] + extra * np.arange(len(offsets))
+    result = np.empty(int(bounds[-1]), np.uint32)
+    inner = np.ones(len(result), bool)
+    for i, token in enumerate(before):
+        result[bounds[:-1] + i] = token
+        inner[bounds[:-1] + i] = False
+    for i, token in enumerate(after):
+        place = bounds[:-1] + len(before) + lengths + i
+        result[place] = token
+        inner[place] = False
+    result[inner] = ids.values.to_numpy()[offsets[0] : offsets[-1]]
+    return pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(result))

@@ -1,0 +1,109 @@
+"""A tokenizer's parts as the native objects that do the work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.models import BPE, WordPiece, byte_token
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.pretokenizers import steps_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from bpe_beam import _native
+
+_NO_ID = 2**32 - 1
+
+
+def make_encoder(parts: Parts) -> _native.Encoder:
+    """The encoder of a tokenizer; immutable, for any number of threads."""
+    from bpe_beam import _native
+
+    return _native.Encoder(make_pipeline(parts), make_model(parts))
+
+
+def make_pipeline(parts: Parts) -> _native.Pipeline:
+    """What cuts a text into the words that the tokenizer's model sees."""
+    from bpe_beam import _native
+
+    added = [
+        (
+            token.content.encode(),
+            token.id,
+            token.single_word,
+            token.lstrip,
+            token.rstrip,
+            token.normalized,
+            token.special,
+        )
+        for token in parts.added_tokens
+    ]
+    normalizer = parts.normalizer.native() if parts.normalizer is not None else None
+    steps = steps_of(parts.pre_tokenizer, last_as_bytes=parts.model_reads_bytes)
+    return _native.Pipeline(added, normalizer, steps)
+
+
+def make_model(parts: Parts) -> _native.Model:
+    """What turns a word into tokens."""
+    from bpe_beam import _native
+
+    model = parts.model
+    if isinstance(model, BPE):
+        return _byte_bpe(model) if parts.model_reads_bytes else _char_bpe(model)
+    tokens = [(token.encode(), token_id) for token, token_id in model.vocab.items()]
+    unknown = model.vocab.get(model.unk_token)
+    if isinstance(model, WordPiece):
+        prefix = model.continuing_subword_prefix.encode()
+        return _native.wordpiece(tokens, prefix, unknown, model.max_input_chars_per_word)
+    return _native.word_level(tokens, unknown)
+
+
+def merge_rows(model: BPE) -> npt.NDArray[np.uint32]:
+    """The merges by rank: uint32[merges, 3] of left, right and joined id."""
+    import numpy as np
+
+    ids = model.vocab
+    if model.continuing_subword_prefix:
+        rows = [(ids[a], ids[b], ids[model.joined(a, b)]) for a, b in model.merges]
+    else:
+        rows = [(ids[a], ids[b], ids[a + b]) for a, b in model.merges]
+    return np.array(rows, dtype=np.uint32).reshape(-1, 3)
+
+
+def _byte_bpe(model: BPE) -> _native.Model:
+    import numpy as np
+
+    from bpe_beam import _native
+
+    byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
+    whole: list[tuple[bytes, int]] = []
+    if model.ignore_merges:
+        whole = [
+            (byte_level.to_bytes(token), token_id)
+            for token, token_id in model.vocab.items()
+            if byte_level.is_byte_level(token)
+        ]
+    return _native.byte_bpe(
+        merge_rows(model), model.rank_by_token, np.array(byte_ids, dtype=np.uint32), whole
+    )
+
+
+def _char_bpe(model: BPE) -> _native.Model:
+    from bpe_beam import _native
+
+    fallback: list[int] = []
+    if model.byte_fallback:
+        fallback = [model.vocab.get(byte_token(byte), _NO_ID) for byte in range(256)]
+    return _native.char_bpe(
+        merge_rows(model),
+        [(token.encode(), token_id) for token, token_id in model.vocab.items()],
+        (model.continuing_subword_prefix or "").encode(),
+        (model.end_of_word_suffix or "").encode(),
+        model.vocab[model.unk_token] if model.unk_token is not None else None,
+        model.fuse_unk,
+        model.ignore_merges,
+        fallback,
+    )
