@@ -49,6 +49,10 @@ def separator_end(
 ) -> tuple[int, int]: ...
 def last_gap(data: _Bytes, separator: bytes) -> int: ...
 
+def normalize(
+    step: tuple[Any, ...], text: bytes, with_origins: bool
+) -> tuple[bytes, NDArray[np.int64] | None]: ...
+
 class Pipeline:
     def __init__(
         self,

@@ -25,6 +25,22 @@ def require_text(name: str, value: str) -> None:
         raise UsageError(f"{name} must be valid UTF-8, not {value!r}") from error
 
 
+def require_normalizer(name: str) -> None:
+    """Refuses what names no normalizer."""
+    require_text("normalizer", name)
+    from bpe_beam.tokenizer.normalizers import normalizer_from_name
+
+    normalizer_from_name(name)
+
+
+def require_pretokenizer(name: str) -> None:
+    """Refuses what names no pre-tokenizer, and a pattern that is none."""
+    require_text("pretokenizer", name)
+    from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
+
+    check_pretokenizer_name(name)
+
+
 def require_special_tokens(tokens: tuple[str, ...]) -> None:
     """Refuses special tokens that are empty, not UTF-8, or named twice."""
     for token in tokens:

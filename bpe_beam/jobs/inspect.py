@@ -6,6 +6,7 @@ words so far, or the first documents of a shard.
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import json
 from collections import Counter
@@ -16,6 +17,7 @@ from bpe_beam.jobs.settings import InspectSettings
 from bpe_beam.jobs.summary import format_summary
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 _FEW = 10
@@ -86,7 +88,7 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
     ends = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], "...", *merges[-_FEW:]]
     return {
         "kind": "tokenizer",
-        "model": "byte-level BPE",
+        "model": _model_name(parts),
         "vocab_size": tokenizer.vocab_size,
         "merges": len(merges),
         "highest_id": tokenizer.max_id,
@@ -101,7 +103,42 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
         "longest_tokens": heapq.nlargest(_FEW, vocab, key=len),
         "merges_first_and_last": ends,
         "fingerprint": tokenizer.fingerprint,
+        **({"warning": warning} if (warning := _reachable_specials(tokenizer)) else {}),
     }
+
+
+def _model_name(parts: Parts) -> str:
+    """The model's kind and what it is set to, in words."""
+    model = parts.model
+    settings = [
+        f"{field.name}={getattr(model, field.name)!r}"
+        for field in dataclasses.fields(model)
+        if field.name not in ("vocab", "merges") and getattr(model, field.name) != field.default
+    ]
+    kind = "byte-level BPE" if parts.model_reads_bytes else model.JSON_TYPE
+    return " ".join([kind, *settings])
+
+
+def _reachable_specials(tokenizer: Tokenizer) -> str | None:
+    """Special tokens whose ids plain text gives, too, because the model looks whole words up."""
+    reached = [
+        token
+        for token, token_id in tokenizer.special_tokens.items()
+        if token_id in _plain_ids(tokenizer, token)
+    ]
+    if not reached:
+        return None
+    return (
+        f"plain text can give the ids of the special tokens {', '.join(reached)}: the model knows "
+        "them as words; take them out of texts that you do not trust"
+    )
+
+
+def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    try:
+        return tokenizer.encode(text)
+    except DataError:  # a character that the vocabulary lacks
+        return []
 
 
 def _name(part: object) -> str:

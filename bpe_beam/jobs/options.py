@@ -131,12 +131,16 @@ _SPECIAL = Option(
 )
 _CUTTING = (
     Option(
-        "--normalizer", _choice(settings.NORMALIZERS), "what is done to the text (default none)"
+        "--normalizer",
+        "NAME",
+        f"what is done to the text: {', '.join(settings.NORMALIZERS)}, or several joined by +, "
+        "such as nfkc+lowercase (default none)",
     ),
     Option(
         "--pretokenizer",
-        _choice(settings.PRETOKENIZERS),
-        "how the text is cut into words (default gpt2)",
+        "NAME",
+        f"how the text is cut into words: {', '.join(settings.PRETOKENIZERS)}, or regex:PATTERN "
+        "(default gpt2)",
     ),
 )
 _TOKENIZER = Option("--tokenizer", "F", "a tokenizer.json, path or URL", required=True)

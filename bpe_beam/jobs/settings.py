@@ -15,6 +15,8 @@ from bpe_beam.jobs.checks import (
     require,
     require_allowed_special,
     require_choice,
+    require_normalizer,
+    require_pretokenizer,
     require_special_tokens,
     require_text,
 )
@@ -23,8 +25,12 @@ INPUT_FORMATS = ("auto", "text", "jsonl")
 MODELS = ("bpe",)
 TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
 ALPHABETS = ("bytes", "seen")
-NORMALIZERS = ("none",)
-PRETOKENIZERS = ("gpt2",)
+# As in bpe_beam.tokenizer, which would take long to import for a page of help; a test compares.
+NORMALIZERS = ("none", "nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents", "bert")
+PRETOKENIZERS = (
+    "gpt2", "cl100k", "llama3", "qwen2", "o200k", "bert", "whitespace", "whitespace_split",
+    "metaspace", "digits", "punctuation", "none",
+)  # fmt: skip
 SHARD_FORMATS = ("megatron",)
 
 # DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
@@ -156,8 +162,8 @@ class CountSettings:
         input: What is read.
         output: Folder of the counts.
         run: How the job runs.
-        normalizer: One of `NORMALIZERS`.
-        pretokenizer: One of `PRETOKENIZERS`.
+        normalizer: One of `NORMALIZERS`, or several joined by `+`.
+        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`.
         special_tokens: Cut out of the text and not counted.
         with_places: Keep where each word occurs first, which the tie rule `first_seen` needs.
     """
@@ -173,8 +179,8 @@ class CountSettings:
     def __post_init__(self) -> None:
         """Checks each setting."""
         require_text("output", self.output)
-        require_choice("normalizer", self.normalizer, NORMALIZERS)
-        require_choice("pretokenizer", self.pretokenizer, PRETOKENIZERS)
+        require_normalizer(self.normalizer)
+        require_pretokenizer(self.pretokenizer)
         require_special_tokens(self.special_tokens)
 
 
@@ -195,8 +201,8 @@ class TrainSettings:
         alphabet: One of `ALPHABETS`.
         special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
             that were cut when counting.
-        normalizer: One of `NORMALIZERS`; None with `counts`, which carry theirs.
-        pretokenizer: One of `PRETOKENIZERS`; None with `counts`, which carry theirs.
+        normalizer: One of `NORMALIZERS`, or several joined by `+`; None with `counts`, which carry theirs.
+        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry theirs.
         driver_memory: What the learner may hold, in bytes.
     """
 
@@ -237,8 +243,8 @@ class TrainSettings:
             # The frozen way to give a default that holds only without counts.
             object.__setattr__(self, "normalizer", self.normalizer or "none")
             object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
-            require_choice("normalizer", str(self.normalizer), NORMALIZERS)
-            require_choice("pretokenizer", str(self.pretokenizer), PRETOKENIZERS)
+            require_normalizer(str(self.normalizer))
+            require_pretokenizer(str(self.pretokenizer))
         require_choice("model", self.model, MODELS)
         require_choice("tie_break", self.tie_break, TIE_BREAKS)
         require_choice("alphabet", self.alphabet, ALPHABETS)
