@@ -26,16 +26,36 @@ from bpe_beam.tokenizer.patterns import PATTERNS
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
 TEXTS = [
-    "", " ", "a", "  ", "\n", " a", "a ", "\t a\u3000b\u00a0", "a  b   c    d", "\n\n \n a\r\n\r\nb",
-    "Hello, world! It's 3.14 o'clock (isn't it?)", "HELLO WORLD'S aBcDeF", "x=y_z/w-v+u*[t]{s}",
-    "naïve él està Straße größer", "e\u0301e\u0301 n\u0303 a\u0323\u0307 \u0301", "é\u0301\u0301x",
-    "một nơi là tài năng", "привет МИР", "العربية كلمة", "हिन्दी शब्द", "你好，世界。中文abc", "한국어 각",
-    "ﬁne ½ ² Ⅷ ㎏ ｆｕｌｌ Å K ſ İstanbul ς Σ", "😀 👍🏽 👩\u200d👩\u200d👧 🇻🇳", "a\u200bb\u200dc\ufeffd\u00ade",
-    "\x00a\x01b\x1cc\x7fd\x85e", "\ufffd\uffff\U0010ffff\ue000", "▁▁a▁ b▁", "_a__b_ _", "Ġa Ċ Ã©", "##a ## b",
-    "<s>", "</s><s>", "[UNK] [CLS] [SEP]", "<0x41> <0xC3>", "1234567890 12 345", "!!!???...---",
-    "don't can't we'll I'VE 'S '' ' s", "a" * 150, "ab " * 40, "aaaa" * 20 + " " + "b" * 30,
-    "the of and to in that it's they'll we've", "tokenizer tokenizers token tokens", "do not 's .",
-]  # fmt: skip
+    *("", " ", "a", "  ", "\n", " a", "a ", "\t a\u3000b\u00a0", "a  b   c    d"),
+    *("\n\n \n a\r\n\r\nb", "Hello, world! It's 3.14 o'clock (isn't it?)", "HELLO WORLD'S aBcDeF"),
+    *(
+        "x=y_z/w-v+u*[t]{s}",
+        "naïve él està Straße größer",
+        "e\u0301e\u0301 n\u0303 a\u0323\u0307 \u0301",
+    ),
+    *(
+        "é\u0301\u0301x",
+        "một nơi là tài năng",
+        "привет МИР",
+        "العربية كلمة",
+        "हिन्दी शब्द",
+        "한국어 각",
+    ),
+    *("你好\uff0c世界。中文abc", "ﬁne ½ ² Ⅷ ㎏ \uff46\uff55\uff4c\uff4c Å K \u017f İstanbul ς Σ"),
+    *(
+        "😀 👍🏽 👩\u200d👩\u200d👧 🇻🇳",
+        "a\u200bb\u200dc\ufeffd\u00ade",
+        "\x00a\x01b\x1cc\x7fd\x85e",
+    ),
+    *("\ufffd\uffff\U0010ffff\ue000", "▁▁a▁ b▁", "_a__b_ _", "Ġa Ċ Ã©", "##a ## b", "<s>"),
+    *("</s><s>", "[UNK] [CLS] [SEP]", "<0x41> <0xC3>", "1234567890 12 345", "!!!???...---"),
+    *("don't can't we'll I'VE 'S '' ' s", "a" * 150, "ab " * 40, "aaaa" * 20 + " " + "b" * 30),
+    *(
+        "the of and to in that it's they'll we've",
+        "tokenizer tokenizers token tokens",
+        "do not 's .",
+    ),
+]
 PIECES = [
     *"aAbé語1 _▁.,'\n\u0301\u3000ß", "  ", "the", "token", "izer", "HOUSE", "世界", "мир", "İ", "ﬁ",
     "<s>", "</s>", "[X]", "[Y]", "xyz", " xyz ", "<mask>", "Éa", "\u00a0", "\x01", "😀", "'s", "12",
@@ -176,7 +196,7 @@ NORMALIZERS: dict[str, Any] = {
 SPLITS = {
     "string": "a",
     "spaces": Regex(r"\s+"),
-    "words": Regex(r"\w+"),
+    "letters": Regex(r"\p{L}+"),
     "empty": Regex(r"(?=[A-Z])"),
 }
 PRE_TOKENIZERS: dict[str, Any] = {
