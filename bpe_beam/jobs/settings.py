@@ -201,8 +201,10 @@ class TrainSettings:
         alphabet: One of `ALPHABETS`.
         special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
             that were cut when counting.
-        normalizer: One of `NORMALIZERS`, or several joined by `+`; None with `counts`, which carry theirs.
-        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry theirs.
+        normalizer: One of `NORMALIZERS`, or several joined by `+`; None with
+            `counts`, which carry theirs.
+        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`,
+            which carry theirs.
         driver_memory: What the learner may hold, in bytes.
     """
 

@@ -20,6 +20,7 @@
 #include "bind_pipeline.hpp"
 #include "binding.hpp"
 #include "bpe_models.hpp"
+#include "bpe_ranks.hpp"
 #include "text_encoder.hpp"
 #include "wordpiece_model.hpp"
 
@@ -61,6 +62,24 @@ inline PyModel char_bpe(const InputArray<std::uint32_t>& merges, const TokenIds&
       merge_rows(merges), tokens,
       CharBpeSettings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
                       std::move(byte_fallback)})};
+}
+
+/// (uint32[n, 3] of token numbers, the first doubtful token or None).
+inline py::tuple rank_merges(const std::vector<std::string>& tokens) {
+  RankMerges merges;
+  {
+    py::gil_scoped_release release;
+    merges = merges_of_ranks(tokens);
+  }
+  std::vector<std::uint32_t> rows;
+  rows.reserve(merges.rows.size() * 3);
+  for (const MergeRow& row : merges.rows) {
+    rows.insert(rows.end(), {row.left, row.right, row.joined});
+  }
+  const auto count = static_cast<py::ssize_t>(merges.rows.size());
+  py::object doubtful = py::none();
+  if (merges.doubtful < tokens.size()) doubtful = py::int_(merges.doubtful);
+  return py::make_tuple(as_array(std::move(rows)).reshape({count, py::ssize_t{3}}), doubtful);
 }
 
 class PyEncoder {
@@ -181,6 +200,9 @@ inline void bind_encoding(py::module_& m) {
   m.def("word_level", [](const TokenIds& tokens, std::optional<std::uint32_t> unk) {
           return PyModel{std::make_shared<WordLevelModel>(tokens, unk.value_or(kNoId))};
         }, "tokens"_a, "unk"_a, "A word is a token, or unknown.");
+
+  m.def("rank_merges", &rank_merges, "tokens"_a,
+        "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");
 
   py::class_<PyEncoder>(m, "Encoder", "Texts to ids.")
       .def(py::init<const PyPipeline&, const PyModel&, std::size_t>(), "pipeline"_a, "model"_a,

@@ -51,10 +51,17 @@ class BpeMerges {
   /// (kNoRank at the last). state.sizes are added up, if asked for.
   void apply(bool with_sizes, ModelState& state) const {
     if (state.ids.size() > kShortWord) {
-      with_sizes ? merge_long<true>(state) : merge_long<false>(state);
+      const auto nothing = [](std::uint32_t, std::uint32_t, std::uint32_t) {};
+      with_sizes ? merge_long<true>(state, nothing) : merge_long<false>(state, nothing);
     } else {
       with_sizes ? merge_short<true>(state) : merge_short<false>(state);
     }
+  }
+
+  /// Merges as `apply` does, and tells `seen(rank, left, right)` of each merge.
+  template <class Seen>
+  void apply_watched(ModelState& state, Seen&& seen) const {
+    merge_long<false>(state, seen);
   }
 
   /// Fills state.ranks from state.ids.
@@ -109,8 +116,8 @@ class BpeMerges {
     }
   };
 
-  template <bool kSizes>
-  void merge_long(ModelState& state) const {
+  template <bool kSizes, class Seen>
+  void merge_long(ModelState& state, Seen&& seen) const {
     auto& [ids, sizes, ranks, previous, next] = state;
     const auto size = static_cast<std::uint32_t>(ids.size());
     previous.resize(size);
@@ -133,6 +140,7 @@ class BpeMerges {
       // A symbol that was merged away has kNoRank; one whose pair has changed, another rank.
       if (ranks[best.at] != best.rank) continue;
       const std::uint32_t right = next[best.at];
+      seen(best.rank, ids[best.at], ids[right]);
       ids[best.at] = joined_[best.rank];
       if constexpr (kSizes) sizes[best.at] += sizes[right];
       next[best.at] = next[right];

@@ -7,22 +7,28 @@ over, and names faults by their place. Python touches no character of the text o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import exports, framing, native_parts, streaming, text_input, tokenizer_json
+from bpe_beam.tokenizer import (
+    exports,
+    framing,
+    text_input,
+    tiktoken_file,
+    tokenizer_json,
+)
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.decoding import IdDecoder
+from bpe_beam.tokenizer.encoding import TextEncoder
 from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.parts import Parts, from_learned
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from bpe_beam import _native
     from bpe_beam.storage import Storage
 
 _IDS_AT_ONCE = 4096
@@ -91,6 +97,47 @@ class Tokenizer:
         )
 
     @classmethod
+    def from_tiktoken(
+        cls,
+        path: str,
+        *,
+        pretokenizer: str = "cl100k",
+        special_tokens: Mapping[str, int] = MappingProxyType({}),
+        storage: Storage | None = None,
+    ) -> Tokenizer:
+        """Reads a `.tiktoken` file: tokens and ranks, no more.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            pretokenizer: How text is cut into words, by name as on the command line.
+            special_tokens: Ids by special token.
+            storage: How to open it; needed only for storage options.
+
+        Raises:
+            UsageError: The file is missing or broken, or a token does not fit; names the line.
+        """
+        data, source = tokenizer_json.read_file(path, storage)
+        return cls(
+            tiktoken_file.read(
+                data, source, pretokenizer=pretokenizer, special_tokens=special_tokens
+            )
+        )
+
+    def save_tiktoken(self, path: str, *, storage: Storage | None = None) -> None:
+        """Writes the model as a `.tiktoken` file, whole or not at all.
+
+        Args:
+            path: A path or any URL that fsspec opens.
+            storage: How to open it; needed only for storage options.
+
+        Raises:
+            UsageError: The file cannot hold this tokenizer; says why.
+        """
+        from bpe_beam.storage import Storage
+
+        (storage or Storage()).write_bytes(path, tiktoken_file.write(self._parts))
+
+    @classmethod
     def from_learned(
         cls,
         vocab: Sequence[str],
@@ -142,9 +189,9 @@ class Tokenizer:
         """The SHA-256 of the saved file, in hex: equal for equal tokenizers."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:
-        """Pickles as JSON: small, and without the native encoder."""
-        return Tokenizer.from_json, (self.to_json(),)
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[Parts]]:
+        """Pickles as its parts, without the native encoder."""
+        return Tokenizer, (self._parts,)
 
     def __repr__(self) -> str:
         return (
@@ -229,10 +276,8 @@ class Tokenizer:
             DataError: A lone surrogate, a byte that the vocabulary lacks, or a special token that
                 is refused; names the place in characters.
         """
-        allowed = self._allowed(allowed_special, disallowed_special)
-        ids: list[int] = self._encode(
-            text_input.to_utf8(text), allowed, disallowed_special
-        ).tolist()
+        rules = self._encoder.rules(allowed_special, disallowed_special)
+        ids: list[int] = self._encoder.encode(text_input.to_utf8(text), rules).tolist()
         before, after = self._frame(add_special_tokens)
         return [*before, *ids, *after] if before or after else ids
 
@@ -261,25 +306,9 @@ class Tokenizer:
             DataError: As in `encode`, or a null or broken UTF-8 in the Arrow data; names the
                 text's number, from 0, and the place.
         """
-        import pyarrow as pa
-
-        from bpe_beam import _native
-
-        allowed = self._allowed(allowed_special, disallowed_special)
-        data, offsets = text_input.to_batch(texts)
-        if disallowed_special == "error":
-            for number, (start, end) in enumerate(pairwise(offsets)):
-                self._added.refuse(bytes(data[start:end]), allowed, f"text {number}: ")
-        try:
-            ids, id_offsets = self._encoder.encode_batch(data, offsets, allowed)
-        except _native.MissingSymbolError as missing:
-            number, begin, end = missing.args
-            text = bytes(data[offsets[number] : offsets[number + 1]])
-            raise text_input.missing_symbol(
-                text, begin, end, as_bytes=self._reads_bytes, where=f"text {number}: "
-            ) from None
-        arrays = pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
-        return framing.framed(arrays, *self._frame(add_special_tokens))
+        rules = self._encoder.rules(allowed_special, disallowed_special)
+        ids = self._encoder.encode_batch(texts, rules)
+        return framing.framed(ids, *self._frame(add_special_tokens))
 
     def encode_iterable(
         self,
@@ -310,26 +339,10 @@ class Tokenizer:
             UsageError: A setting that cannot be, or a chunk that is no str.
             DataError: As in `encode`; the place counts from the start of the first chunk.
         """
-        if isinstance(chunks, (str, bytes)):
-            raise UsageError("chunks: a single text; give a sequence of them, or use encode")
-        allowed = self._allowed(allowed_special, disallowed_special)
+        rules = self._encoder.rules(allowed_special, disallowed_special)
         before, after = self._frame(add_special_tokens)
-        ids = self._encode_pieces(chunks, allowed, disallowed_special)
+        ids = self._encoder.encode_pieces(chunks, rules)
         return chain(before, ids, after) if before or after else ids
-
-    def _encode_pieces(
-        self, chunks: Iterable[str], allowed: list[int], disallowed: str
-    ) -> Iterator[int]:
-        done = 0
-        # A token that may take spaces or be found in normalized text can depend on all around it.
-        safe_cuts = streaming.cuts_of(self._parts) if self._added.plain_text else None
-        active = self._added.active(allowed)
-        for piece in streaming.pieces(chunks, safe_cuts, self._added, active):
-            ids = self._encode(piece, allowed, disallowed, done)
-            # As Python integers, the ids of a very long word would be many times its size.
-            for start in range(0, len(ids), _IDS_AT_ONCE):
-                yield from ids[start : start + _IDS_AT_ONCE].tolist()
-            done += text_input.count_characters(piece)
 
     def encode_with_offsets(
         self,
@@ -351,19 +364,9 @@ class Tokenizer:
             Tokens, ids, and offsets (start, end) in characters of the text. A character whose bytes
             two tokens share is in both. Spaces are left out if the post-processor trims them.
         """
-        allowed = self._allowed(allowed_special, disallowed_special)
-        data = text_input.to_utf8(text)
-        if disallowed_special == "error":
-            self._added.refuse(data, allowed)
-        from bpe_beam import _native
-
-        try:
-            found, begins, ends = self._encoder.encode_placed(data, allowed)
-        except _native.MissingSymbolError as missing:
-            raise self._missing(data, missing) from None
-        ids = found.tolist()
+        rules = self._encoder.rules(allowed_special, disallowed_special)
+        ids, offsets = self._encoder.encode_placed(text_input.to_utf8(text), rules)
         tokens = [self._tokens[token_id] for token_id in ids]
-        offsets = text_input.in_characters(data, begins, ends)
         post_processor = self._parts.post_processor
         if post_processor is None:
             return tokens, ids, offsets
@@ -408,16 +411,9 @@ class Tokenizer:
     def _decoder(self) -> IdDecoder:
         return IdDecoder(self._parts, self._tokens)
 
-    # ---- the native encoder ----
-
-    def _allowed(
-        self, allowed_special: str | Collection[str], disallowed_special: str
-    ) -> list[int]:
-        if disallowed_special not in ("text", "error"):
-            raise UsageError(
-                f'disallowed_special={disallowed_special!r}: must be "text" or "error"'
-            )
-        return self._added.allowed(allowed_special)
+    @cached_property
+    def _encoder(self) -> TextEncoder:
+        return TextEncoder(self._parts, self._added)
 
     def _frame(self, add_special_tokens: bool) -> tuple[list[int], list[int]]:
         """The ids that the post-processor puts before and after a text."""
@@ -425,26 +421,3 @@ class Tokenizer:
             return [], []
         before, after = self._parts.post_processor.frame()
         return [token_id for _, token_id in before], [token_id for _, token_id in after]
-
-    def _encode(self, data: bytes, allowed: list[int], disallowed: str, done: int = 0) -> Any:
-        """The ids of a text: uint32[n]. `done`: how many characters came before it."""
-        if disallowed == "error":
-            self._added.refuse(data, allowed, done=done)
-        from bpe_beam import _native
-
-        try:
-            return self._encoder.encode(data, allowed)
-        except _native.MissingSymbolError as missing:
-            raise self._missing(data, missing, done) from None
-
-    def _missing(self, data: bytes, missing: ValueError, done: int = 0) -> DataError:
-        _, begin, end = missing.args
-        return text_input.missing_symbol(data, begin, end, as_bytes=self._reads_bytes, done=done)
-
-    @cached_property
-    def _reads_bytes(self) -> bool:
-        return self._parts.model_reads_bytes
-
-    @cached_property
-    def _encoder(self) -> _native.Encoder:
-        return native_parts.make_encoder(self._parts)

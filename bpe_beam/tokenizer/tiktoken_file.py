@@ -1,0 +1,161 @@
+"""`.tiktoken` files: a line a token, its bytes in base64 and its rank, which is its id.
+
+Such a file defines merging by the ranks of the joined bytes, and a word that is a token is one
+before any merge. Nearly all vocabularies can be written as merges all the same (the native
+`merges_of_ranks` proves it for each); one that cannot runs by its ranks, and has no
+`tokenizer.json`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from itertools import pairwise
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.decoders import ByteLevelDecoder
+from bpe_beam.tokenizer.models import BPE, MAX_ID, Naming, shortened
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+
+
+def read(
+    data: bytes, source: str, *, pretokenizer: str, special_tokens: Mapping[str, int]
+) -> Parts:
+    """Reads a `.tiktoken` file.
+
+    Args:
+        data: The file's bytes.
+        source: How messages name the file.
+        pretokenizer: How text is cut into words, by name; the file does not say.
+        special_tokens: Ids by special token; the file does not say.
+
+    Returns:
+        The parts of a byte-level BPE tokenizer.
+
+    Raises:
+        UsageError: A broken line, a token or rank that stands twice, or a special token that does
+            not fit; names the line.
+    """
+    ranks = _read_lines(data, source)
+    vocab = {byte_level.to_chars(token): rank for token, rank in ranks}
+    merges, by_token = _merges([token for token, _ in ranks])
+    by_id = sorted(special_tokens.items(), key=lambda entry: entry[1])
+    added = tuple(AddedToken(token_id, text) for text, token_id in by_id)
+    model = BPE(vocab, merges, ignore_merges=True, rank_by_token=by_token)
+    pre_tokenizer = pretokenizer_from_name(pretokenizer, byte_level=True)
+    parts = Parts(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
+    lines = {token: number for number, token in enumerate(vocab, start=1)}
+    parts.check(
+        Naming(
+            token=lambda token: f"{source}: line {lines[token]}",
+            added=lambda number: f"special_tokens: {shortened(added[number].content)}",
+        )
+    )
+    return parts
+
+
+def write(parts: Parts) -> bytes:
+    """Writes a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens.
+
+    Raises:
+        UsageError: The tokenizer does more than the file can say, or other things; names the
+            token at which ranks and merges part.
+    """
+    model = parts.model
+    if not isinstance(model, BPE) or not parts.model_reads_bytes or parts.normalizer is not None:
+        raise UsageError(
+            ".tiktoken: holds byte-level BPE without normalizer only; save this tokenizer as "
+            "tokenizer.json"
+        )
+    added = {token.content for token in parts.added_tokens}
+    vocab = {token: rank for token, rank in model.vocab.items() if token not in added}
+    other = next((token for token in vocab if not byte_level.is_byte_level(token)), None)
+    if other is not None:
+        raise UsageError(
+            f".tiktoken: cannot hold the token {shortened(other)}, which is no bytes in the "
+            "byte-level alphabet"
+        )
+    tokens = [byte_level.to_bytes(token) for token in vocab]
+    if not model.rank_by_token:
+        _check_merges(model, list(vocab), tokens)
+    lines = (
+        base64.b64encode(token) + b" %d\n" % rank
+        for token, rank in zip(tokens, vocab.values(), strict=True)
+    )
+    return b"".join(lines)
+
+
+def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
+    """(token, rank) by rank."""
+    ranks: dict[int, bytes] = {}
+    seen: dict[bytes, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{source}: line {number}"
+        text, _, digits = line.strip().partition(b" ")
+        try:
+            token = base64.b64decode(text, validate=True)
+        except binascii.Error as error:
+            raise UsageError(f"{place}: {shortened(repr(text))} is not base64: {error}") from None
+        if not digits.isdigit() or len(digits) > 10 or int(digits) > MAX_ID:
+            raise UsageError(
+                f"{place}: {shortened(repr(digits))} is not a rank: an integer from 0 to {MAX_ID}"
+            )
+        if not token:
+            raise UsageError(f"{place}: an empty token")
+        rank = int(digits)
+        if rank in ranks or token in seen:
+            raise UsageError(
+                f"{place}: the {'rank' if rank in ranks else 'token'} stands there already"
+            )
+        ranks[rank] = token
+        seen[token] = rank
+    return [(token, rank) for rank, token in sorted(ranks.items())]
+
+
+def _merges(tokens: list[bytes]) -> tuple[list[tuple[str, str]], bool]:
+    """The merges of tokens by rank, and whether they count only by the rank of what they make."""
+    from bpe_beam import _native
+
+    rows, doubtful = _native.rank_merges(tokens)
+    names = [byte_level.to_chars(token) for token in tokens]
+    return [(names[left], names[right]) for left, right, _ in rows.tolist()], doubtful is not None
+
+
+def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
+    """Refuses merges that are not those of the tokens' ranks."""
+    from bpe_beam import _native
+
+    rows, doubtful = _native.rank_merges(tokens)
+    if doubtful is not None:
+        raise UsageError(
+            f".tiktoken: by ranks, the token {shortened(names[doubtful])} would be made otherwise "
+            "than by the merges; save this tokenizer as tokenizer.json"
+        )
+    place_of = {name: place for place, name in enumerate(names)}
+    made = [place_of.get(left + right, -1) for left, right in model.merges]
+    if any(later < earlier for earlier, later in pairwise(made)):
+        raise UsageError(
+            ".tiktoken: the merges are not in the order of the ids that they make, so ranks cannot "
+            "stand for them; save this tokenizer as tokenizer.json"
+        )
+    known = set(model.merges)
+    by_ranks = {(names[left], names[right]) for left, right, _ in rows.tolist()}
+    if not by_ranks <= known:
+        left, right = min(by_ranks - known)
+        raise UsageError(
+            f".tiktoken: by ranks, {shortened(left)} and {shortened(right)} would be joined, and "
+            "there is no such merge; save this tokenizer as tokenizer.json"
+        )
+    reached = {left + right for left, right in by_ranks}
+    for name in names:
+        if len(name) > 1 and name not in reached and not model.ignore_merges:
+            raise UsageError(
+                f".tiktoken: the token {shortened(name)} is made by no merge, but a word that is "
+                "this token would become it; save this tokenizer as tokenizer.json"
+            )
