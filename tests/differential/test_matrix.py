@@ -3,8 +3,8 @@ saves them: the same tokens, ids, offsets and decoded text.
 
 Exceptions, which the tests stay clear of. An added token is named by its content here, there by the
 text that it was found as. Decoded by ByteLevel, it is its own text here, even where all of its
-characters are of the byte-level alphabet. And to `regex`, unlike to the engine there, the joiners
-are word characters and numbers like ½ are none, so `\\w` differs in a pattern of one's own.
+characters are of the byte-level alphabet. And `\\w` in a pattern of one's own is what it is to
+`regex`: to the engine there ², ³, ¹, ¼, ½, ¾ are word characters too, and the two joiners are none.
 """
 
 from __future__ import annotations
@@ -168,6 +168,25 @@ def test_added_tokens_of_many_kinds() -> None:
         for content in rng.sample(contents, 6):
             theirs.add_tokens([AddedToken(content, **{f: rng.random() < 0.4 for f in FLAGS})])
         check(theirs)
+
+
+@pytest.mark.parametrize(
+    "flags", [{}, {"lstrip": True}, {"rstrip": True}, {"lstrip": True, "rstrip": True}]
+)
+@pytest.mark.parametrize("trim", [False, True])
+def test_added_tokens_of_spaces(flags: dict[str, bool], trim: bool) -> None:
+    theirs = tokenizer(
+        "bytes",
+        pre_tokenizer=CUTTING["bytes"],
+        post_processor=processors.ByteLevel(False, trim),
+    )
+    theirs.add_tokens([AddedToken("  ", normalized=False, **flags)])
+    added = theirs.get_added_tokens_decoder()
+    ours = Tokenizer.from_json(theirs.to_str())
+    for text in ("a  b   c    d", "    ", "   a", "a  ", " \n  \n a", "a     b"):
+        expected = theirs.encode(text)
+        two = rows(expected.tokens, expected.ids, expected.offsets, added)
+        assert rows(*ours.encode_with_offsets(text, allowed_special="all"), added) == two
 
 
 # ---- what people publish ----
