@@ -36,7 +36,8 @@ struct Char {
 
 inline Char char_at(const char* at, const char* end) {
   const std::uint8_t kind = kByteClass[static_cast<unsigned char>(*at)];
-  if (kind != kNotAscii) [[likely]] return {static_cast<CharClass>(kind), 1};
+  if (kind != kNotAscii) [[likely]]
+    return {static_cast<CharClass>(kind), 1};
   const CodePoint point = decode_utf8(at, end);
   if (point.value == kMalformed) return {CharClass::kOther, 1};
   return {char_class(point.value), point.size};
