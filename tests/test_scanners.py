@@ -133,8 +133,8 @@ def test_every_code_point(name: str, characters: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXPRESSIONS)
-@pytest.mark.parametrize("before", ["", "A", "1", "!", "'", "x'", "x'l", "\n", "語"])
+@pytest.mark.parametrize("name", [name for name in PATTERNS if name != "llama3"])
+@pytest.mark.parametrize("before", ["", "A", "x'", "\n"])
 def test_every_code_point_between_all_kinds_of_neighbours(
     name: str, before: str, characters: list[str]
 ) -> None:

@@ -62,7 +62,8 @@ class AddedTokens {
           token.lstrip ? std::max(spaces_before(bytes, match.begin), done) : match.begin;
       const std::size_t end = token.rstrip ? spaces_after(bytes, match.end) : match.end;
       if (done < begin) on_plain(text.sub(done, begin));
-      on_token(token.id, text.sub(begin, end));
+      // One that lies within those spaces is nothing, as in Hugging Face.
+      if (begin < end) on_token(token.id, text.sub(begin, end));
       done = end;
     }
     if (done < bytes.size()) on_plain(text.sub(done, bytes.size()));

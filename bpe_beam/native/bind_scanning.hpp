@@ -44,10 +44,13 @@ inline void bind_scanning(py::module_& m) {
   for (const std::string_view name : kScannerNames) names.append(py::str(std::string(name)));
   m.attr("SCANNERS") = py::tuple(names);
   m.attr("UPPER_LIKE") = kUpperLike;
-  m.def("char_bits", [](std::uint32_t code_point) {
-          if (code_point >= 0x110000) throw std::invalid_argument("not a code point");
-          return char_bits(code_point);
-        }, "code_point"_a, "The properties of a code point, as unicode_classes.hpp has them.");
+  m.def(
+      "char_bits",
+      [](std::uint32_t code_point) {
+        if (code_point >= 0x110000) throw std::invalid_argument("not a code point");
+        return char_bits(code_point);
+      },
+      "code_point"_a, "The properties of a code point, as unicode_classes.hpp has them.");
   m.def("scan_words", &scan_words, "text"_a, "scanner"_a,
         "Begin and end, in bytes, of each word of UTF-8 `text`: int64[words, 2].");
 }

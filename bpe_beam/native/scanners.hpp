@@ -85,7 +85,8 @@ struct RunScanner {
 
   static Found part_at(const char* at, const char* end) {
     const Part part = kPartOfByte[static_cast<unsigned char>(*at)];
-    if (part != Part::kNotAscii) [[likely]] return {part, 1};
+    if (part != Part::kNotAscii) [[likely]]
+      return {part, 1};
     const CharBits here = bits_at(at, end);
     return {Rule::part(here.bits), here.size};
   }
@@ -158,8 +159,9 @@ struct WholeText {
 };
 
 inline constexpr std::array<std::string_view, 12> kScannerNames = {
-    "gpt2", "cl100k", "llama3", "qwen2", "o200k", "bert",
-    "whitespace", "whitespace_split", "digits", "digits_individual", "punctuation", "none"};
+    "gpt2",        "cl100k",     "llama3",           "qwen2",  "o200k",
+    "bert",        "whitespace", "whitespace_split", "digits", "digits_individual",
+    "punctuation", "none"};
 
 /// Calls `use` with the scanner (an empty object) of a name of kScannerNames; false if there is no
 /// such name.

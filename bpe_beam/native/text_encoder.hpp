@@ -78,7 +78,7 @@ class TextEncoder {
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string_view word = bytes_of_word(text, words[i]);
         pending[i].slot = nullptr;
-        if (word.size() > WordKey::kMaxInline) continue;
+        if (word.size() > WordKey::kMaxInline) [[unlikely]] continue;
         pending[i].key = pack_word(word, text.bytes.size() - words[i].begin);
         pending[i].slot = &state.cache.slot_of(pending[i].key);
         __builtin_prefetch(pending[i].slot);
@@ -138,7 +138,7 @@ class TextEncoder {
   };
 
   static std::string_view bytes_of_word(const TextView& text, const Word& word) {
-    return text.bytes.substr(word.begin, word.end - word.begin);
+    return {text.bytes.data() + word.begin, word.end - word.begin};  // substr would check
   }
 
   std::shared_ptr<const Pipeline> pipeline_;

@@ -89,15 +89,12 @@ def read_vocab_and_merges(
         next_id += token_id == next_id
         added.append(AddedToken(id=token_id, content=content))
     by_id = tuple(sorted(added, key=lambda token: token.id))
-    parts = byte_level_parts(BPE(vocab=ids, merges=pairs), by_id)
-    parts.check(
-        Naming(
-            token=lambda token: f"{vocab_source}: {shortened(token)}",
-            merge=lambda rank: f"{merges_source}: line {lines[rank]}",
-            added=lambda _: "special_tokens",
-        )
+    naming = Naming(
+        token=lambda token: f"{vocab_source}: {shortened(token)}",
+        merge=lambda rank: f"{merges_source}: line {lines[rank]}",
+        added=lambda _: "special_tokens",
     )
-    return parts
+    return byte_level_parts(BPE(vocab=ids, merges=pairs), by_id, naming)
 
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[int]]:

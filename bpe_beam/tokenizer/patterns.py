@@ -187,5 +187,5 @@ def _size(text: str) -> int:
 
 @lru_cache(maxsize=256)
 def _compile(expression: str) -> regex.Pattern[str]:
-    # Version 0 is what the expressions of files are written for: no set operations, no nested sets.
-    return regex.compile(expression, regex.VERSION0)
+    # Version 1 has sets in sets and flags that end with their group, as Hugging Face's engine.
+    return regex.compile(expression, regex.VERSION1)

@@ -194,8 +194,9 @@ class Tokenizer:
         return Tokenizer, (self._parts,)
 
     def __repr__(self) -> str:
+        kind = "byte-level BPE" if self._parts.model_reads_bytes else self._parts.model.JSON_TYPE
         return (
-            f"<Tokenizer: {self._parts.model.JSON_TYPE}, {self.vocab_size} tokens, "
+            f"<Tokenizer: {kind}, {self.vocab_size} tokens, "
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
         )
 
@@ -361,9 +362,8 @@ class Tokenizer:
             add_special_tokens: As in `encode`.
 
         Returns:
-            Tokens, ids, and offsets (start, end) in characters of the text. A token covers every
-            character that it touches: one whose bytes two tokens share is in both. Spaces are
-            left out if the file's post-processor trims them.
+            Tokens, ids, and offsets (start, end) in characters of the text. A character whose bytes
+            two tokens share is in both. Spaces are left out if the post-processor trims them.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
         ids, offsets = self._encoder.encode_placed(text_input.to_utf8(text), rules)
@@ -371,13 +371,12 @@ class Tokenizer:
         post_processor = self._parts.post_processor
         if post_processor is None:
             return tokens, ids, offsets
-        offsets = [
-            post_processor.trim(place, token, offset)
-            for place, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
+        added = {token.id for token in self._parts.added_tokens}
+        offsets = [  # an added token as it was found, with the spaces that it took in
+            post_processor.trim(place, text[slice(*offset)] if i in added else token, offset)
+            for place, (token, i, offset) in enumerate(zip(tokens, ids, offsets, strict=True))
         ]
-        if not add_special_tokens:
-            return tokens, ids, offsets
-        before, after = post_processor.frame()
+        before, after = post_processor.frame() if add_special_tokens else ([], [])
         return (
             [*(t for t, _ in before), *tokens, *(t for t, _ in after)],
             [*(i for _, i in before), *ids, *(i for _, i in after)],

@@ -10,7 +10,7 @@ from compiling import HERE, NATIVE, SANITIZERS, Compile
 
 PROGRAMS = sorted(path.name for path in HERE.glob("test_*.cpp"))
 # These need Python and are tested from there: test_bindings.py, and the tests of what they bind.
-BINDINGS = {"binding.hpp", "bind_normalizing.hpp", "bind_records.hpp"}
+BINDINGS = {"binding.hpp", *(path.name for path in NATIVE.glob("bind_*.hpp"))}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

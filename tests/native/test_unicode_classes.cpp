@@ -83,14 +83,14 @@ bool all_have(std::uint16_t bits, const std::vector<std::uint32_t>& code_points)
 /// All the bits above the class, of characters of each sort.
 void properties() {
   static_assert(char_bits('A') == (kUpperLike | kWordChar | 1));
-  CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));     // Lu, Lt
-  CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));     // Ll
+  CHECK(all_have(kUpperLike | kWordChar, {'A', 'Z', 0xC9, 0x416, 0x1C5}));       // Lu, Lt
+  CHECK(all_have(kLowerLike | kWordChar, {'a', 'z', 0xE9, 0x436, 0x17F}));       // Ll
   CHECK(all_have(kUpperLike | kLowerLike | kWordChar, {0x2B0, 0x5D0, 0x4E00}));  // Lm, Lo
   constexpr std::uint16_t kAnyMark = kUpperLike | kLowerLike | kMark | kWordChar;
-  CHECK(all_have(kAnyMark | kNonspacingMark, {0x300, 0x5B0, 0xE31}));          // Mn
-  CHECK(all_have(kAnyMark, {0x903, 0x20DD}));                                  // Mc, Me
-  CHECK(all_have(kWordChar, {'0', 0x663, 0x1D7CE}));                           // Nd
-  CHECK(all_have(kWordChar | kPunctuation, {'_', 0x203F}));                    // Pc
+  CHECK(all_have(kAnyMark | kNonspacingMark, {0x300, 0x5B0, 0xE31}));  // Mn
+  CHECK(all_have(kAnyMark, {0x903, 0x20DD}));                          // Mc, Me
+  CHECK(all_have(kWordChar, {'0', 0x663, 0x1D7CE}));                   // Nd
+  CHECK(all_have(kWordChar | kPunctuation, {'_', 0x203F}));            // Pc
   for (const char c : std::string_view("!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~")) {
     CHECK(all_have(kPunctuation, {static_cast<std::uint32_t>(c)}));
   }

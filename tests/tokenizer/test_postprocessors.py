@@ -1,10 +1,19 @@
-"""ByteLevel's trimming of offsets, rule by rule; the differential tests compare whole texts."""
+"""Post-processors, rule by rule; the differential tests compare whole texts."""
 
 from __future__ import annotations
 
 import pytest
 
-from bpe_beam.tokenizer.postprocessors import ByteLevelPostProcessor
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.postprocessors import (
+    BertProcessing,
+    ByteLevelPostProcessor,
+    Piece,
+    RobertaProcessing,
+    SequencePostProcessor,
+    SpecialToken,
+    TemplateProcessing,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -42,3 +51,41 @@ def test_trim(
     expected: tuple[int, int],
 ) -> None:
     assert post_processor.trim(place, token, offsets) == expected
+
+
+def test_frames() -> None:
+    assert ByteLevelPostProcessor().frame() == ([], [])
+    assert BertProcessing().frame() == ([("[CLS]", 101)], [("[SEP]", 102)])
+    assert RobertaProcessing().frame() == ([("<s>", 0)], [("</s>", 2)])
+    named = {"x": SpecialToken("x", [3, 4], ["a", "b"]), "y": SpecialToken("y", [5], ["c"])}
+    single = [Piece("SpecialToken", "x"), Piece("Sequence", "A", 1), Piece("SpecialToken", "y")]
+    template = TemplateProcessing(single, [], named)
+    assert template.frame() == ([("a", 3), ("b", 4)], [("c", 5)])
+    assert SequencePostProcessor([ByteLevelPostProcessor(), template]).frame() == template.frame()
+    assert SequencePostProcessor([]).frame() == ([], [])
+
+
+def test_what_is_trimmed() -> None:
+    assert RobertaProcessing().trim(1, "Ġa", (3, 5)) == (4, 5)
+    assert RobertaProcessing(trim_offsets=False).trim(1, "Ġa", (3, 5)) == (3, 5)
+    assert BertProcessing().trim(1, "Ġa", (3, 5)) == (3, 5)
+    twice = SequencePostProcessor([ByteLevelPostProcessor(), RobertaProcessing()])
+    assert twice.trim(1, "Ġab", (3, 6)) == (5, 6)  # each by the token, as in Hugging Face
+
+
+def test_refused() -> None:
+    a, b, x = Piece("Sequence", "A"), Piece("Sequence", "B"), Piece("SpecialToken", "x")
+    for single, found in (([], "none"), ([a, a], r"\$A \$A"), ([b], r"\$B"), ([a, b], r"\$A \$B")):
+        with pytest.raises(UsageError, match=rf"\$A exactly once; its texts: {found}"):
+            TemplateProcessing(single, [], {})
+    with pytest.raises(UsageError, match="single: 'x' is not in special_tokens"):
+        TemplateProcessing([a, x], [], {})
+    TemplateProcessing([a], [x], {})
+    with pytest.raises(UsageError, match="'x' has 2 ids and 1 tokens"):
+        SpecialToken("x", [1, 2], ["x"])
+    with pytest.raises(UsageError, match="sequence 'C'"):
+        Piece("Sequence", "C")
+    with pytest.raises(UsageError, match="kind 'Text'"):
+        Piece("Text", "A")
+    with pytest.raises(UsageError, match="BertProcessing, RobertaProcessing in one sequence"):
+        SequencePostProcessor([BertProcessing(), ByteLevelPostProcessor(), RobertaProcessing()])

@@ -1,0 +1,111 @@
+"""Patterns: known spellings, and the spans that a pattern finds."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+import regex
+
+from bpe_beam import _native
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.patterns import PATTERNS, SAME_AS, Pattern
+
+pytestmark = pytest.mark.quick
+
+# As published: by tiktoken, and in tokenizer.json files of each family.
+PUBLISHED = {
+    r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
+    r"""'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
+    r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""": "gpt2",
+    r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s""": "gpt2",
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"""
+    r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""": "cl100k",
+    r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*"""
+    r"""|\s*[\r\n]|\s+(?!\S)|\s+""": "cl100k",
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"""
+    r"""|\s*[\r\n]+|\s+(?!\S)|\s+""": "qwen2",
+    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"""
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+"""
+    r"""[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"""
+    r"""| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+""": "o200k",
+}
+NEWEST_CL100K = (
+    r"""'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"""
+    r"""|\s++$|\s*[\r\n]|\s+(?!\S)|\s"""
+)
+
+
+def test_names() -> None:
+    assert set(PATTERNS) <= set(_native.SCANNERS)
+    assert set(SAME_AS.values()) <= set(PATTERNS)
+    for name, expression in PATTERNS.items():
+        assert PATTERNS[SAME_AS[expression]] == PATTERNS[name]
+
+
+def test_published_spellings_have_their_scanner() -> None:
+    assert {spelling: SAME_AS.get(spelling) for spelling in PUBLISHED} == PUBLISHED
+
+
+@pytest.mark.parametrize("spelling", SAME_AS)
+def test_spellings_mean_the_same(spelling: str) -> None:
+    expression = regex.compile(spelling)
+    scanner = SAME_AS[spelling]
+    for alphabet in ("a1! \n", "'lLs\u017f", " \n\ra/"):
+        for characters in itertools.product(alphabet, repeat=5):
+            text = "".join(characters)
+            data = text.encode()
+            words = [data[a:b].decode() for a, b in _native.scan_words(data, scanner).tolist()]
+            assert expression.findall(text) == words
+
+
+def test_the_newest_spelling_of_cl100k_is_another_pattern() -> None:
+    assert NEWEST_CL100K not in SAME_AS
+    assert regex.findall(NEWEST_CL100K, "a\n ") == ["a", "\n "]
+    assert regex.findall(PATTERNS["cl100k"], "a\n ") == ["a", "\n", " "]
+
+
+def test_spans() -> None:
+    assert [*Pattern("Regex", r"\d+").spans("a12b3")] == [(1, 3), (4, 5)]
+    assert [*Pattern("String", ".").spans("a.b")] == [(1, 2)]
+    assert [*Pattern("String", "aa").spans("aaaaa")] == [(0, 2), (2, 4)]
+    assert [*Pattern("String", "^ a").spans("x^ ab")] == [(1, 4)]
+    assert [*Pattern("Regex", "a").spans("")] == []
+    assert [*Pattern("Regex", r"(?<=\S)(?=\s|$)").spans("ab c")] == [(2, 2), (4, 4)]
+    assert [*Pattern("Regex", "a*").spans("baac")] == [(0, 0), (1, 3), (4, 4)]
+    assert [*Pattern("Regex", "").spans("")] == []
+
+
+def test_spans_in_bytes() -> None:
+    assert [*Pattern("Regex", "b+").byte_spans("éb語bb".encode())] == [(2, 3), (6, 8)]
+    assert [*Pattern("Regex", "b").byte_spans(b"abb")] == [(1, 2), (2, 3)]
+    assert [*Pattern("Regex", "b").byte_spans(b"\xffb\xc3b")] == [(1, 2), (3, 4)]
+    # A malformed byte is neither letter, number nor space.
+    assert [*Pattern("Regex", r"[^\s\p{L}\p{N}]").byte_spans(b"a\xff \x80")] == [(1, 2), (3, 4)]
+    assert [*Pattern("Regex", r"$").byte_spans("é".encode())] == [(2, 2)]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"pattern '\(': .*give an expression"):
+        Pattern("Regex", "(")
+    with pytest.raises(UsageError, match='kind \'Glob\': give "String" or "Regex"'):
+        Pattern("Glob", "x")
+    Pattern("String", "(")
+
+
+def test_spans_as_tokenizers_finds_them() -> None:
+    """The piece of every match and of what lies between, by a Split that isolates them."""
+    tokenizers = pytest.importorskip("tokenizers")
+    rng = random.Random(1)
+    expressions = ["a", "a*", "a+b?", r"\b", r"(?=a)", "b|", "|b", r"(?<=a)b", "é", "a??b?"]
+    for value in expressions:
+        split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(value), "isolated")
+        for _ in range(200):
+            text = "".join(rng.choices("aabé ", k=rng.randint(1, 8)))
+            expected = {offsets for _, offsets in split.pre_tokenize_str(text)}
+            pieces, last = set(), 0
+            for start, end in [*Pattern("Regex", value).spans(text), (len(text), len(text))]:
+                pieces |= {(last, start), (start, end)}
+                last = end
+            assert {(a, b) for a, b in pieces if a < b} == expected, (value, text)
