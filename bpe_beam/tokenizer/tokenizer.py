@@ -323,9 +323,10 @@ class Tokenizer:
 
         Chunks may end anywhere, also within a word or a special token. Memory is bounded by some
         tens of KB, the longest chunk, and a few times the longest word (a text without any
-        place to cut, such as a million equal letters, is one word). With a normalizer, a pattern
-        that is not among the named ones, or added tokens that take spaces, no place to cut is
-        known to be safe: then the whole text is gathered.
+        place to cut, such as a million equal letters, is one word). Where no place to cut is known
+        to be safe, the whole text is gathered: with a normalizer, with a pre-tokenizer that is not
+        one native scanner, or with added tokens that strip, match single words only, or are found
+        in normalized text.
 
         Args:
             chunks: Pieces of the text, in order.
