@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-
 from bpe_beam.errors import UsageError
 
 if TYPE_CHECKING:
