@@ -188,7 +188,7 @@ struct StepSpec {
   }
 };
 
-/// A word (its id is Part::kPlain) or an added token.
+/// A word (its id is Cut::kPlain) or an added token.
 struct Event {
   std::uint32_t id;
   NaivePiece text;
@@ -213,19 +213,19 @@ struct PipelineSpec {
                                        const std::vector<std::uint32_t>& allowed) const {
     std::vector<Event> events;
     const NaivePiece whole{std::string(text), own_places(text)};
-    for (const Part& outer : naive_cut(raw, whole.bytes, allowed)) {
+    for (const Cut& outer : naive_cut(raw, whole.bytes, allowed)) {
       const NaivePiece given = whole.part(outer.begin, outer.end);
-      if (outer.id != Part::kPlain) {
+      if (outer.id != Cut::kPlain) {
         events.push_back({outer.id, given});
         continue;
       }
       const NaivePiece normal = normalized(normalizer, given);
-      for (const Part& inner : naive_cut(clean, normal.bytes, allowed)) {
+      for (const Cut& inner : naive_cut(clean, normal.bytes, allowed)) {
         const NaivePiece piece = normal.part(inner.begin, inner.end);
-        if (inner.id != Part::kPlain) {
+        if (inner.id != Cut::kPlain) {
           events.push_back({inner.id, piece});
         } else {
-          for (NaivePiece& word : words(piece)) events.push_back({Part::kPlain, std::move(word)});
+          for (NaivePiece& word : words(piece)) events.push_back({Cut::kPlain, std::move(word)});
         }
       }
     }

@@ -20,16 +20,16 @@ using namespace bpe_beam;
 namespace {
 
 using Allowed = std::vector<std::uint32_t>;
-using Parts = std::vector<Part>;
+using Cuts = std::vector<Cut>;
 
-constexpr std::uint32_t kPlain = Part::kPlain;
+constexpr std::uint32_t kPlain = Cut::kPlain;
 
 /// The parts of a text. Checks that the views are of that text, with their own origins.
-Parts parts_of(const AddedTokens& tokens, std::string_view bytes, const Allowed& allowed = {}) {
+Cuts parts_of(const AddedTokens& tokens, std::string_view bytes, const Allowed& allowed = {}) {
   const ExactCopy copy(bytes);
   const std::string_view text = copy.view();
   const std::vector<Origin> origins = own_places(text);
-  Parts parts;
+  Cuts parts;
   const auto add = [&](std::uint32_t id, const TextView& view) {
     const auto begin = static_cast<std::size_t>(view.bytes.data() - text.data());
     CHECK(!view.bytes.empty() && view.origins == origins.data() + begin);
@@ -57,19 +57,19 @@ AddedToken plain(std::string content, std::uint32_t id) {
 void none() {
   const AddedTokens tokens;
   CHECK(tokens.empty());
-  CHECK(parts_of(tokens, "") == Parts{});
-  CHECK(parts_of(tokens, "abc") == (Parts{{kPlain, 0, 3}}));
+  CHECK(parts_of(tokens, "") == Cuts{});
+  CHECK(parts_of(tokens, "abc") == (Cuts{{kPlain, 0, 3}}));
 }
 
 void one() {
   const AddedTokens tokens({plain("<s>", 7)});
   CHECK(!tokens.empty());
-  CHECK(parts_of(tokens, "") == Parts{});
-  CHECK(parts_of(tokens, "<s>") == (Parts{{7, 0, 3}}));
+  CHECK(parts_of(tokens, "") == Cuts{});
+  CHECK(parts_of(tokens, "<s>") == (Cuts{{7, 0, 3}}));
   CHECK(parts_of(tokens, "ab<s>cd<s>") ==
-        (Parts{{kPlain, 0, 2}, {7, 2, 5}, {kPlain, 5, 7}, {7, 7, 10}}));
-  CHECK(parts_of(tokens, "<s") == (Parts{{kPlain, 0, 2}}));  // cut off by the text's end
-  CHECK(parts_of(tokens, "<<s>") == (Parts{{kPlain, 0, 1}, {7, 1, 4}}));
+        (Cuts{{kPlain, 0, 2}, {7, 2, 5}, {kPlain, 5, 7}, {7, 7, 10}}));
+  CHECK(parts_of(tokens, "<s") == (Cuts{{kPlain, 0, 2}}));  // cut off by the text's end
+  CHECK(parts_of(tokens, "<<s>") == (Cuts{{kPlain, 0, 1}, {7, 1, 4}}));
 }
 
 /// Whatever order they are given in.
@@ -79,41 +79,41 @@ void the_longest_of_those_that_begin_together() {
       {plain("<a>>", 3), plain("<a", 1), plain("<a>", 2)}};
   for (const auto& order : orders) {
     const AddedTokens tokens(order);
-    CHECK(parts_of(tokens, "x<a>>") == (Parts{{kPlain, 0, 1}, {3, 1, 5}}));
-    CHECK(parts_of(tokens, "x<a>y") == (Parts{{kPlain, 0, 1}, {2, 1, 4}, {kPlain, 4, 5}}));
-    CHECK(parts_of(tokens, "x<ay") == (Parts{{kPlain, 0, 1}, {1, 1, 3}, {kPlain, 3, 4}}));
+    CHECK(parts_of(tokens, "x<a>>") == (Cuts{{kPlain, 0, 1}, {3, 1, 5}}));
+    CHECK(parts_of(tokens, "x<a>y") == (Cuts{{kPlain, 0, 1}, {2, 1, 4}, {kPlain, 4, 5}}));
+    CHECK(parts_of(tokens, "x<ay") == (Cuts{{kPlain, 0, 1}, {1, 1, 3}, {kPlain, 3, 4}}));
   }
 }
 
 /// A longer one that begins later loses, even where it overlaps.
 void the_leftmost_before_the_longest() {
   const AddedTokens tokens({plain("bcdef", 1), plain("ab", 2)});
-  CHECK(parts_of(tokens, "abcdef") == (Parts{{2, 0, 2}, {kPlain, 2, 6}}));
-  CHECK(parts_of(tokens, "bcdef") == (Parts{{1, 0, 5}}));
-  CHECK(parts_of(AddedTokens({plain("aa", 1)}), "aaa") == (Parts{{1, 0, 2}, {kPlain, 2, 3}}));
+  CHECK(parts_of(tokens, "abcdef") == (Cuts{{2, 0, 2}, {kPlain, 2, 6}}));
+  CHECK(parts_of(tokens, "bcdef") == (Cuts{{1, 0, 5}}));
+  CHECK(parts_of(AddedTokens({plain("aa", 1)}), "aaa") == (Cuts{{1, 0, 2}, {kPlain, 2, 3}}));
 }
 
 void any_bytes() {
   const std::string high = "\xFF\x80";
   const std::string zero(2, '\0');
   const AddedTokens tokens({plain(high, 1), plain(zero, 2), plain("語", 3)});
-  CHECK(parts_of(tokens, high + zero + "語") == (Parts{{1, 0, 2}, {2, 2, 4}, {3, 4, 7}}));
+  CHECK(parts_of(tokens, high + zero + "語") == (Cuts{{1, 0, 2}, {2, 2, 4}, {3, 4, 7}}));
 }
 
 void what_is_refused() {
-  CHECK(parts_of(AddedTokens({plain("x", 5), plain("x", 6)}), "x") == (Parts{{5, 0, 1}}));
+  CHECK(parts_of(AddedTokens({plain("x", 5), plain("x", 6)}), "x") == (Cuts{{5, 0, 1}}));
   CHECK_THROWS(std::invalid_argument, AddedTokens({plain("a", 0), plain("", 1)}));
 }
 
 /// Only special ones need to be; one that is not is plain text, and what it covers stays lost.
 void allowed() {
   const AddedTokens tokens({{"<s>", 1}, {"<s>>", 2}, {"><", 3}, plain("x", 4)});
-  CHECK(parts_of(tokens, "<s>x") == (Parts{{kPlain, 0, 3}, {4, 3, 4}}));
-  CHECK(parts_of(tokens, "<s>x", {1}) == (Parts{{1, 0, 3}, {4, 3, 4}}));
-  CHECK(parts_of(tokens, "<s>>", {1, 2}) == (Parts{{2, 0, 4}}));
-  CHECK(parts_of(tokens, "<s>>", {1}) == (Parts{{kPlain, 0, 4}}));
-  CHECK(parts_of(tokens, "<s><", {1, 3}) == (Parts{{1, 0, 3}, {kPlain, 3, 4}}));
-  CHECK(parts_of(tokens, "<s><", {3}) == (Parts{{kPlain, 0, 4}}));
+  CHECK(parts_of(tokens, "<s>x") == (Cuts{{kPlain, 0, 3}, {4, 3, 4}}));
+  CHECK(parts_of(tokens, "<s>x", {1}) == (Cuts{{1, 0, 3}, {4, 3, 4}}));
+  CHECK(parts_of(tokens, "<s>>", {1, 2}) == (Cuts{{2, 0, 4}}));
+  CHECK(parts_of(tokens, "<s>>", {1}) == (Cuts{{kPlain, 0, 4}}));
+  CHECK(parts_of(tokens, "<s><", {1, 3}) == (Cuts{{1, 0, 3}, {kPlain, 3, 4}}));
+  CHECK(parts_of(tokens, "<s><", {3}) == (Cuts{{kPlain, 0, 4}}));
 }
 
 void single_words() {
@@ -127,31 +127,31 @@ void single_words() {
     CHECK(parts_of(tokens, std::string(beside) + "ab")[0].id == kPlain);
   }
   // Malformed bytes between do not make it a neighbour.
-  CHECK(parts_of(tokens, "x\x80" "ab") == (Parts{{kPlain, 0, 2}, {1, 2, 4}}));
-  CHECK(parts_of(tokens, "\xC3\xA9\x80" "ab") == (Parts{{kPlain, 0, 3}, {1, 3, 5}}));
+  CHECK(parts_of(tokens, "x\x80" "ab") == (Cuts{{kPlain, 0, 2}, {1, 2, 4}}));
+  CHECK(parts_of(tokens, "\xC3\xA9\x80" "ab") == (Cuts{{kPlain, 0, 3}, {1, 3, 5}}));
 }
 
 void strips() {
   const AddedTokens left({{.content = "<l>", .id = 1, .lstrip = true, .special = false}});
-  CHECK(parts_of(left, " \u3000<l> ") == (Parts{{1, 0, 7}, {kPlain, 7, 8}}));
-  CHECK(parts_of(left, "a \n<l>") == (Parts{{kPlain, 0, 1}, {1, 1, 6}}));
-  CHECK(parts_of(left, " \x80<l>") == (Parts{{kPlain, 0, 2}, {1, 2, 5}}));
-  CHECK(parts_of(left, "\u3000\x80<l>") == (Parts{{kPlain, 0, 4}, {1, 4, 7}}));
+  CHECK(parts_of(left, " \u3000<l> ") == (Cuts{{1, 0, 7}, {kPlain, 7, 8}}));
+  CHECK(parts_of(left, "a \n<l>") == (Cuts{{kPlain, 0, 1}, {1, 1, 6}}));
+  CHECK(parts_of(left, " \x80<l>") == (Cuts{{kPlain, 0, 2}, {1, 2, 5}}));
+  CHECK(parts_of(left, "\u3000\x80<l>") == (Cuts{{kPlain, 0, 4}, {1, 4, 7}}));
   const AddedTokens right({{.content = "<r>", .id = 2, .rstrip = true, .special = false}});
-  CHECK(parts_of(right, " <r>\u3000 ") == (Parts{{kPlain, 0, 1}, {2, 1, 8}}));
-  CHECK(parts_of(right, "<r> \xE3\x80") == (Parts{{2, 0, 4}, {kPlain, 4, 6}}));
+  CHECK(parts_of(right, " <r>\u3000 ") == (Cuts{{kPlain, 0, 1}, {2, 1, 8}}));
+  CHECK(parts_of(right, "<r> \xE3\x80") == (Cuts{{2, 0, 4}, {kPlain, 4, 6}}));
   // What the first has taken, the second does not take again.
   const AddedTokens both({{"<b>", 3, false, true, true, false}});
-  CHECK(parts_of(both, "  <b>  <b>  ") == (Parts{{3, 0, 7}, {3, 7, 12}}));
+  CHECK(parts_of(both, "  <b>  <b>  ") == (Cuts{{3, 0, 7}, {3, 7, 12}}));
 }
 
 /// Within spaces that were taken: with lstrip it is nothing; else it is itself once more.
 void tokens_within_taken_spaces() {
   const AddedToken taker{.content = "<r>", .id = 1, .rstrip = true, .special = false};
   const AddedTokens strips({taker, {.content = "\n", .id = 2, .lstrip = true, .special = false}});
-  CHECK(parts_of(strips, "<r> \n a") == (Parts{{1, 0, 6}, {kPlain, 5, 7}}));
+  CHECK(parts_of(strips, "<r> \n a") == (Cuts{{1, 0, 6}, {kPlain, 5, 7}}));
   const AddedTokens not_strips({taker, plain("\n", 2)});
-  CHECK(parts_of(not_strips, "<r> \n a") == (Parts{{1, 0, 6}, {2, 4, 5}, {kPlain, 5, 7}}));
+  CHECK(parts_of(not_strips, "<r> \n a") == (Cuts{{1, 0, 6}, {2, 4, 5}, {kPlain, 5, 7}}));
 }
 
 std::string random_text(std::mt19937& random, std::size_t most) {
@@ -187,7 +187,7 @@ void random_ones_equal_the_definition() {
     const AddedTokens added(tokens);
     for (int i = 0; i < 10; ++i) {
       const std::string text = random_text(random, 24);
-      const Parts parts = parts_of(added, text, allowed);
+      const Cuts parts = parts_of(added, text, allowed);
       CHECK(parts == naive_cut(tokens, text, allowed));
       found += parts.size() > 1;
     }
