@@ -12,7 +12,7 @@
 #include "naive_pipeline.hpp"
 #include "text_encoder.hpp"
 
-/// Ids and places; if a word could not be encoded, those before it and the place of what is missing.
+/// Ids and places; if a word has no encoding, those before it, and the place of what is missing.
 struct EncodedText {
   Ids ids;
   std::vector<bpe_beam::Origin> places;

@@ -213,7 +213,8 @@ void a_word_that_is_a_token() {
 /// Settings, vocabularies, merges and words of all kinds.
 void random_characters() {
   std::mt19937 random(8);
-  constexpr std::string_view kCharacters[] = {"a", "b", "é", "#", "語", "\U0001F600", "\x80", "\xC3"};
+  constexpr std::string_view kCharacters[] = {"a",  "b",          "é",    "#",
+                                              "語", "\U0001F600", "\x80", "\xC3"};
   std::size_t missing = 0;
   std::size_t merged = 0;
   for (int round = 0; round < 3000; ++round) {

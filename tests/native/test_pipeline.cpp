@@ -122,7 +122,8 @@ void any_pipelines_equal_the_definition() {
 
 /// Every part has its turn with a million of the same; something quadratic would not end.
 void hostile_texts() {
-  const std::vector<std::string> repeated = {"a", " ", "-", "\n", "\u0301", "\xC3", "<s", "a ", "語"};
+  const std::vector<std::string> repeated = {"a",    " ",  "-",  "\n", "\u0301",
+                                             "\xC3", "<s", "a ", "語"};
   for (std::uint32_t normalizer = 0; normalizer < kNormalizers; ++normalizer) {
     PipelineSpec spec = scanning(std::string(kScannerNames[normalizer]));
     spec.normalizer = normalizer;
