@@ -174,7 +174,8 @@ void unknown_ones() {
   CHECK((both(char_bpe(tokens, unknown(0, true)), "éeaé").symbols ==
          Symbols{{0, 3}, {1, 1}, {0, 2}}));
   // Fused before merges, and merged as others are.
-  CHECK((both(char_bpe(tokens, unknown(0, false), rows), "éeb").symbols == Symbols{{9, 3}, {2, 1}}));
+  CHECK((both(char_bpe(tokens, unknown(0, false), rows), "éeb").symbols ==
+         Symbols{{9, 3}, {2, 1}}));
   CHECK((both(char_bpe(tokens, unknown(0, true), rows), "éeb").symbols ==
          Symbols{{8, 4}}));
   CHECK((both(char_bpe(tokens, unknown(0, false)), "\xC3\x28").symbols == Symbols{{0, 1}, {0, 1}}));

@@ -102,7 +102,7 @@ void any_pipelines_equal_the_definition() {
   std::mt19937 random(15);
   std::size_t words = 0;
   std::size_t added = 0;
-  for (int round = 0; round < 15'000; ++round) {
+  for (int round = 0; round < 6'000; ++round) {
     std::vector<std::uint8_t> bytes(200);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     FuzzInput input(bytes.data(), bytes.size());
@@ -117,7 +117,7 @@ void any_pipelines_equal_the_definition() {
       for (const Event& event : events) ++(event.id == Cut::kPlain ? words : added);
     }
   }
-  CHECK(words > 50'000 && added > 5'000);
+  CHECK(words > 20'000 && added > 2'000);
 }
 
 /// Every part has its turn with a million of the same; something quadratic would not end.

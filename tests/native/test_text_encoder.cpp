@@ -116,7 +116,7 @@ void any_encoders_equal_the_definition() {
   std::mt19937 random(16);
   std::size_t missing = 0;
   std::size_t whole = 0;
-  for (int round = 0; round < 8'000; ++round) {
+  for (int round = 0; round < 4'000; ++round) {
     std::vector<std::uint8_t> bytes(500);
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
     FuzzInput input(bytes.data(), bytes.size());
@@ -132,7 +132,7 @@ void any_encoders_equal_the_definition() {
       ++(result.missing ? missing : whole);
     }
   }
-  CHECK(missing > 2'000 && whole > 10'000);
+  CHECK(missing > 1'000 && whole > 5'000);
 }
 
 void a_million_letters() {
