@@ -2,8 +2,8 @@
 
     python benchmarks/learner_memory.py COUNTS_FOLDER ... --vocab-size 32000
 
-The figures behind `BYTES_PER_SYMBOL` and `BYTES_PER_WORD` in bpe_beam/training/bpe.py. Each folder,
-made by `bpe-beam count`, is learned from in a process of its own.
+The figures behind `BYTES_PER_SYMBOL` and `BYTES_PER_WORD` in bpe_beam/training/words.py. Each
+folder, made by `bpe-beam count`, is learned from in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import sys
 
 from bpe_beam.counts.artifact import iter_parts, read_manifest
 from bpe_beam.storage import Storage
-from bpe_beam.training.bpe import gather_words, learn_bpe, memory_needed
+from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.words import gather_words, memory_needed
 
 
 def peak_bytes() -> int:

@@ -98,6 +98,11 @@ class BpeLearner:
         vocab_size: int,
         min_frequency: int,
         tie_break: str,
+        score: str = ...,
+        decorated: bool = ...,
+        prefix: bytes = ...,
+        max_token_length: int | None = ...,
+        spans: NDArray[np.uint32] | None = ...,
     ) -> None: ...
     def learn(self, limit: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]: ...
     def tokens(self) -> list[bytes]: ...

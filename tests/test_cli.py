@@ -28,9 +28,9 @@ from bpe_beam.jobs.settings import (
     InspectSettings,
     QuickstartSettings,
     TokenizeSettings,
-    TrainSettings,
     VerifySettings,
 )
+from bpe_beam.jobs.train_settings import TrainSettings
 
 pytestmark = pytest.mark.quick
 
@@ -167,13 +167,14 @@ def test_all_options_of_the_other_jobs() -> None:
 def test_every_declared_option_reaches_the_settings() -> None:
     """An option that is accepted and does nothing is the worst of faults."""
     values = {
-        "--input-format": "text", "--max-rejects": "7", "--normalizer": "none", "--model": "bpe",
-        "--pretokenizer": "gpt2", "--format": "megatron", "--tie-break": "first_seen",
+        "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
+        "--model": "wordpiece", "--pretokenizer": "bert", "--format": "megatron",
+        "--tie-break": "first_seen",
         "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
-        "--counts": "c", "--driver-memory": "2GB",
+        "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
     }  # fmt: skip
     # Options of which only one value is legal yet.
-    single = {"--normalizer", "--pretokenizer", "--model", "--format"}
+    single = {"--format"}
     base = {
         "count": ["--input", "a", "--output", "o"],
         "train": ["--input", "a", "--output", "o", "--vocab-size", "300"],
@@ -304,7 +305,7 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ([*COUNT, "--range-bytes", "1.5MB"], "--range-bytes must be a size"),
         ([*COUNT, "--document-separator", r"\q"], "--document-separator holds \\q"),
         ([*COUNT, "--document-separator", ""], "document_separator must not be empty"),
-        ([*COUNT, "--pretokenizer", "cl100k"], "pretokenizer must be one of gpt2, not 'cl100k'"),
+        ([*COUNT, "--pretokenizer", "cl99k"], "pretokenizer 'cl99k': must be one of gpt2, cl100k,"),
         ([*COUNT, "--tie-break", "x"], "tie_break must be one of lowest_id"),
         ([*COUNT, "--overwrite=yes"], "--overwrite: ignored explicit argument 'yes'"),
         ([*COUNT, "--config", "none.yaml"], "config none.yaml cannot be read"),
@@ -318,7 +319,7 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ),
         (
             [*FROM_COUNTS, "--model", "x"],
-            "model must be one of bpe, not 'x'",
+            "model must be one of bpe, wordpiece, prefix_bpe, word_level, not 'x'",
         ),
         (
             [*FROM_COUNTS, "--pretokenizer", "gpt2"],

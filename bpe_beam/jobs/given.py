@@ -14,6 +14,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.jobs import settings as s
 from bpe_beam.jobs.checks import require_choice
 from bpe_beam.jobs.options import JOBS
+from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     GivenValue,
     parse_integer,
@@ -31,6 +32,25 @@ _READING: Mapping[str, Parse | None] = {
     "document_separator": parse_separator,
     "range_bytes": parse_size,
     "max_rejects": None,
+}
+
+_TRAINING: Mapping[str, Parse | None] = {
+    "model": None,
+    "min_frequency": parse_integer,
+    "tie_break": None,
+    "symbols": None,
+    "alphabet": None,
+    "initial_alphabet": None,
+    "limit_alphabet": parse_integer,
+    "max_token_length": parse_integer,
+    "end_of_word_suffix": None,
+    "end_of_word_symbol": None,
+    "continuing_subword_prefix": None,
+    "unk_token": None,
+    "continue_from": None,
+    "normalizer": None,
+    "pretokenizer": None,
+    "driver_memory": parse_size,
 }
 
 
@@ -171,7 +191,7 @@ def _input(given: Given) -> s.InputSettings:
 
 
 def _count(given: Given) -> s.CountSettings:
-    tie_break = given.one("tie_break") or s.TrainSettings.tie_break
+    tie_break = given.one("tie_break") or "lowest_id"
     require_choice("tie_break", tie_break, s.TIE_BREAKS)
     return s.CountSettings(
         _input(given),
@@ -183,30 +203,21 @@ def _count(given: Given) -> s.CountSettings:
     )
 
 
-def _train(given: Given) -> s.TrainSettings:
+def _train(given: Given) -> TrainSettings:
     reading = [key for key in _READING if key in given.values]
     if "input" not in given.values and "counts" in given.values and reading:
         raise UsageError(
             f"{given.where(reading[0])} is about reading a corpus; the counts were read already"
         )
-    return s.TrainSettings(
+    return TrainSettings(
         given.required("output"),
         given.required("vocab_size", parse_integer),
         counts=given.one("counts"),
         input=_input(given) if "input" in given.values else None,
         run=_run(given),
         special_tokens=given.many("special_token"),
-        **given.pick(
-            {
-                "model": None,
-                "min_frequency": parse_integer,
-                "tie_break": None,
-                "alphabet": None,
-                "normalizer": None,
-                "pretokenizer": None,
-                "driver_memory": parse_size,
-            }
-        ),
+        byte_fallback=given.switch("byte_fallback"),
+        **given.pick(_TRAINING),
     )
 
 

@@ -6,35 +6,12 @@ Defaults stand in `settings.py` alone; the help reads them there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from bpe_beam.jobs import settings
+from bpe_beam.jobs.option import Option, choice
 from bpe_beam.jobs.settings import InputSettings, QuickstartSettings, TokenizeSettings
-from bpe_beam.jobs.settings import TrainSettings as Train
-
-
-@dataclass(frozen=True)
-class Option:
-    """One option.
-
-    Attributes:
-        flag: As typed, e.g. `--vocab-size`; or the bare name of a positional argument.
-        metavar: What the help calls its value; empty for a switch.
-        help: What it does; `%` is doubled, as argparse wants.
-        kind: One value, many after one flag, one each time the flag is given, or no value.
-        required: Whether the job cannot do without it.
-    """
-
-    flag: str
-    metavar: str
-    help: str
-    kind: Literal["one", "many", "repeat", "switch"] = "one"
-    required: bool = False
-
-    @property
-    def key(self) -> str:
-        """Its name in YAML files."""
-        return self.flag.lstrip("-").replace("-", "_")
+from bpe_beam.jobs.train_options import LEARNING
+from bpe_beam.jobs.train_settings import TrainSettings as Train
 
 
 @dataclass(frozen=True)
@@ -59,10 +36,6 @@ class Job:
         return {option.flag: option for group in self.groups.values() for option in group}
 
 
-def _choice(names: tuple[str, ...]) -> str:
-    return "{" + ",".join(names) + "}"
-
-
 _INPUT = Option(
     "--input",
     "P",
@@ -73,7 +46,7 @@ _READING = (
     _INPUT,
     Option(
         "--input-format",
-        _choice(settings.INPUT_FORMATS),
+        choice(settings.INPUT_FORMATS),
         "auto goes by the file's name: .jsonl and .ndjson are JSON lines, the rest text; .gz and "
         f".zst are unpacked (default {InputSettings.input_format})",
     ),
@@ -161,9 +134,9 @@ JOBS: dict[str, Job] = {
                 _SPECIAL,
                 Option(
                     "--tie-break",
-                    _choice(settings.TIE_BREAKS),
+                    choice(settings.TIE_BREAKS),
                     "the tie rule of trainings to come: first_seen also keeps where each word "
-                    f"occurs first (default {Train.tie_break})",
+                    "occurs first (default lowest_id)",
                 ),
             ),
             "reading text": _READING,
@@ -180,24 +153,6 @@ JOBS: dict[str, Job] = {
                     "--vocab-size", "N", "entries in all, special tokens included", required=True
                 ),
                 Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
-                Option("--model", _choice(settings.MODELS), f"(default {Train.model})"),
-                Option(
-                    "--min-frequency",
-                    "N",
-                    "stop when the best pair occurs less often (default "
-                    f"{Train.min_frequency}: only when no pair is left)",
-                ),
-                Option(
-                    "--tie-break",
-                    _choice(settings.TIE_BREAKS),
-                    f"which of several best pairs is merged (default {Train.tie_break})",
-                ),
-                Option(
-                    "--alphabet",
-                    _choice(settings.ALPHABETS),
-                    "start from all 256 bytes, or from those seen; with bytes any text can be "
-                    f"encoded (default {Train.alphabet})",
-                ),
                 *_CUTTING,
                 Option(
                     "--special-token",
@@ -213,12 +168,16 @@ JOBS: dict[str, Job] = {
                     f"{Train.driver_memory // 10**9}GB)",
                 ),
             ),
+            "learning": LEARNING,
             "reading text": _READING,
             "running": (*_RUNNING, _OVERWRITE, *_COMMON),
         },
         "bpe-beam train --input 'data/*.jsonl.gz' --vocab-size 32000 --output tok/\n"
-        "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/",
-        "Writes tokenizer.json (Hugging Face's format), vocab.json, merges.txt, summary.json.",
+        "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/\n"
+        "  bpe-beam train --config configs/wordpiece_30k.yaml \\\n"
+        "      --input 'data/*.jsonl.gz' --output tok/",
+        "Writes tokenizer.json (Hugging Face's format), vocab.json, summary.json; for BPE\n"
+        "merges.txt, for WordPiece vocab.txt.",
     ),
     "tokenize": Job(
         "turn a corpus into token shards",
@@ -228,7 +187,7 @@ JOBS: dict[str, Job] = {
                 Option("--output", "DIR", "folder of the shards", required=True),
                 Option(
                     "--format",
-                    _choice(settings.SHARD_FORMATS),
+                    choice(settings.SHARD_FORMATS),
                     f"(default {TokenizeSettings.format})",
                 ),
                 Option("--append", "TOKEN", "put this token after each document"),

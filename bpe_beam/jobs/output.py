@@ -107,6 +107,7 @@ class OutputFolder:
         *,
         final: str = "manifest.json",
         restore: Callable[[bytes], Mapping[str, Mapping[str, Any]]] | None = None,
+        beside: Collection[str] = (),
     ) -> OutputFolder:
         """Takes a folder for a job: a new or empty one, or one that an equal job began.
 
@@ -125,6 +126,7 @@ class OutputFolder:
                 or holds one of another size, is opened again and mended; without it the final
                 file is believed. Facts None: the piece is looked at too, but made again then,
                 since the final file does not say all about it.
+            beside: Names of folders in it that may stand there already: other jobs claim them.
 
         Raises:
             UsageError: If the folder is someone else's: it says what differs and the ways out.
@@ -144,6 +146,7 @@ class OutputFolder:
             old = _read_job(storage, storage.join(url, JOB_FILE))
         if old is not None:
             present |= _present(storage, url, old.all_names)
+        present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
         folder = cls(storage, url, record.fingerprint, False, record)
@@ -206,6 +209,12 @@ class OutputFolder:
         self.finished = True
         self._clear_attempts(_present(self.storage, self.url, self._record.all_names))
         self._remove_work()
+
+    def release(self) -> None:
+        """Gives the folder up: nothing was made, and any job may have it."""
+        self._remove_work()
+        self.storage.remove(self.path(JOB_FILE))
+        self.storage.remove_folder_if_empty(self.url)
 
     def _read_receipt(self, name: str) -> Receipt | None:
         """A receipt of this job, or None for anything else that bears such a name."""

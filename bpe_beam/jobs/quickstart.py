@@ -18,10 +18,10 @@ from bpe_beam.jobs.settings import (
     InputSettings,
     QuickstartSettings,
     TokenizeSettings,
-    TrainSettings,
     VerifySettings,
 )
 from bpe_beam.jobs.summary import show_summary
+from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 

@@ -22,9 +22,10 @@ from bpe_beam.jobs.checks import (
 )
 
 INPUT_FORMATS = ("auto", "text", "jsonl")
-MODELS = ("bpe",)
+MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
 TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
 ALPHABETS = ("bytes", "seen")
+SYMBOLS = ("bytes", "characters")
 # As in bpe_beam.tokenizer, which would take long to import for a page of help; a test compares.
 NORMALIZERS = ("none", "nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents", "bert")
 PRETOKENIZERS = (
@@ -182,91 +183,6 @@ class CountSettings:
         require_normalizer(self.normalizer)
         require_pretokenizer(self.pretokenizer)
         require_special_tokens(self.special_tokens)
-
-
-@dataclass(frozen=True)
-class TrainSettings:
-    """Word counts, or a corpus, to a tokenizer.
-
-    Attributes:
-        output: Folder of the tokenizer.
-        vocab_size: Entries in all: special tokens, alphabet and joined tokens.
-        counts: Folder that `count` wrote; or
-        input: a corpus, one of the two.
-        run: How the job runs.
-        model: One of `MODELS`.
-        min_frequency: Stop when the best pair occurs less often than this; 0, as in Hugging Face's
-            trainer, stops only when no pair is left.
-        tie_break: One of `TIE_BREAKS`.
-        alphabet: One of `ALPHABETS`.
-        special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
-            that were cut when counting.
-        normalizer: One of `NORMALIZERS`, or several joined by `+`; None with
-            `counts`, which carry theirs.
-        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`,
-            which carry theirs.
-        driver_memory: What the learner may hold, in bytes.
-    """
-
-    output: str
-    vocab_size: int
-    counts: str | None = None
-    input: InputSettings | None = None
-    run: RunSettings = RunSettings()
-    model: str = "bpe"
-    min_frequency: int = 0
-    tie_break: str = "lowest_id"
-    alphabet: str = "bytes"
-    special_tokens: tuple[str, ...] = ()
-    normalizer: str | None = None
-    pretokenizer: str | None = None
-    driver_memory: int = 8 * 10**9
-
-    def __post_init__(self) -> None:
-        """Checks each setting, and those that exclude one another."""
-        require_text("output", self.output)
-        require(
-            (self.counts is None) != (self.input is None),
-            "train learns from counts (a folder that count wrote) or from input (a corpus): "
-            + ("give one of them" if self.counts is None else "not from both"),
-        )
-        if self.counts is not None:
-            require_text("counts", self.counts)
-            for name, value in (
-                ("normalizer", self.normalizer),
-                ("pretokenizer", self.pretokenizer),
-            ):
-                require(
-                    value is None,
-                    f"{name} stands in the counts and cannot be given with them; count again for "
-                    "another",
-                )
-        else:
-            # The frozen way to give a default that holds only without counts.
-            object.__setattr__(self, "normalizer", self.normalizer or "none")
-            object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
-            require_normalizer(str(self.normalizer))
-            require_pretokenizer(str(self.pretokenizer))
-        require_choice("model", self.model, MODELS)
-        require_choice("tie_break", self.tie_break, TIE_BREAKS)
-        require_choice("alphabet", self.alphabet, ALPHABETS)
-        require_special_tokens(self.special_tokens)
-        # A special token of one character may be a symbol of the alphabet already.
-        least = sum(len(token) > 1 for token in self.special_tokens)
-        least = max(1, least + (256 if self.alphabet == "bytes" else 0))
-        require(
-            least <= self.vocab_size <= MAX_VOCAB_SIZE,
-            f"vocab_size must be between {least:,} (the alphabet and the special tokens alone) and "
-            f"{MAX_VOCAB_SIZE:,}, not {self.vocab_size:,}",
-        )
-        require(
-            0 <= self.min_frequency < 2**63,
-            f"min_frequency must be between 0 and 2^63 - 1, not {self.min_frequency:,}",
-        )
-        require(
-            10**6 <= self.driver_memory < 2**63,
-            f"driver_memory must be at least 1MB, not {self.driver_memory:,} bytes",
-        )
 
 
 @dataclass(frozen=True)

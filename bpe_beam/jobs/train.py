@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,26 @@ from bpe_beam.counts.artifact import MANIFEST, CountsManifest, iter_parts, read_
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.settings import CountSettings, TrainSettings
+from bpe_beam.jobs.settings import CountSettings
+from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, least_entries, recipe_of
+from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
-from bpe_beam.training.bpe import LearnedBpe, gather_words, learn_bpe, memory_needed, tokenizer_of
-from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.tokenizer.exports import vocab_txt
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.continuing import continue_bpe, continued
+from bpe_beam.training.learning import Learned
+from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.trained import learn, tokenizer_of
+from bpe_beam.training.words import gather_words, memory_needed
 
 _SUMMARY = "summary.json"
-_FILES = ("vocab.json", "merges.txt", "tokenizer.json")
+_FILES = {
+    "bpe": ("vocab.json", "merges.txt", "tokenizer.json"),
+    "prefix_bpe": ("vocab.json", "vocab.txt", "tokenizer.json"),
+    "wordpiece": ("vocab.json", "vocab.txt", "tokenizer.json"),
+    "word_level": ("vocab.json", "tokenizer.json"),
+}
 
 
 def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
@@ -42,14 +55,24 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
+    old = None
+    if settings.continue_from is not None:
+        old = Tokenizer.from_file(settings.continue_from, storage=storage)
     if settings.counts is None:
-        folder, counts = _train_on_corpus(settings, storage, progress)
+        names = (str(settings.normalizer), str(settings.pretokenizer))
+        recipe = recipe_of(settings, *names, settings.special_tokens, old)
+        check_vocab_size(recipe, old)
+        identity = _identity(settings, recipe, old)
+        folder, counts = _train_on_corpus(settings, storage, identity, progress)
     else:
         counts = settings.counts
         if _same_folder(counts, settings.output):
             # Or --overwrite would remove the counts before they are read.
             raise UsageError(f"output {settings.output} is the counts' own folder: give another")
-        folder = _claim(settings, storage, _counts_identity(storage, counts))
+        recipe = _recipe(settings, read_manifest(storage, counts), old)
+        check_vocab_size(recipe, old)
+        identity = _identity(settings, recipe, old)
+        folder = _claim(settings, storage, {**identity, **_counts_identity(storage, counts)})
     if folder.finished:
         before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
         del before["files"]
@@ -62,26 +85,30 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         }
     counted = time.monotonic()
     manifest = read_manifest(storage, counts)
-    recipe = _recipe(settings, manifest)
-    learned = _learn(settings, storage, counts, manifest, recipe, progress)
-    tokenizer = tokenizer_of(learned, recipe)
-    contents = (tokenizer.vocab_json(), tokenizer.merges_txt(), tokenizer.to_json().encode())
-    files = []
-    for name, data in zip(_FILES, contents, strict=True):
-        storage.write_bytes(folder.path(name), data)
-        digest = hashlib.sha256(data).hexdigest()
-        files.append({"name": name, "bytes": len(data), "sha256": digest})
+    try:
+        learned = _learn(settings, storage, counts, manifest, recipe, old, progress)
+        if old is not None and isinstance(recipe, BpeRecipe):
+            tokenizer = continued(old, learned, recipe)
+        else:
+            tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
+    except UsageError:
+        # What the words do not allow: another try, with other settings, finds the folder free.
+        folder.release()
+        raise
+    warnings = _warnings(settings, manifest, recipe, tokenizer)
+    files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
     summary = {
         "job": "train",
         "output": settings.output,
         "counts": counts,
-        "warnings": _warnings(settings, manifest, recipe, learned) or None,
+        "warnings": warnings or None,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
         "unique_words": manifest.unique_words,
         "rejects": sum(manifest.rejects.values()),
+        "model": settings.model,
         "vocab_size": tokenizer.vocab_size,
         "merges": len(learned.merges),
         "last_merge_count": int(learned.counts[-1]) if len(learned.counts) else None,
@@ -95,13 +122,40 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     return summary
 
 
+def _write(
+    storage: Storage,
+    folder: OutputFolder,
+    tokenizer: Tokenizer,
+    names: tuple[str, ...],
+    warnings: list[str],
+) -> list[dict[str, Any]]:
+    """Writes the tokenizer's files; those that cannot hold its tokens are left out."""
+    contents: dict[str, Callable[[], bytes]] = {
+        "vocab.json": tokenizer.vocab_json,
+        "vocab.txt": lambda: vocab_txt(tokenizer.parts.model),
+        "merges.txt": tokenizer.merges_txt,
+        "tokenizer.json": lambda: tokenizer.to_json().encode(),
+    }
+    files = []
+    for name in names:
+        try:
+            data = contents[name]()
+        except UsageError as error:
+            warnings.append(f"not written: {error}; tokenizer.json holds it all")
+            continue
+        storage.write_bytes(folder.path(name), data)
+        digest = hashlib.sha256(data).hexdigest()
+        files.append({"name": name, "bytes": len(data), "sha256": digest})
+    return files
+
+
 def _restore(summary: bytes) -> dict[str, Any]:
     """What a finished folder holds; if a file of it is gone, it is learned again."""
     return {"tokenizer": {"files": json.loads(summary)["files"], "facts": None}}
 
 
 def _train_on_corpus(
-    settings: TrainSettings, storage: Storage, progress: Progress
+    settings: TrainSettings, storage: Storage, identity: dict[str, Any], progress: Progress
 ) -> tuple[OutputFolder, str]:
     """Claims the output, and counts the corpus into it unless all is finished."""
     # Beam is loaded only here: from counts, training needs none of it.
@@ -120,6 +174,7 @@ def _train_on_corpus(
     )
     plan = corpus_input.plan_of(storage, settings.input)
     identity = {
+        **identity,
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,
         **corpus_input.identity(settings.input, plan),
@@ -145,38 +200,30 @@ def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:
     return {"counts_manifest": hashlib.sha256(data).hexdigest()}
 
 
+def _identity(settings: TrainSettings, recipe: Recipe, old: Tokenizer | None) -> dict[str, Any]:
+    continued = {} if old is None else {"continued": old.fingerprint}
+    return {**identity_of(settings, recipe), **continued}
+
+
 def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) -> OutputFolder:
-    job = {
-        "job": "train",
-        "model": settings.model,
-        "vocab_size": settings.vocab_size,
-        "min_frequency": settings.min_frequency,
-        "tie_break": settings.tie_break,
-        "alphabet": settings.alphabet,
-        "special_tokens": list(settings.special_tokens),
-        **identity,
-    }
+    job = {"job": "train", **identity}
     return OutputFolder.claim(
         storage,
         settings.output,
         job,
-        _FILES,
+        _FILES[settings.model],
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,
+        # Counted into by a try that the words did not allow.
+        beside=() if settings.input is None else ("counts",),
     )
 
 
-def _recipe(settings: TrainSettings, manifest: CountsManifest) -> BpeRecipe:
+def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | None) -> Recipe:
     """The recipe; special tokens that were cut when counting come first."""
-    cut = manifest.special_tokens
-    return BpeRecipe(
-        vocab_size=settings.vocab_size,
-        min_frequency=settings.min_frequency,
-        tie_break=settings.tie_break,  # type: ignore[arg-type]
-        alphabet=settings.alphabet,  # type: ignore[arg-type]
-        special_tokens=(*cut, *(t for t in settings.special_tokens if t not in cut)),
-    )
+    names = (manifest.normalizer, manifest.pretokenizer)
+    return recipe_of(settings, *names, manifest.special_tokens, old)
 
 
 def _learn(
@@ -184,9 +231,10 @@ def _learn(
     storage: Storage,
     counts: str,
     manifest: CountsManifest,
-    recipe: BpeRecipe,
+    recipe: Recipe,
+    old: Tokenizer | None,
     progress: Progress,
-) -> LearnedBpe:
+) -> Learned:
     needed = memory_needed(manifest.word_bytes, manifest.unique_words)
     if needed > settings.driver_memory:
         raise UsageError(
@@ -194,15 +242,17 @@ def _learn(
             f"{needed / 1e9:.1f} GB, more than --driver-memory "
             f"({settings.driver_memory / 1e9:.1f} GB): give more, or count less text"
         )
-    in_order = recipe.tie_break == "first_seen"
+    in_order = settings.tie_break == "first_seen"
     words = gather_words(iter_parts(storage, counts, manifest), in_order)
-    most = max(0, recipe.vocab_size - len(recipe.special_tokens) - 256)
+    most = max(0, recipe.vocab_size - least_entries(recipe, old))
     with progress.stage("learn", most, "merges") as stage:
-        return learn_bpe(words, recipe, stage.advance)
+        if old is not None and isinstance(recipe, BpeRecipe):
+            return continue_bpe(words, recipe, old, stage.advance)
+        return learn(words, recipe, stage.advance)
 
 
 def _warnings(
-    settings: TrainSettings, manifest: CountsManifest, recipe: BpeRecipe, learned: LearnedBpe
+    settings: TrainSettings, manifest: CountsManifest, recipe: Recipe, tokenizer: Tokenizer
 ) -> list[str]:
     """What went otherwise than one may think."""
     warnings = []
@@ -212,10 +262,11 @@ def _warnings(
             f"{', '.join(added)}: not cut out of the text when it was counted; where they stand "
             "in the corpus, their pieces were learned from as plain text"
         )
-    if len(learned.tokens) < settings.vocab_size:
+    if tokenizer.vocab_size < settings.vocab_size:
+        left = "word" if settings.model == "word_level" else "pair"
         warnings.append(
-            f"the vocabulary has {len(learned.tokens):,} entries, not {settings.vocab_size:,}: no "
-            "pair is left that is frequent enough"
+            f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
+            f"no {left} is left that is frequent enough"
         )
     return warnings
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,18 +25,32 @@ inline TieBreak tie_break_of(const std::string& name) {
   throw std::invalid_argument("tie_break is lowest_id, first_seen or greatest_bytes, not " + name);
 }
 
+inline Score score_of(const std::string& name) {
+  if (name == "count") return Score::kCount;
+  if (name == "likelihood") return Score::kLikelihood;
+  throw std::invalid_argument("score is count or likelihood, not " + name);
+}
+
 class PyBpeLearner {
  public:
   PyBpeLearner(const InputArray<std::uint32_t>& symbols, const InputArray<std::int64_t>& offsets,
                const InputArray<std::int64_t>& counts, std::vector<std::string> tokens,
-               std::size_t vocab_size, std::int64_t min_frequency, const std::string& tie_break) {
-    const TieBreak rule = tie_break_of(tie_break);
-    const auto symbol_span = span_of(symbols);
-    const auto offset_span = span_of(offsets);
-    const auto count_span = span_of(counts);
+               std::size_t vocab_size, std::int64_t min_frequency, const std::string& tie_break,
+               const std::string& score, bool decorated, const std::string& prefix,
+               std::optional<std::uint64_t> max_token_length,
+               const std::optional<InputArray<std::uint32_t>>& spans) {
+    const LearningRules rules{vocab_size, min_frequency, tie_break_of(tie_break), score_of(score),
+                              decorated};
+    WordsToLearn words{.symbols = span_of(symbols),
+                       .offsets = span_of(offsets),
+                       .counts = span_of(counts),
+                       .tokens = std::move(tokens),
+                       .spans = {},
+                       .prefix = prefix};
+    if (spans) words.spans = span_of(*spans);
+    if (max_token_length) words.max_token_length = *max_token_length;
     py::gil_scoped_release release;
-    learner_ = std::make_unique<BpeLearner>(symbol_span, offset_span, count_span,
-                                            std::move(tokens), vocab_size, min_frequency, rule);
+    learner_ = std::make_unique<BpeLearner>(std::move(words), rules);
   }
 
   py::tuple learn(std::size_t limit) {
@@ -68,12 +83,14 @@ class PyBpeLearner {
 
 inline void bind_learning(py::module_& m) {
   using namespace pybind11::literals;
-  py::class_<PyBpeLearner>(m, "BpeLearner", "Learns BPE merges from words and counts.")
+  py::class_<PyBpeLearner>(m, "BpeLearner", "Learns merges from words and their counts.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::int64_t>&,
                     const InputArray<std::int64_t>&, std::vector<std::string>, std::size_t,
-                    std::int64_t, const std::string&>(),
+                    std::int64_t, const std::string&, const std::string&, bool, const std::string&,
+                    std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&>(),
            "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
-           "tie_break"_a)
+           "tie_break"_a, "score"_a = "count", "decorated"_a = false, "prefix"_a = "",
+           "max_token_length"_a = py::none(), "spans"_a = py::none())
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");

@@ -1,6 +1,7 @@
 // Texts to ids: a pipeline cuts a text into words, a model turns each word into tokens.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -78,29 +79,38 @@ class TextEncoder {
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::string_view word = bytes_of_word(text, words[i]);
         pending[i].slot = nullptr;
-        if (word.size() > WordKey::kMaxInline) continue;
+        if (word.size() > WordKey::kMaxInline) [[unlikely]] continue;
         pending[i].key = pack_word(word, text.bytes.size() - words[i].begin);
         pending[i].slot = &state.cache.slot_of(pending[i].key);
         __builtin_prefetch(pending[i].slot);
       }
-      for (std::size_t i = 0; i < words.size(); ++i) encode(text, words[i], pending[i]);
+      // Room for all that the cache may hold, so that a hit writes without asking.
+      std::size_t written = out.size();
+      out.resize(written + words.size() * WordCache::kMaxIds);
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const Pending& word = pending[i];
+        if (word.slot != nullptr && word.slot->holds(word.key)) [[likely]] {
+          // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
+          std::memcpy(out.data() + written, word.slot->ids.data(), sizeof word.slot->ids);
+          written += word.slot->count();
+          continue;
+        }
+        const std::vector<std::uint32_t>& ids = encode(bytes_of_word(text, words[i]), word);
+        const std::size_t room = (words.size() - 1 - i) * WordCache::kMaxIds;
+        out.resize(std::max(out.size(), written + ids.size() + room));
+        std::copy(ids.begin(), ids.end(), out.begin() + static_cast<std::ptrdiff_t>(written));
+        written += ids.size();
+      }
+      out.resize(written);
     }
 
-    void encode(const TextView& text, const Word& word, const Pending& pending) {
-      if (pending.slot != nullptr && pending.slot->holds(pending.key)) [[likely]] {
-        // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
-        const std::size_t size = out.size();
-        out.resize(size + WordCache::kMaxIds);
-        std::memcpy(out.data() + size, pending.slot->ids.data(), sizeof pending.slot->ids);
-        out.resize(size + pending.slot->count());
-        return;
-      }
-      model.encode(bytes_of_word(text, word), false, state.model);
+    const std::vector<std::uint32_t>& encode(std::string_view word, const Pending& pending) {
+      model.encode(word, false, state.model);
       const std::vector<std::uint32_t>& ids = state.model.ids;
-      out.insert(out.end(), ids.begin(), ids.end());
       if (pending.slot != nullptr && ids.size() <= WordCache::kMaxIds) {
         pending.slot->put(pending.key, ids);
       }
+      return ids;
     }
 
     void added(std::uint32_t id, const TextView&) { out.push_back(id); }
@@ -138,7 +148,7 @@ class TextEncoder {
   };
 
   static std::string_view bytes_of_word(const TextView& text, const Word& word) {
-    return text.bytes.substr(word.begin, word.end - word.begin);
+    return {text.bytes.data() + word.begin, word.end - word.begin};  // substr would check
   }
 
   std::shared_ptr<const Pipeline> pipeline_;

@@ -32,10 +32,10 @@ struct WordKey {
 
 /// Packs a word of at most 15 bytes. `readable` says how many bytes from word.data() on may be
 /// read: with 16 there is no branch on the length.
-inline WordKey pack_word(std::string_view word, std::size_t readable) {
+[[gnu::always_inline]] inline WordKey pack_word(std::string_view word, std::size_t readable) {
   WordKey key;
   const std::size_t size = word.size();
-  if (readable >= 16) {
+  if (readable >= 16) [[likely]] {
     std::memcpy(&key, word.data(), 16);
     if (size < 8) {
       key.low &= (std::uint64_t{1} << (size * 8)) - 1;

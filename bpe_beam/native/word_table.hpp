@@ -142,21 +142,21 @@ class WordTable {
     };
 
     void words(const TextView& text, std::span<const Word> words) {
+      const char* const data = text.bytes.data();
+      const std::size_t end = text.bytes.size();
       std::array<Pending, Pipeline::kWords> pending;
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::size_t size = words[i].end - words[i].begin;
-        if (size > WordKey::kMaxInline) continue;
-        pending[i].key = pack_word(text.bytes.substr(words[i].begin, size),
-                                   text.bytes.size() - words[i].begin);
+        if (size > WordKey::kMaxInline) [[unlikely]] continue;
+        pending[i].key = pack_word({data + words[i].begin, size}, end - words[i].begin);
         pending[i].hash = hash_key(pending[i].key, table.seed_);
         __builtin_prefetch(&table.slots_[pending[i].hash & table.mask_]);
       }
       for (std::size_t i = 0; i < words.size(); ++i, ++place.word) {
         const std::size_t size = words[i].end - words[i].begin;
-        const std::size_t at =
-            size <= WordKey::kMaxInline
-                ? table.find_or_insert_short(pending[i].key, pending[i].hash)
-                : table.find_or_insert_long(text.bytes.substr(words[i].begin, size));
+        const std::size_t at = size <= WordKey::kMaxInline
+                                   ? table.find_or_insert_short(pending[i].key, pending[i].hash)
+                                   : table.find_or_insert_long({data + words[i].begin, size});
         ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
         if (table.with_places_ && place < table.places_[at]) table.places_[at] = place;
       }

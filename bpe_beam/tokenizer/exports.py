@@ -24,6 +24,20 @@ def vocab_json(model: Model) -> bytes:
     return f"{{{','.join(entries)}}}".encode()
 
 
+def vocab_txt(model: Model) -> bytes:
+    """The vocabulary as BERT's `vocab.txt`: a token a line, the line's number its id.
+
+    Raises:
+        UsageError: Ids with holes, or a token that a line cannot hold.
+    """
+    for token_id, (token, own) in enumerate(model.vocab.items()):
+        if own != token_id:
+            raise UsageError(f"vocab.txt: cannot hold ids with holes; there is no id {token_id}")
+        if "\n" in token or "\r" in token:
+            raise UsageError(f"vocab.txt: cannot hold the token {shortened(token)}")
+    return "".join(f"{token}\n" for token in model.vocab).encode()
+
+
 def merges_txt(model: Model) -> bytes:
     """The merges as `merges.txt`: a line of version, then a line a merge, by rank.
 
@@ -75,15 +89,12 @@ def read_vocab_and_merges(
         next_id += token_id == next_id
         added.append(AddedToken(id=token_id, content=content))
     by_id = tuple(sorted(added, key=lambda token: token.id))
-    parts = byte_level_parts(BPE(vocab=ids, merges=pairs), by_id)
-    parts.check(
-        Naming(
-            token=lambda token: f"{vocab_source}: {shortened(token)}",
-            merge=lambda rank: f"{merges_source}: line {lines[rank]}",
-            added=lambda _: "special_tokens",
-        )
+    naming = Naming(
+        token=lambda token: f"{vocab_source}: {shortened(token)}",
+        merge=lambda rank: f"{merges_source}: line {lines[rank]}",
+        added=lambda _: "special_tokens",
     )
-    return parts
+    return byte_level_parts(BPE(vocab=ids, merges=pairs), by_id, naming)
 
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[int]]:

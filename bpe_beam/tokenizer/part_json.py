@@ -68,6 +68,7 @@ def read_part(node: Node, family: Any) -> Any:
     if node.value is None or node.value is MISSING:
         return None
     kinds = {one.JSON_TYPE: one for one in cast(Any, _FAMILIES[family])}
+    node.object()
     name = node.field("type").string()
     if name not in kinds:
         node.field("type").refuse(

@@ -107,11 +107,29 @@ class Parts:
                 )
 
 
-def byte_level_parts(model: BPE, added_tokens: tuple[AddedToken, ...]) -> Parts:
-    """The parts of a tokenizer like GPT-2's around a model."""
-    return Parts(
+def byte_level_parts(model: BPE, added_tokens: tuple[AddedToken, ...], naming: Naming) -> Parts:
+    """The parts of a tokenizer like GPT-2's around a model.
+
+    Args:
+        model: The model; its tokens are in the byte-level alphabet.
+        added_tokens: These may stand in its vocabulary, too.
+        naming: How messages name places.
+
+    Raises:
+        UsageError: As `Parts.check`, or a token that is neither bytes nor an added token.
+    """
+    parts = Parts(
         model, added_tokens, pre_tokenizer=ByteLevelPreTokenizer(), decoder=ByteLevelDecoder()
     )
+    parts.check(naming)
+    added = {token.content for token in added_tokens}
+    for token in model.vocab:
+        if not byte_level.is_byte_level(token) and token not in added:
+            raise UsageError(
+                f"{naming.token(token)}: neither an added token nor written in the byte-level "
+                "alphabet"
+            )
+    return parts
 
 
 def from_learned(
@@ -137,12 +155,9 @@ def from_learned(
             raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")
     by_id = sorted(special_tokens, key=lambda token: ids[token])
     added = tuple(AddedToken(ids[token], token) for token in by_id)
-    parts = byte_level_parts(BPE(ids, [(left, right) for left, right in merges]), added)
-    parts.check(
-        Naming(
-            token=lambda token: f"vocab: {shortened(token)}",
-            merge=lambda rank: f"merges[{rank}]",
-            added=lambda _: "special_tokens",
-        )
+    naming = Naming(
+        token=lambda token: f"vocab: {shortened(token)}",
+        merge=lambda rank: f"merges[{rank}]",
+        added=lambda _: "special_tokens",
     )
-    return parts
+    return byte_level_parts(BPE(ids, [(left, right) for left, right in merges]), added, naming)

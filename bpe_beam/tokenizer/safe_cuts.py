@@ -86,7 +86,8 @@ def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
     last = len(data)
     for _ in range(_BYTE_LEVEL[scanner_name] if byte_level else _RUNS.get(scanner_name, 0)):
         last = _start_of_last(data, last)
-    for _, end in reversed(_native.scan_words(data, scanner_name).tolist()):
+    # Only the ends, as plain integers: a list of pairs would be many times the text.
+    for end in reversed(_native.scan_words(data, scanner_name)[:, 1].tolist()):
         if end > last:
             continue
         # str.isspace holds for all that the patterns' \s does, and some controls more.

@@ -194,8 +194,9 @@ class Tokenizer:
         return Tokenizer, (self._parts,)
 
     def __repr__(self) -> str:
+        kind = "byte-level BPE" if self._parts.model_reads_bytes else self._parts.model.JSON_TYPE
         return (
-            f"<Tokenizer: {self._parts.model.JSON_TYPE}, {self.vocab_size} tokens, "
+            f"<Tokenizer: {kind}, {self.vocab_size} tokens, "
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
         )
 

@@ -9,8 +9,11 @@ import pyarrow as pa
 
 from bpe_beam.counts.word_counts import decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.training.bpe import gather_words, learn_bpe, memory_needed, tokenizer_of
-from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.tokenizer.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe
+from bpe_beam.training.trained import check_text_steps, learn, tokenizer_of
+from bpe_beam.training.words import gather_words, memory_needed
 
 MEMORY_BYTES = 8_000_000_000
 
@@ -18,24 +21,38 @@ MEMORY_BYTES = 8_000_000_000
 @beam.typehints.with_input_types(pa.RecordBatch)
 @beam.typehints.with_output_types(str)
 class LearnMerges(beam.PTransform):
-    """Learns byte-level BPE from the words that `CountWords` counted.
+    """Learns a tokenizer from the words that `CountWords` counted.
 
     The output is one element a window: the text of `tokenizer.json`. One worker holds all unique
     words; when they would take more than `memory_bytes` the run fails and says so.
 
     Args:
         recipe: The training settings. `first_seen` needs words counted with places.
+        normalizer: That of `CountWords`, by name.
+        pretokenizer: That of `CountWords`, by name.
         memory_bytes: What the learning worker may hold.
 
     Raises:
         UsageError: A setting out of its range.
     """
 
-    def __init__(self, recipe: BpeRecipe, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        normalizer: str = "none",
+        pretokenizer: str = "gpt2",
+        memory_bytes: int = MEMORY_BYTES,
+    ) -> None:
         super().__init__()
+        normalizer_from_name(normalizer)
+        check_pretokenizer_name(pretokenizer)
+        check_text_steps(recipe, pretokenizer)
         if memory_bytes < 1_000_000:
             raise UsageError(f"memory_bytes is {memory_bytes}: at least 1,000,000")
         self.recipe = recipe
+        self.normalizer = normalizer
+        self.pretokenizer = pretokenizer
         self.memory_bytes = memory_bytes
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
@@ -44,7 +61,10 @@ class LearnMerges(beam.PTransform):
             words
             | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(self.recipe))
             | "GatherBlocks" >> beam.GroupByKey()
-            | "Learn" >> beam.ParDo(_Learn(self.recipe, self.memory_bytes))
+            | "Learn"
+            >> beam.ParDo(
+                _Learn(self.recipe, self.normalizer, self.pretokenizer, self.memory_bytes)
+            )
         )
 
 
@@ -53,8 +73,8 @@ class LearnMerges(beam.PTransform):
 class _EncodeBlocks(beam.DoFn):
     """Counted words to bytes under one key, for one worker to gather."""
 
-    def __init__(self, recipe: BpeRecipe) -> None:
-        self.with_places = recipe.tie_break == "first_seen"
+    def __init__(self, recipe: Recipe) -> None:
+        self.with_places = _needs_places(recipe)
 
     def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
         """Encodes one block."""
@@ -73,13 +93,16 @@ class _EncodeBlocks(beam.DoFn):
 class _Learn(beam.DoFn):
     """All blocks to one tokenizer."""
 
-    def __init__(self, recipe: BpeRecipe, memory_bytes: int) -> None:
+    def __init__(
+        self, recipe: Recipe, normalizer: str, pretokenizer: str, memory_bytes: int
+    ) -> None:
         self.recipe = recipe
+        self.text_steps = (normalizer, pretokenizer)
         self.memory_bytes = memory_bytes
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[str]:
         """Gathers the words and learns."""
-        in_order = self.recipe.tie_break == "first_seen"
+        in_order = _needs_places(self.recipe)
         blocks = []
         word_bytes = unique_words = 0
         for data in element[1]:
@@ -94,4 +117,9 @@ class _Learn(beam.DoFn):
                 )
         # Blocks come in any order; words are put into that of their bytes, or of their places.
         words = gather_words(blocks, in_order_of_place=in_order)
-        yield tokenizer_of(learn_bpe(words, self.recipe), self.recipe).to_json()
+        learned = learn(words, self.recipe)
+        yield tokenizer_of(learned, self.recipe, *self.text_steps).to_json()
+
+
+def _needs_places(recipe: Recipe) -> bool:
+    return not isinstance(recipe, WordLevelRecipe) and recipe.tie_break == "first_seen"

@@ -41,6 +41,8 @@ def test_it_runs_and_equals_its_settings_as_flags(
 ) -> None:
     keys = settings(config)
     job = str(keys.pop("job"))
+    own = config.parent / "corpora" / f"{config.stem}.txt"
+    corpus = own if own.exists() else corpus
     given: tuple[str | Path, ...] = ("--input", corpus)
     if job == "tokenize":
         given += ("--tokenizer", tokenizer)

@@ -322,6 +322,73 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
 
 
+def every_model_is_another(ground: Ground, job: str) -> None:
+    """Each with its files, and none with options that it has no use for."""
+    made = {}
+    for model in ("bpe", "wordpiece", "prefix_bpe", "word_level"):
+        made[model] = ground.seen(job, *WORDS, "--model", model, out=model)
+        assert isinstance(made[model], dict)
+        files = {name for name in made[model] if not name.startswith("counts/")}
+        listed = {"bpe": {"merges.txt"}, "word_level": set()}.get(model, {"vocab.txt"})
+        assert files - {"rejects"} == {"tokenizer.json", "vocab.json"} | listed
+    assert len({made[model]["vocab.json"] for model in made}) == 4
+    for model, option in (
+        ("wordpiece", ("--alphabet", "seen")),
+        ("prefix_bpe", ("--end-of-word-suffix", "x")),
+        ("word_level", ("--tie-break", "lowest_id")),
+        ("word_level", ("--limit-alphabet", "3")),
+    ):
+        ran = ground.run(job, "--model", model, *option, out="never")
+        assert ran.code == 2
+        assert f"does nothing for the model {model}" in ran.message
+        assert not (ground.own / "never").exists()
+
+
+def prefixes(ground: Ground, job: str) -> None:
+    """Of BPE, where there is none unless told, and of WordPiece, where there is."""
+    changes("--continuing-subword-prefix", "@@", base=CHARACTERS)(ground, job)
+    ground.plain.clear()
+    wordpiece = ("--model", "wordpiece", *WORDS)
+    seen = [
+        ground.seen(job, *wordpiece, "--continuing-subword-prefix", prefix, out=f"with{i}")
+        for i, prefix in enumerate(("##", "@@"))
+    ]
+    assert seen[0] == ground.seen(job, *wordpiece, out="by itself") != seen[1]
+
+
+def unknown_tokens(ground: Ground, job: str) -> None:
+    """It stands first, in every model."""
+    for model in ("bpe", "wordpiece", "prefix_bpe", "word_level"):
+        assert ground.run(job, *WORDS, "--model", model, "--unk-token", "<?>", out=model).code == 0
+        document = json.loads((ground.own / model / "tokenizer.json").read_bytes())
+        assert document["model"]["unk_token"] == "<?>"
+        assert document["model"]["vocab"]["<?>"] == 0
+
+
+def more_merges(ground: Ground, job: str) -> None:
+    """All ids stay, and the merges go on; what the tokenizer decides cannot be told otherwise."""
+    old = ground.shared / "tok" / "tokenizer.json"
+    given = ("--continue-from", old, "--vocab-size", "420")
+    assert ground.run(job, *given).code == 0
+    before, after = (
+        json.loads(path.read_bytes())["model"]
+        for path in (old, ground.own / "out" / "tokenizer.json")
+    )
+    assert list(after["vocab"].items())[:400] == list(before["vocab"].items())
+    assert len(after["vocab"]) == 420
+    assert after["merges"][: len(before["merges"])] == before["merges"]
+    for wrong, said in (
+        (("--unk-token", "x"), "unk_token stands in the tokenizer that is continued"),
+        (("--pretokenizer", "bert"), "pre-tokenizer is not 'bert'"),
+        (("--normalizer", "nfc"), "normalizer is not 'nfc'"),
+        (("--vocab-size", "399"), "vocab_size must be at least 400"),
+    ):
+        ran = ground.run(job, *given, *wrong, out="never")
+        assert ran.code == 2
+        assert said in ran.message
+        assert not (ground.own / "never").exists()
+
+
 def other_tokenizer(ground: Ground, job: str) -> None:
     """Another tokenizer gives other ids, or other text."""
     base = ground.base(job)
@@ -444,9 +511,11 @@ READING: dict[str, Case] = {
     "--range-bytes": finer_ranges,
     "--max-rejects": allowed_rejects,
 }
+CHARACTERS = ("--symbols", "characters")
+WORDS = ("--pretokenizer", "whitespace_split")
 CUTTING: dict[str, Case] = {
-    "--normalizer": refused("--normalizer", "nfc", said="normalizer must be one of none"),
-    "--pretokenizer": refused("--pretokenizer", "bert", said="pretokenizer must be one of gpt2"),
+    "--normalizer": changes("--normalizer", "lowercase"),
+    "--pretokenizer": changes("--pretokenizer", "bert"),
     "--special-token": special_tokens_are_cut,
 }
 CASES: dict[str, dict[str, Case]] = {
@@ -457,10 +526,22 @@ CASES: dict[str, dict[str, Case]] = {
         **CUTTING,
         "--vocab-size": changes("--vocab-size", "290"),
         "--counts": from_counts,
-        "--model": refused("--model", "wordpiece", said="model must be one of bpe"),
+        "--model": every_model_is_another,
         "--min-frequency": changes("--min-frequency", "40"),
         "--tie-break": changes("--tie-break", "greatest_bytes"),
+        "--symbols": changes("--symbols", "characters", base=("--alphabet", "seen")),
         "--alphabet": changes("--alphabet", "seen"),
+        "--initial-alphabet": changes("--initial-alphabet", "ÞŸ", base=CHARACTERS),
+        "--limit-alphabet": changes("--limit-alphabet", "20", base=CHARACTERS),
+        "--max-token-length": changes("--max-token-length", "3"),
+        "--end-of-word-suffix": changes("--end-of-word-suffix", "</w>", base=CHARACTERS),
+        "--end-of-word-symbol": changes(
+            *("--end-of-word-symbol", "\u2402"), base=(*CHARACTERS, *WORDS)
+        ),
+        "--continuing-subword-prefix": prefixes,
+        "--byte-fallback": changes("--byte-fallback", base=(*CHARACTERS, "--vocab-size", "600")),
+        "--unk-token": unknown_tokens,
+        "--continue-from": more_merges,
         "--driver-memory": memory_of_the_learner,
     },
     "tokenize": {

@@ -16,9 +16,9 @@ from bpe_beam.jobs.settings import (
     QuickstartSettings,
     RunSettings,
     TokenizeSettings,
-    TrainSettings,
     VerifySettings,
 )
+from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     did_you_mean,
     parse_ids,
@@ -42,7 +42,7 @@ def test_defaults_are_the_promised_ones() -> None:
     assert (COUNT.normalizer, COUNT.pretokenizer, COUNT.special_tokens) == ("none", "gpt2", ())
     assert (TRAIN.normalizer, TRAIN.pretokenizer) == ("none", "gpt2")
     assert (TRAIN.model, TRAIN.min_frequency, TRAIN.tie_break) == ("bpe", 0, "lowest_id")
-    assert (TRAIN.alphabet, TRAIN.driver_memory) == ("bytes", 8_000_000_000)
+    assert (TRAIN.alphabet, TRAIN.driver_memory) == (None, 8_000_000_000)
     assert (TOKENIZE.format, TOKENIZE.allowed_special) == ("megatron", "none")
     with pytest.raises(FrozenInstanceError):
         COUNT.output = "other"  # type: ignore[misc]
@@ -64,21 +64,38 @@ def test_defaults_are_the_promised_ones() -> None:
         (INPUT, {"max_rejects": "%"}, "max_rejects must be"),
         (INPUT, {"max_rejects": "100.1%"}, "max_rejects must be at most 100%, not 100.1%"),
         (COUNT, {"output": ""}, "output must not be empty"),
-        (COUNT, {"normalizer": "nfc"}, "normalizer must be one of none, not 'nfc'"),
-        (COUNT, {"pretokenizer": "regex:x"}, "pretokenizer must be one of gpt2, not 'regex:x'"),
+        (COUNT, {"normalizer": "nfx"}, "normalizer 'nfx': 'nfx' is none of none, nfc, nfd"),
+        (COUNT, {"pretokenizer": "regex:("}, "pattern '(': missing )"),
         (COUNT, {"special_tokens": ("<a>", "<b>", "<a>")}, "special_token names '<a>' more than"),
         (COUNT, {"special_tokens": ("",)}, "special_token must not be empty"),
         (TRAIN, {"input": None}, "give one of them"),
         (TRAIN, {"counts": "c"}, "not from both"),
-        (TRAIN, {"model": "wordpiece"}, "model must be one of bpe, not 'wordpiece'"),
-        (TRAIN, {"vocab_size": 255}, "vocab_size must be between 256 "),
-        (TRAIN, {"vocab_size": 0, "alphabet": "seen"}, "vocab_size must be between 1 "),
-        (TRAIN, {"vocab_size": 256, "special_tokens": ("<a>",)}, "between 257 "),
+        (TRAIN, {"model": "x"}, "one of bpe, wordpiece, prefix_bpe, word_level, not 'x'"),
+        (TRAIN, {"vocab_size": 0}, "vocab_size must be between 1 "),
+        (TRAIN, {"symbols": "x"}, "symbols must be one of bytes, characters"),
+        (TRAIN, {"limit_alphabet": -1}, "limit_alphabet must be between 0 and"),
+        (TRAIN, {"max_token_length": 0}, "max_token_length must be between 1 and"),
+        (TRAIN, {"unk_token": ""}, "unk_token must not be empty"),
+        (
+            TRAIN,
+            {"model": "word_level", "tie_break": "lowest_id"},
+            "tie_break does nothing for the model word_level",
+        ),
+        (
+            TRAIN,
+            {"model": "wordpiece", "byte_fallback": True},
+            "byte_fallback does nothing for the model wordpiece; it is for bpe",
+        ),
+        (
+            TRAIN,
+            {"continue_from": "f", "limit_alphabet": 3},
+            "limit_alphabet stands in the tokenizer that is continued",
+        ),
         (TRAIN, {"vocab_size": 2**31 + 1}, "and 2,147,483,648, not 2,147,483,649"),
         (TRAIN, {"min_frequency": -1}, "min_frequency must be between 0 and 2^63 - 1, not -1"),
         (TRAIN, {"tie_break": "first"}, "tie_break must be one of lowest_id, first_seen"),
         (TRAIN, {"alphabet": "byte"}, "alphabet must be one of bytes, seen, not 'byte'"),
-        (TRAIN, {"normalizer": "x"}, "normalizer must be one of"),
+        (TRAIN, {"normalizer": "x"}, "normalizer 'x': 'x' is none of"),
         (TRAIN, {"driver_memory": 999_999}, "driver_memory must be at least 1MB, not 999,999"),
         (TOKENIZE, {"tokenizer": ""}, "tokenizer must not be empty"),
         (TOKENIZE, {"format": "mosaic"}, "format must be one of megatron, not 'mosaic'"),
@@ -118,8 +135,8 @@ def test_what_can_work_is_taken() -> None:
     for text in ("0", "10", "0%", "0.1%", "100%", "100.0%"):
         replace(INPUT, max_rejects=text)
     # One character may be a symbol of the alphabet already.
-    replace(TRAIN, vocab_size=256, special_tokens=("a",))
     replace(TRAIN, vocab_size=2, alphabet="seen", special_tokens=("<a>", "<b>"))
+    assert TrainSettings("out", 9, input=INPUT, model="word_level").tie_break is None
     for name in (None, "FnApiRunner", "DirectRunner", "direct", "fnapirunner"):
         assert RunSettings(runner=name, workers=2).in_process
     assert not RunSettings(runner="FlinkRunner").in_process

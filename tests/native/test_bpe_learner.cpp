@@ -58,14 +58,23 @@ struct Corpus {
 
   [[nodiscard]] BpeLearner learner(std::size_t vocab_size, TieBreak tie_break,
                                    std::int64_t min_frequency = 0) const {
-    return {symbols, offsets, counts, tokens, vocab_size, min_frequency, tie_break};
+    return {words(), {vocab_size, min_frequency, tie_break}};
+  }
+
+  [[nodiscard]] WordsToLearn words() const {
+    return {.symbols = symbols,
+            .offsets = offsets,
+            .counts = counts,
+            .tokens = tokens,
+            .spans = {},
+            .prefix = {}};
   }
 
   [[nodiscard]] std::vector<NaiveWord> naive_words() const {
     std::vector<NaiveWord> words;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       words.push_back(
-          {{symbols.begin() + offsets[i], symbols.begin() + offsets[i + 1]}, counts[i]});
+          {{symbols.begin() + offsets[i], symbols.begin() + offsets[i + 1]}, counts[i], {}});
     }
     return words;
   }
@@ -92,29 +101,14 @@ Learned learn(const Corpus& corpus, std::size_t vocab_size, TieBreak tie_break,
   return learned;
 }
 
-bool same(const std::vector<LearnedMerge>& a, const std::vector<LearnedMerge>& b) {
-  return std::equal(
-      a.begin(), a.end(), b.begin(), b.end(), [](const LearnedMerge& x, const LearnedMerge& y) {
-        return x.left == y.left && x.right == y.right && x.joined == y.joined && x.count == y.count;
-      });
-}
-
 /// Compares with the naive learner; the fast one learns `step` merges a call.
 void check_against_naive(const Corpus& corpus, std::size_t vocab_size, TieBreak tie_break,
                          std::int64_t min_frequency, std::size_t step) {
-  Strings tokens = corpus.tokens;
-  const auto expected =
-      naive_learn(corpus.naive_words(), tokens, vocab_size, min_frequency, tie_break);
+  NaiveLearner naive(corpus.naive_words(), corpus.tokens,
+                     {vocab_size, min_frequency, tie_break, Score::kCount, {}});
   BpeLearner learner = corpus.learner(vocab_size, tie_break, min_frequency);
-  std::vector<LearnedMerge> found;
-  while (true) {
-    const auto more = learner.learn(step);
-    if (more.empty()) break;
-    CHECK(more.size() <= step);
-    found.insert(found.end(), more.begin(), more.end());
-  }
-  CHECK(same(found, expected));
-  CHECK(learner.tokens() == tokens);
+  CHECK(same_merges(learn_by_steps(learner, step), naive.learn()));
+  CHECK(learner.tokens() == naive.tokens());
 }
 
 /// hug 10, pug 5, pun 12, bun 4, hugs 5.
@@ -354,7 +348,13 @@ void counts_beyond_64_bits_are_refused() {
 
 BpeLearner make(const std::vector<std::uint32_t>& symbols, const std::vector<std::int64_t>& offsets,
                 const std::vector<std::int64_t>& counts, const Strings& tokens) {
-  return {symbols, offsets, counts, tokens, 100, 0, TieBreak::kLowestId};
+  return {{.symbols = symbols,
+           .offsets = offsets,
+           .counts = counts,
+           .tokens = tokens,
+           .spans = {},
+           .prefix = {}},
+          {100, 0, TieBreak::kLowestId}};
 }
 
 void what_no_learner_takes() {
@@ -373,10 +373,57 @@ void what_no_learner_takes() {
   CHECK_THROWS(std::invalid_argument, make({0, 1}, {0, 2}, {1}, {"a", ""}));  // no bytes
 }
 
-/// A symbol that reads like a merged token would stand in one place and in two.
-void a_symbol_made_of_other_symbols_is_refused() {
-  BpeLearner learner = make({0, 1, 0, 2}, {0, 2, 4}, {5, 3}, {"a", "b", "ab"});
-  CHECK_THROWS(std::invalid_argument, learner.learn(100));
+/// A symbol that reads like a merged token stands in one place and in two: decorated ones only.
+void a_symbol_made_of_other_symbols() {
+  const std::vector<std::uint32_t> symbols = {0, 1, 0, 2, 2};
+  const std::vector<std::int64_t> offsets = {0, 3, 5};
+  const std::vector<std::int64_t> counts = {5, 3};
+  const WordsToLearn words{.symbols = symbols,
+                           .offsets = offsets,
+                           .counts = counts,
+                           .tokens = {"a", "b", "ab"},
+                           .spans = {},
+                           .prefix = {}};
+  BpeLearner plain(words, {100, 0, TieBreak::kLowestId});
+  CHECK_THROWS(std::invalid_argument, plain.learn(100));
+  LearningRules rules{100, 0, TieBreak::kLowestId};
+  rules.decorated = true;
+  BpeLearner learner(words, rules);
+  // a b a, then ab a: (ab, a) where ab is two places wide, (ab, ab) where it is one.
+  learner.learn(100);
+  CHECK(learner.tokens() == (Strings{"a", "b", "ab", "aba", "abab"}));
+}
+
+void spans_are_checked() {
+  const std::vector<std::uint32_t> symbols = {0, 1};
+  const std::vector<std::int64_t> offsets = {0, 2};
+  const std::vector<std::int64_t> counts = {1};
+  for (const std::vector<std::uint32_t>& spans :
+       {std::vector<std::uint32_t>{1}, {1, 0}, {1, 0x80000000}, {0xFFFFFFFF, 0xFFFFFFFF}}) {
+    CHECK_THROWS(std::invalid_argument, BpeLearner({.symbols = symbols,
+                                                    .offsets = offsets,
+                                                    .counts = counts,
+                                                    .tokens = {"a", "b"},
+                                                    .spans = spans,
+                                                    .prefix = {}},
+                                                   {100, 0, TieBreak::kLowestId}));
+  }
+}
+
+/// A pair of two symbols always may join; others only below the longest length.
+void longest_token() {
+  for (const auto& [most, merges] : std::vector<std::pair<std::uint64_t, Strings>>{
+           {0, {"a,b", "c,d"}}, {4, {"a,b", "c,d"}}, {5, {"a,b", "c,d", "ab,cd"}}}) {
+    const Corpus corpus({{"abcd", 2}});
+    WordsToLearn words = corpus.words();
+    words.max_token_length = most;
+    BpeLearner learner(std::move(words), {100, 0, TieBreak::kLowestId});
+    Strings found;
+    for (const LearnedMerge& merge : learner.learn(100)) {
+      found.push_back(learner.tokens()[merge.left] + "," + learner.tokens()[merge.right]);
+    }
+    CHECK(found == merges);
+  }
 }
 
 }  // namespace
@@ -400,5 +447,7 @@ int main() {
   random_corpora();
   counts_beyond_64_bits_are_refused();
   what_no_learner_takes();
-  a_symbol_made_of_other_symbols_is_refused();
+  a_symbol_made_of_other_symbols();
+  spans_are_checked();
+  longest_token();
 }

@@ -1,71 +1,67 @@
-"""Names of pre-tokenizers and normalizers, and places where a text may be cut."""
+"""Names of pre-tokenizers and normalizers, and the words they give."""
 
 from __future__ import annotations
 
-import random
-
+import pyarrow as pa
 import pytest
 
 from bpe_beam import _native
+from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, pretokenizer_from_name
-from bpe_beam.tokenizer.reference import pretokenize
+from bpe_beam.jobs import settings
+from bpe_beam.tokenizer.byte_level import to_chars
+from bpe_beam.tokenizer.normalizers import (
+    NFKC,
+    NORMALIZERS,
+    Lowercase,
+    NormalizerSequence,
+    normalizer_from_name,
+)
+from bpe_beam.tokenizer.pretokenizers import (
+    PRETOKENIZERS,
+    ByteLevelPreTokenizer,
+    pretokenizer_from_name,
+    steps_of,
+)
 
 pytestmark = pytest.mark.quick
 
 
 def test_names() -> None:
-    assert pretokenizer_from_name("gpt2") == ByteLevelPreTokenizer()
-    assert pretokenizer_from_name("gpt2").name == "gpt2"
+    assert pretokenizer_from_name("gpt2", byte_level=True) == ByteLevelPreTokenizer()
+    assert pretokenizer_from_name("none", byte_level=False) is None
     assert normalizer_from_name("none") is None
-    with pytest.raises(UsageError, match="pretokenizer 'gpt3': this version of bpe-beam has gpt2"):
-        pretokenizer_from_name("gpt3")
-    with pytest.raises(UsageError, match="normalizer 'nfc': this version of bpe-beam has none"):
-        normalizer_from_name("nfc")
+    assert normalizer_from_name("nfkc+lowercase") == NormalizerSequence((NFKC(), Lowercase()))
+    with pytest.raises(UsageError, match="pretokenizer 'gpt3': must be one of gpt2, cl100k, "):
+        pretokenizer_from_name("gpt3", byte_level=True)
+    with pytest.raises(UsageError, match=r"pattern '\(': missing \)"):
+        pretokenizer_from_name("regex:(", byte_level=True)
+    for name in ("nfx", "nfc+", "nfc+none", ""):
+        with pytest.raises(UsageError, match="is none of none, nfc, nfd, nfkc, nfkd, "):
+            normalizer_from_name(name)
 
 
-def safe_cuts(text: str) -> list[int]:
-    """The safe cuts, in characters, the last first."""
-    data = text.encode()
-    return [len(data[:cut].decode()) for cut in ByteLevelPreTokenizer().safe_cuts(data)]
+def test_the_command_line_names_them_all() -> None:
+    assert settings.NORMALIZERS == NORMALIZERS
+    assert settings.PRETOKENIZERS == PRETOKENIZERS
 
 
-@pytest.mark.parametrize(
-    ("text", "cuts"),
-    [
-        ("", []),
-        ("a", []),
-        ("a b", [1]),  # the space and `b` follow
-        ("a ", []),  # one character is not enough
-        ("ab cd e", [5, 2]),
-        ("a  b", [1]),  # not after the first space, where the text so far ends in a space
-        ("a\n\nb", [1]),
-        ("it's a", [4, 2]),
-        ("'r", []),  # could become 're
-        ("'rx", [1]),
-        ("éé 语语", [2]),
-        ("aaaaaaaaaa", []),
-        ("          ", []),
-        ("a1.b2", [3, 2, 1]),
-    ],
-)
-def test_safe_cuts(text: str, cuts: list[int]) -> None:
-    assert safe_cuts(text) == cuts
-
-
-def test_safe_cuts_give_the_same_words_whatever_follows() -> None:
-    """Every text of few characters that exercise the pattern, and every way to go on."""
-    rng = random.Random(0)
-    letters = "''' \n\tsdmtlrvea é1½.!语\u3000\x1c"
-    cut_texts = 0
-    for _ in range(6000):
-        text = "".join(rng.choices(letters, k=rng.randint(1, 14)))
-        known = text[: rng.randint(0, len(text))]
-        for cut in safe_cuts(known):
-            assert pretokenize(text[:cut]) + pretokenize(text[cut:]) == pretokenize(text)
-            cut_texts += 1
-    assert cut_texts > 5000
+@pytest.mark.parametrize("name", [*PRETOKENIZERS, r"regex:\w+|\W"])
+def test_counting_and_encoding_see_the_same_words(name: str) -> None:
+    """Words counted are those that a model gets, as text or as bytes."""
+    text = "It's  a test: 1234, caf\u00e9 \u8bed\u8a00!\n\n  end"
+    counted = WordCounts(pretokenizer=name)
+    counted.add_texts(pa.array([text]))
+    words = {w for _, block in counted.blocks(1) for w in block.column("word").to_pylist()}
+    assert words
+    for byte_level in (False, True):
+        part = pretokenizer_from_name(name, byte_level=byte_level)
+        pipeline = _native.Pipeline([], None, steps_of(part, last_as_bytes=True))
+        assert {word.decode() for word in pipeline.words(text.encode())} == words
+        # And in the byte-level alphabet, where the model does not work on bytes.
+        written = _native.Pipeline([], None, steps_of(part)).words(text.encode())
+        chars = {to_chars(word.encode()) if byte_level else word for word in words}
+        assert {word.decode() for word in written} == chars
 
 
 def test_isspace_holds_for_all_that_the_scanner_takes_for_a_space() -> None:

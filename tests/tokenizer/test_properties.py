@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import reference, streaming
-from bpe_beam.tokenizer.added_tokens import SpecialTokens
+from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.safe_cuts import safe_cuts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 # What the pattern and the special tokens make something of, and any other character.
@@ -160,16 +161,15 @@ def test_iterable_needs_little_memory(tokenizer: Tokenizer, chunk: str) -> None:
 
 def test_an_endless_word_is_searched_rarely(tokenizer: Tokenizer) -> None:
     """Searched at every chunk, it would take time as the square of its length."""
-    pre_tokenizer = tokenizer.parts.pre_tokenizer
     searched: list[int] = []
 
-    def safe_cuts(data: bytes) -> Iterator[int]:
+    def cuts(data: bytes) -> Iterator[int]:
         searched.append(len(data))
-        return pre_tokenizer.safe_cuts(data)
+        return safe_cuts("gpt2", data)
 
-    specials = SpecialTokens(tokenizer.parts.added_tokens)
+    added = AddedTokens(tokenizer.parts.added_tokens)
     chunks = ["a b ", *["a" * 100] * 10_000]
-    pieces = list(streaming.pieces(chunks, safe_cuts, specials, ()))
+    pieces = list(streaming.pieces(chunks, cuts, added, ()))
     assert b"".join(pieces) == "".join(chunks).encode()
     assert len(pieces) == 2
     assert len(searched) < 10

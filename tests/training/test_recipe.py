@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from bpe_beam.errors import UsageError
-from bpe_beam.training.recipe import MAX_VOCAB_SIZE, BpeRecipe
+from bpe_beam.training.recipe import (
+    MAX_VOCAB_SIZE,
+    BpeRecipe,
+    WordLevelRecipe,
+    WordPieceRecipe,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -24,6 +29,27 @@ pytestmark = pytest.mark.quick
         ({"alphabet": "some"}, "alphabet is 'some': one of bytes, seen"),
         ({"special_tokens": ("a", "b", "a")}, "special_tokens holds one twice: a, b, a"),
         ({"special_tokens": ("a", "")}, "special_tokens holds an empty token"),
+        ({"special_tokens": ("a\ud800",)}, "special_tokens holds .* a lone surrogate"),
+        ({"special_tokens": ("é",)}, "special_tokens holds 'é', which is also how byte 0xE9"),
+        ({"unk_token": "Ġ"}, "special_tokens holds 'Ġ', which is also how byte 0x20"),
+        ({"unk_token": ""}, "unk_token holds an empty token"),
+        ({"initial_alphabet": ("ab",)}, "initial_alphabet holds 'ab': single characters"),
+        ({"initial_alphabet": ("語",)}, "initial_alphabet holds '語', which is not in the byte"),
+        ({"limit_alphabet": -1}, "limit_alphabet is -1: 0 or more"),
+        ({"max_token_length": 0}, "max_token_length is 0: 1 or more"),
+        ({"symbols": "words"}, "symbols is 'words': one of bytes, characters"),
+        ({"symbols": "characters", "alphabet": "bytes"}, "alphabet is 'bytes', but symbols is"),
+        ({"end_of_word_suffix": "_"}, "end_of_word_suffix is '_': needs symbols 'characters'"),
+        ({"continuing_subword_prefix": "#"}, "continuing_subword_prefix is '#': needs symbols"),
+        ({"byte_fallback": True}, "byte_fallback is True: needs symbols 'characters'"),
+        (
+            {"symbols": "characters", "end_of_word_symbol": "</w>"},
+            "end_of_word_symbol is '</w>': a single character",
+        ),
+        (
+            {"symbols": "characters", "end_of_word_symbol": "_", "end_of_word_suffix": "x"},
+            "only one of them",
+        ),
     ],
 )
 def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
@@ -33,7 +59,12 @@ def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
 
 def test_what_is_taken() -> None:
     recipe = BpeRecipe(vocab_size=1, min_frequency=0, special_tokens=("<s>", " ", "語"))
-    assert (recipe.tie_break, recipe.alphabet) == ("lowest_id", "bytes")
+    assert (recipe.tie_break, recipe.all_bytes) == ("lowest_id", True)
     assert BpeRecipe(vocab_size=MAX_VOCAB_SIZE).special_tokens == ()
+    assert not BpeRecipe(9, symbols="characters").all_bytes
+    assert not BpeRecipe(9, alphabet="seen").all_bytes
+    assert BpeRecipe(9, special_tokens=("a",), unk_token="b").specials == ("b", "a")
+    assert WordPieceRecipe(9, special_tokens=("a", "[UNK]")).specials == ("a", "[UNK]")
+    assert WordLevelRecipe(9).specials == ("<unk>",)
     with pytest.raises(dataclasses.FrozenInstanceError):
         recipe.vocab_size = 2  # type: ignore[misc]

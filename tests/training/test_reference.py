@@ -7,7 +7,15 @@ import pytest
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.reference import encode_word, pretokenize
-from bpe_beam.training.reference import TIE_BREAKS, count_pairs, learn_bpe, merge_pair
+from bpe_beam.training.reference import (
+    TIE_BREAKS,
+    CountedWord,
+    Rules,
+    count_pairs,
+    learn_bpe,
+    merge_pair,
+    split_words,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -31,11 +39,22 @@ def course_words() -> list[tuple[str, int]]:
     return list(counts.items())
 
 
+def whole(words: list[tuple[str, int]]) -> list[CountedWord]:
+    """Words as plain symbols."""
+    return split_words(words, {*"".join(word for word, _ in words)})
+
+
+def merged(word: str) -> list[str]:
+    """After the merge of (a, a)."""
+    [(symbols, _)] = whole([(word, 1)])
+    return [symbol.text for symbol in merge_pair(symbols, ("a", "a"), Rules(0))]
+
+
 class TestFiveWords:
     """hug 10, pug 5, pun 12, bun 4, hugs 5 (section 2)."""
 
     def test_counts(self) -> None:
-        counts = count_pairs([(list(word), count) for word, count in FIVE_WORDS])
+        counts = count_pairs(whole(FIVE_WORDS))
         assert counts["h", "u"] == 15
         assert counts["u", "g"] == 20
 
@@ -75,7 +94,7 @@ class TestCourseCorpus:
         )
 
     def test_first_pair(self) -> None:
-        counts = count_pairs([(list(word), count) for word, count in course_words()])
+        counts = count_pairs(whole(course_words()))
         assert counts["Ġ", "t"] == 7 == max(counts.values())
 
     def test_merges_and_vocabulary(self) -> None:
@@ -96,7 +115,7 @@ class TestEndOfWordSymbol:
     """cam 5, nham 4, tam 3, can 6, ham 4, `_` at the end of each (section 2)."""
 
     def test_counts(self) -> None:
-        counts = count_pairs([(list(word), count) for word, count in END_OF_WORD])
+        counts = count_pairs(whole(END_OF_WORD))
         assert {a + b: count for (a, b), count in counts.items()} == {
             "ca": 11, "am": 16, "m_": 16, "nh": 4, "ha": 8, "ta": 3, "an": 6, "n_": 6,
         }  # fmt: skip
@@ -145,11 +164,11 @@ class TestRules:
         assert merges == [("z", "z")]
 
     def test_equal_symbols_merge_from_the_left(self) -> None:
-        assert merge_pair(list("aaa"), ("a", "a")) == ["aa", "a"]
-        assert merge_pair(list("aaaaa"), ("a", "a")) == ["aa", "aa", "a"]
+        assert merged("aaa") == ["aa", "a"]
+        assert merged("aaaaa") == ["aa", "aa", "a"]
 
     def test_overlapping_pairs_count_each(self) -> None:
-        assert count_pairs([(list("aaa"), 5)]) == {("a", "a"): 10}
+        assert count_pairs(whole([("aaa", 5)])) == {("a", "a"): 10}
 
     def test_a_joined_token_that_exists_is_learned_and_adds_no_entry(self) -> None:
         vocab, merges = learn_bpe(

@@ -1,0 +1,188 @@
+"""What the train job is told to do: frozen settings, checked when they are made.
+
+Light on purpose: no Beam, Arrow or NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bpe_beam.jobs.checks import (
+    require,
+    require_choice,
+    require_normalizer,
+    require_pretokenizer,
+    require_special_tokens,
+    require_text,
+)
+from bpe_beam.jobs.settings import (
+    ALPHABETS,
+    MAX_VOCAB_SIZE,
+    MODELS,
+    SYMBOLS,
+    TIE_BREAKS,
+    InputSettings,
+    RunSettings,
+)
+
+# Options that only some models have; the others refuse them.
+_OF_MODELS = {
+    "tie_break": ("bpe", "prefix_bpe", "wordpiece"),
+    "initial_alphabet": ("bpe", "prefix_bpe", "wordpiece"),
+    "limit_alphabet": ("bpe", "prefix_bpe", "wordpiece"),
+    "max_token_length": ("bpe", "prefix_bpe", "wordpiece"),
+    "continuing_subword_prefix": ("bpe", "prefix_bpe", "wordpiece"),
+    "symbols": ("bpe",),
+    "alphabet": ("bpe",),
+    "end_of_word_suffix": ("bpe",),
+    "end_of_word_symbol": ("bpe",),
+    "byte_fallback": ("bpe",),
+    "continue_from": ("bpe",),
+}
+
+# What a tokenizer that is continued decides by itself.
+_OF_THE_OLD = (
+    "symbols", "alphabet", "limit_alphabet", "end_of_word_suffix", "end_of_word_symbol",
+    "continuing_subword_prefix", "byte_fallback", "unk_token",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Word counts, or a corpus, to a tokenizer.
+
+    Attributes:
+        output: Folder of the tokenizer.
+        vocab_size: Entries in all: special tokens, alphabet and what is learned.
+        counts: Folder that `count` wrote; or
+        input: a corpus, one of the two.
+        run: How the job runs.
+        model: One of `MODELS`.
+        min_frequency: Learn nothing that occurs less often than this; 0, as in Hugging Face's
+            trainers, stops only when nothing is left.
+        tie_break: One of `TIE_BREAKS`; None: `lowest_id`, where there are ties to break.
+        symbols: One of `SYMBOLS`; None goes by the pre-tokenizer.
+        alphabet: One of `ALPHABETS`; None: `bytes` where symbols are bytes, else `seen`.
+        initial_alphabet: Characters that are in the vocabulary even if they do not occur.
+        limit_alphabet: How many characters are kept; None: all.
+        max_token_length: No token of so many characters is made; None: no limit.
+        end_of_word_suffix: Added to each word's last character.
+        end_of_word_symbol: A character that stands after each word.
+        continuing_subword_prefix: Put before each character of a word but the first.
+        byte_fallback: Put the tokens of the 256 bytes into the vocabulary.
+        unk_token: The unknown token; None: that of the model, if it needs one.
+        continue_from: A `tokenizer.json` whose merges are gone on from.
+        special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
+            that were cut when counting.
+        normalizer: One of `NORMALIZERS`, or several joined by `+`; None with `counts`, which
+            carry theirs.
+        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry
+            theirs.
+        driver_memory: What the learner may hold, in bytes.
+    """
+
+    output: str
+    vocab_size: int
+    counts: str | None = None
+    input: InputSettings | None = None
+    run: RunSettings = field(default_factory=RunSettings)
+    model: str = "bpe"
+    min_frequency: int = 0
+    tie_break: str | None = None
+    symbols: str | None = None
+    alphabet: str | None = None
+    initial_alphabet: str | None = None
+    limit_alphabet: int | None = None
+    max_token_length: int | None = None
+    end_of_word_suffix: str | None = None
+    end_of_word_symbol: str | None = None
+    continuing_subword_prefix: str | None = None
+    byte_fallback: bool = False
+    unk_token: str | None = None
+    continue_from: str | None = None
+    special_tokens: tuple[str, ...] = ()
+    normalizer: str | None = None
+    pretokenizer: str | None = None
+    driver_memory: int = 8 * 10**9
+
+    def __post_init__(self) -> None:
+        """Checks each setting, and those that exclude one another."""
+        require_text("output", self.output)
+        self._check_source()
+        require_choice("model", self.model, MODELS)
+        self._check_model()
+        require_special_tokens(self.special_tokens)
+        require(
+            1 <= self.vocab_size <= MAX_VOCAB_SIZE,
+            f"vocab_size must be between 1 and {MAX_VOCAB_SIZE:,}, not {self.vocab_size:,}",
+        )
+        require(
+            0 <= self.min_frequency < 2**63,
+            f"min_frequency must be between 0 and 2^63 - 1, not {self.min_frequency:,}",
+        )
+        require(
+            10**6 <= self.driver_memory < 2**63,
+            f"driver_memory must be at least 1MB, not {self.driver_memory:,} bytes",
+        )
+
+    def _check_source(self) -> None:
+        require(
+            (self.counts is None) != (self.input is None),
+            "train learns from counts (a folder that count wrote) or from input (a corpus): "
+            + ("give one of them" if self.counts is None else "not from both"),
+        )
+        if self.counts is not None:
+            require_text("counts", self.counts)
+            for name, value in (
+                ("normalizer", self.normalizer),
+                ("pretokenizer", self.pretokenizer),
+            ):
+                require(
+                    value is None,
+                    f"{name} stands in the counts and cannot be given with them; count again for "
+                    "another",
+                )
+        else:
+            # The frozen way to give a default that holds only without counts.
+            object.__setattr__(self, "normalizer", self.normalizer or "none")
+            object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
+            require_normalizer(str(self.normalizer))
+            require_pretokenizer(str(self.pretokenizer))
+
+    def _check_model(self) -> None:
+        for name, models in _OF_MODELS.items():
+            value = getattr(self, name)
+            require(
+                self.model in models or value is None or value is False,
+                f"{name} does nothing for the model {self.model}; it is for {', '.join(models)}",
+            )
+        if self.continue_from is not None:
+            require_text("continue_from", self.continue_from)
+            for name in _OF_THE_OLD:
+                value = getattr(self, name)
+                require(
+                    value is None or value is False,
+                    f"{name} stands in the tokenizer that is continued and cannot be given with "
+                    "continue_from",
+                )
+        if self.model != "word_level":
+            # As above: the default of models that have ties to break.
+            object.__setattr__(self, "tie_break", self.tie_break or "lowest_id")
+            require_choice("tie_break", str(self.tie_break), TIE_BREAKS)
+        if self.symbols is not None:
+            require_choice("symbols", self.symbols, SYMBOLS)
+        if self.alphabet is not None:
+            require_choice("alphabet", self.alphabet, ALPHABETS)
+        for name in (
+            "initial_alphabet", "end_of_word_suffix", "end_of_word_symbol",
+            "continuing_subword_prefix", "unk_token",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None:
+                require_text(name, value)
+        for name, least in (("limit_alphabet", 0), ("max_token_length", 1)):
+            value = getattr(self, name)
+            require(
+                value is None or least <= value < 2**63,
+                f"{name} must be between {least} and 2^63 - 1, not {value}",
+            )

@@ -1,0 +1,166 @@
+"""More merges for a tokenizer that exists: its ids stay (section 2 of the semantics)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_beam import _native
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.models import BPE, Naming
+from bpe_beam.tokenizer.native_parts import make_model
+from bpe_beam.tokenizer.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.bpe import spelling_of, with_alphabet
+from bpe_beam.training.learning import Learned, Progress, Symbols, learn, number
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.symbols import see
+from bpe_beam.training.words import Words
+
+
+def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
+    """A recipe with those settings that a tokenizer decides by itself.
+
+    Args:
+        tokenizer: What is continued.
+        recipe: The other settings: sizes, tie rule, special tokens, initial alphabet.
+
+    Raises:
+        UsageError: The tokenizer is not BPE, or of a kind that cannot be continued.
+    """
+    parts = tokenizer.parts
+    model = parts.model
+    if not isinstance(model, BPE):
+        raise UsageError(f"continue_from: its model is {model.JSON_TYPE}; only BPE can go on")
+    in_bytes = parts.model_reads_bytes
+    if ends_in_bytes(parts.pre_tokenizer) and not in_bytes:
+        raise UsageError(
+            "continue_from: a byte-level tokenizer with decorated symbols, or without all bytes "
+            "and with an unknown token, cannot go on"
+        )
+    if recipe.limit_alphabet is not None:
+        raise UsageError("limit_alphabet: a tokenizer that is continued keeps its alphabet")
+    return replace(
+        recipe,
+        symbols="bytes" if in_bytes else "characters",
+        alphabet="seen",  # all that the tokenizer has, and what is new
+        unk_token=model.unk_token,
+        continuing_subword_prefix=model.continuing_subword_prefix or "",
+        end_of_word_suffix=model.end_of_word_suffix or "",
+        byte_fallback=model.byte_fallback,
+    )
+
+
+def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> None:
+    """Refuses words that the tokenizer would not have made.
+
+    Raises:
+        UsageError: Its normalizer or its pre-tokenizer differs from the one named.
+    """
+    parts = tokenizer.parts
+    named = normalizer_from_name(normalizer)
+    theirs = None if parts.normalizer is None else parts.normalizer.native()
+    if (None if named is None else named.native()) != theirs:
+        raise UsageError(
+            f"continue_from: the tokenizer's normalizer is not {normalizer!r}, by which the words "
+            "were or would be counted"
+        )
+    in_bytes = parts.model_reads_bytes
+    wanted = steps_of(
+        pretokenizer_from_name(pretokenizer, byte_level=in_bytes), last_as_bytes=in_bytes
+    )
+    if wanted != steps_of(parts.pre_tokenizer, last_as_bytes=in_bytes):
+        raise UsageError(
+            f"continue_from: the tokenizer's pre-tokenizer is not {pretokenizer!r}, by which the "
+            "words were or would be counted"
+        )
+
+
+def continue_bpe(
+    words: Words, recipe: BpeRecipe, tokenizer: Tokenizer, on_progress: Progress | None = None
+) -> Learned:
+    """Learns more merges on the words as the tokenizer encodes them.
+
+    New special tokens come after its ids, then the characters that it lacks, then what is learned.
+
+    Args:
+        words: Unique words; for `first_seen` in the order of their first occurrence.
+        recipe: As `recipe_like` gave it; `vocab_size` counts all entries, its added tokens too.
+        tokenizer: What is continued.
+        on_progress: Called with how many more merges have been learned.
+
+    Returns:
+        All entries, added tokens too, and all merges: the tokenizer's, then the new ones.
+
+    Raises:
+        UsageError: The vocabulary is smaller than what there is already.
+        OverflowError: Counts whose sum is beyond 64 bits.
+    """
+    model = tokenizer.parts.model
+    assert isinstance(model, BPE)
+    found = see(words, spelling_of(recipe), with_counts=False)
+    ids = with_alphabet(number(tokenizer.vocab, recipe.specials), found, recipe)
+    extended = replace(tokenizer.parts, model=replace(model, vocab=ids))
+    encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(extended))
+    written, offsets = encoder.encode_batch(words.data, words.offsets)
+    spans = None
+    if recipe.max_token_length is not None:
+        spans = _spans(written, offsets, ids, recipe)
+    symbols = Symbols(written, offsets, words.counts, spans, decorated=True)
+    learned = learn(symbols, ids, recipe, on_progress)
+    return replace(
+        learned, merges=(*((left, right) for left, right in model.merges), *learned.merges)
+    )
+
+
+def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:
+    """The tokenizer with what was learned; all its other parts stay."""
+    parts = tokenizer.parts
+    model = parts.model
+    assert isinstance(model, BPE)
+    outside = {token.content for token in parts.added_tokens}.difference(model.vocab)
+    vocab = {token: i for token, i in learned.vocab.items() if token not in outside}
+    known = {token.content for token in parts.added_tokens}
+    new = [token for token in recipe.specials if token not in known]
+    added = [AddedToken(learned.vocab[token], token) for token in new]
+    result = Parts(
+        replace(model, vocab=vocab, merges=learned.merges),
+        (*parts.added_tokens, *sorted(added, key=lambda token: token.id)),
+        parts.normalizer,
+        parts.pre_tokenizer,
+        parts.post_processor,
+        parts.decoder,
+    )
+    result.check(Naming())
+    return Tokenizer(result)
+
+
+def _spans(
+    written: npt.NDArray[np.uint32],
+    offsets: npt.NDArray[np.int64],
+    ids: Mapping[str, int],
+    recipe: BpeRecipe,
+) -> npt.NDArray[np.uint32]:
+    """How many characters, or bytes, of its word each token covers."""
+    in_bytes = recipe.symbols == "bytes"
+    lengths = np.ones(max(ids.values(), default=0) + 1, np.int64)
+    for token, token_id in ids.items():
+        is_bytes = in_bytes and byte_level.is_byte_level(token)
+        lengths[token_id] = len(byte_level.to_bytes(token)) if is_bytes else len(token)
+    spans = lengths[written]
+    starts, ends = offsets[:-1], offsets[1:]
+    full = ends > starts
+    if recipe.continuing_subword_prefix:
+        begins = np.zeros(len(written), np.bool_)
+        begins[starts[full]] = True
+        spans[~begins] -= len(recipe.continuing_subword_prefix)
+    if recipe.end_of_word_suffix:
+        spans[ends[full] - 1] -= len(recipe.end_of_word_suffix)
+    return spans.astype(np.uint32)

@@ -1,0 +1,133 @@
+"""The native learner, from symbols to a learned vocabulary; BPE and WordPiece share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_beam import _native
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+
+_MERGES_A_STEP = 500
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What training gives.
+
+    Attributes:
+        vocab: Id by token, in the order of ids.
+        merges: Pairs of tokens, in the order learned; of a tokenizer that was continued, its own
+            come first. Empty for a word-level vocabulary.
+        counts: int64: how often each newly learned pair occurred when it was merged.
+    """
+
+    vocab: Mapping[str, int]
+    merges: tuple[tuple[str, str], ...]
+    counts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """Words as a learner takes them.
+
+    Attributes:
+        ids: uint32, the symbols of all words, one after another.
+        offsets: int64[words + 1], where each word begins.
+        counts: int64[words], how often each word occurs.
+        spans: uint32, how many characters each symbol covers; None: one each.
+        decorated: The same token may be made of other symbols elsewhere.
+    """
+
+    ids: npt.NDArray[np.uint32]
+    offsets: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    spans: npt.NDArray[np.uint32] | None = None
+    decorated: bool = False
+
+
+def number(ids: Mapping[str, int], tokens: Iterable[str]) -> dict[str, int]:
+    """Appends those tokens that have no id yet."""
+    numbered = dict(ids)
+    next_id = max(numbered.values(), default=-1) + 1
+    for token in tokens:
+        if numbered.setdefault(token, next_id) == next_id:
+            next_id += 1
+    return numbered
+
+
+def learn(
+    symbols: Symbols,
+    ids: Mapping[str, int],
+    recipe: BpeRecipe | WordPieceRecipe,
+    on_progress: Progress | None = None,
+) -> Learned:
+    """Learns merges.
+
+    Args:
+        symbols: The words.
+        ids: The vocabulary so far; holes between ids stay holes.
+        recipe: The settings.
+        on_progress: Called with how many more merges have been learned.
+
+    Raises:
+        UsageError: The recipe's vocabulary is smaller than there are entries already.
+        OverflowError: Counts whose sum is beyond 64 bits.
+    """
+    check_size(recipe.vocab_size, len(ids))
+    in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
+    size = max(ids.values(), default=-1) + 1
+    tokens = [b""] * size
+    for token, token_id in ids.items():
+        tokens[token_id] = _mergeable_bytes(token) if in_bytes else token.encode()
+    learner = _native.BpeLearner(
+        symbols.ids,
+        symbols.offsets,
+        symbols.counts,
+        tokens,
+        recipe.vocab_size + size - len(ids),
+        recipe.min_frequency,
+        recipe.tie_break,
+        "count" if isinstance(recipe, BpeRecipe) else "likelihood",
+        symbols.decorated,
+        recipe.continuing_subword_prefix.encode(),
+        recipe.max_token_length,
+        symbols.spans,
+    )
+    rows: list[list[int]] = []
+    counts = [np.zeros(0, np.int64)]
+    while True:
+        step, step_counts = learner.learn(_MERGES_A_STEP)
+        if not len(step):
+            break
+        rows += step.tolist()
+        counts.append(step_counts)
+        if on_progress:
+            on_progress(len(step))
+    strings = {token_id: token for token, token_id in ids.items()}
+    for token_id, made in enumerate(learner.tokens()[size:], size):
+        strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
+    vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
+    merges = tuple((strings[left], strings[right]) for left, right, _ in rows)
+    return Learned(vocab, merges, np.concatenate(counts))
+
+
+def check_size(vocab_size: int, entries: int) -> None:
+    """Refuses a vocabulary that the entries there must be do not fit into."""
+    if vocab_size < entries:
+        raise UsageError(
+            f"vocab_size is {vocab_size}, below the special tokens and the alphabet: give at least "
+            f"{entries}"
+        )
+
+
+def _mergeable_bytes(token: str) -> bytes:
+    """The bytes whose token reads like `token`; empty if no merge can make it."""
+    return byte_level.to_bytes(token) if byte_level.is_byte_level(token) else b""

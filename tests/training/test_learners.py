@@ -1,0 +1,149 @@
+"""BPE over characters, WordPiece and word level equal their references, with every option."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bpe_beam.errors import UsageError
+from bpe_beam.training import reference, reference_wordpiece, symbols
+from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.word_level import learn_word_level
+from bpe_beam.training.wordpiece import learn_wordpiece
+from bpe_beam.training.words import Words
+
+pytestmark = pytest.mark.quick
+
+LETTERS = ["a", "ab", "ab#", "é語#", "aé語😀_", "abcdef"]
+
+
+@pytest.fixture(autouse=True, params=[1 << 22, 40])
+def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words are read in one piece, and in many."""
+    monkeypatch.setattr(symbols, "PIECE_BYTES", request.param)
+
+
+def words_of(counted: list[tuple[str, int]]) -> Words:
+    encoded = [word.encode() for word, _ in counted]
+    return Words(
+        np.frombuffer(b"".join(encoded), np.uint8),
+        np.cumsum([0, *map(len, encoded)], dtype=np.int64),
+        np.array([count for _, count in counted], np.int64),
+    )
+
+
+def random_words(made: random.Random, letters: str) -> list[tuple[str, int]]:
+    counts = made.choice([[1, 1, 2, 3], [1, 2**21, 2**42 + 1, 2**53 + 1]])
+    words = {"".join(made.choices(letters, k=made.randint(1, 9))) for _ in range(9)}
+    return [(word, made.choice(counts)) for word in sorted(words)]
+
+
+def merging_options(made: random.Random, letters: str) -> dict[str, Any]:
+    specials = ["<s>", "".join(made.choices(letters, k=2)), letters[0], "#", "語"]
+    return {
+        "min_frequency": made.choice([0, 0, 1, 2, 5]),
+        "tie_break": made.choice(TIE_BREAKS),
+        "special_tokens": tuple(sorted(set(made.sample(specials, made.randint(0, 3))))),
+        "initial_alphabet": tuple(made.sample("abxy語", made.choice([0, 0, 2]))),
+        "limit_alphabet": made.choice([None, None, 0, 1, 2, 3]),
+        "max_token_length": made.choice([None, None, 1, 2, 3, 5]),
+    }
+
+
+def larger(made: random.Random, learn: Any, options: dict[str, Any]) -> int:
+    """A vocabulary size that is enough, from what the reference says when it is not."""
+    with pytest.raises(UsageError, match="must be at least") as caught:
+        learn(vocab_size=-1, **options)
+    least = int(str(caught.value).partition("at least ")[2].split(",")[0])
+    return max(1, least + made.randint(0, 25))
+
+
+@pytest.mark.parametrize("letters", LETTERS)
+def test_bpe_over_characters(letters: str) -> None:
+    made = random.Random(letters)
+    learned_merges = 0
+    for _ in range(60):
+        words = random_words(made, letters)
+        options = merging_options(made, letters) | {
+            "unk_token": made.choice([None, "<unk>", "<s>"]),
+            "continuing_subword_prefix": made.choice(["", "", "#", "##"]),
+            "byte_fallback": made.choice([False, False, True]),
+        }
+        ending = made.choice(["", "", "end_of_word_suffix", "end_of_word_symbol"])
+        if ending:
+            options[ending] = made.choice(["a", "_", "</w>"][: 2 if "symbol" in ending else 3])
+        if options.get("end_of_word_symbol", "~") in letters:
+            continue
+
+        def learn(words: Any = words, **options: Any) -> Any:
+            return reference.learn_bpe(words, alphabet="seen", symbol_bytes=str.encode, **options)
+
+        size = larger(made, learn, options)
+        vocab, merges = learn(vocab_size=size, **options)
+        recipe = BpeRecipe(size, symbols="characters", **options)
+        learned = learn_bpe(words_of(words), recipe)
+        assert list(learned.vocab) == vocab, (words, recipe)
+        assert learned.merges == tuple(merges)
+        learned_merges += len(merges)
+    assert learned_merges > 100
+
+
+@pytest.mark.parametrize("letters", LETTERS)
+def test_wordpiece(letters: str) -> None:
+    made = random.Random(f"wordpiece {letters}")
+    learned_merges = 0
+    for _ in range(60):
+        words = random_words(made, letters)
+        options = merging_options(made, letters) | {
+            "unk_token": made.choice(["[UNK]", "<s>"]),
+            "continuing_subword_prefix": made.choice(["##", "##", "#", ""]),
+        }
+
+        def learn(words: Any = words, **options: Any) -> Any:
+            return reference_wordpiece.learn_wordpiece(words, **options)
+
+        size = larger(made, learn, options)
+        vocab, merges = learn(vocab_size=size, **options)
+        learned = learn_wordpiece(words_of(words), WordPieceRecipe(size, **options))
+        assert list(learned.vocab) == vocab, (words, options)
+        assert learned.merges == tuple(merges)
+        learned_merges += len(merges)
+    assert learned_merges > 100
+
+
+def test_word_level() -> None:
+    made = random.Random("words")
+    for _ in range(200):
+        words = random_words(made, made.choice(LETTERS))
+        specials = tuple(made.sample(["<s>", *(word for word, _ in words)], made.randint(0, 2)))
+        options: dict[str, Any] = {
+            "vocab_size": len(specials) + made.randint(1, 9),
+            "special_tokens": specials,
+            "unk_token": made.choice(["<unk>", *specials]),
+            "min_frequency": made.choice([0, 1, 2, 3]),
+        }
+        vocab = reference_wordpiece.learn_word_level(words, **options)
+        assert list(learn_word_level(words_of(words), WordLevelRecipe(**options)).vocab) == vocab
+
+
+def test_a_word_that_holds_the_end_of_word_symbol() -> None:
+    recipe = BpeRecipe(99, symbols="characters", end_of_word_symbol="_")
+    with pytest.raises(UsageError, match="'_', which stands in the word 'éa_b'"):
+        learn_bpe(words_of([("ab", 1), ("éa_b", 2), ("c", 1)]), recipe)
+
+
+def test_most_frequent_characters_are_counted_exactly() -> None:
+    """2^53 + 1 against 2^53, in characters that sort the other way."""
+    recipe = BpeRecipe(9, symbols="characters", limit_alphabet=1)
+    learned = learn_bpe(words_of([("a", 2**53), ("é", 2**53 + 1)]), recipe)
+    assert list(learned.vocab) == ["é"]
+
+
+def test_empty() -> None:
+    assert not learn_bpe(words_of([]), BpeRecipe(9, symbols="characters")).vocab
+    assert list(learn_wordpiece(words_of([]), WordPieceRecipe(9)).vocab) == ["[UNK]"]
+    assert list(learn_word_level(words_of([]), WordLevelRecipe(9)).vocab) == ["<unk>"]
