@@ -3,8 +3,7 @@
     python benchmarks/learner_memory.py COUNTS_FOLDER ... --vocab-size 32000
 
 The figures behind `BYTES_PER_SYMBOL` and `BYTES_PER_WORD` in bpe_beam/training/words.py. Each
-folder,
-made by `bpe-beam count`, is learned from in a process of its own.
+folder, made by `bpe-beam count`, is learned from in a process of its own.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ([*COUNT, "--range-bytes", "1.5MB"], "--range-bytes must be a size"),
         ([*COUNT, "--document-separator", r"\q"], "--document-separator holds \\q"),
         ([*COUNT, "--document-separator", ""], "document_separator must not be empty"),
-        ([*COUNT, "--pretokenizer", "cl100k"], "pretokenizer must be one of gpt2, not 'cl100k'"),
+        ([*COUNT, "--pretokenizer", "cl99k"], "pretokenizer 'cl99k': must be one of gpt2, cl100k,"),
         ([*COUNT, "--tie-break", "x"], "tie_break must be one of lowest_id"),
         ([*COUNT, "--overwrite=yes"], "--overwrite: ignored explicit argument 'yes'"),
         ([*COUNT, "--config", "none.yaml"], "config none.yaml cannot be read"),

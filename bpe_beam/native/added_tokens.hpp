@@ -50,6 +50,7 @@ class AddedTokens {
     const std::string_view bytes = text.bytes;
     std::size_t done = 0;
     std::size_t from = 0;
+    std::size_t spaces_end = 0;  // of the run of spaces that was taken last
     while (from < bytes.size()) {
       const Match match = find(bytes, from);
       if (match.token == PairMap::kNone) break;
@@ -59,8 +60,10 @@ class AddedTokens {
       if (token.single_word && touches_word(bytes, match)) continue;
       // Spaces that the token before has taken are not taken again.
       const std::size_t begin =
-          token.lstrip ? std::max(spaces_before(bytes, match.begin), done) : match.begin;
-      const std::size_t end = token.rstrip ? spaces_after(bytes, match.end) : match.end;
+          token.lstrip ? spaces_before(bytes, match.begin, done) : match.begin;
+      // A token of spaces may lie within a run whose end is known.
+      if (token.rstrip && match.end > spaces_end) spaces_end = spaces_after(bytes, match.end);
+      const std::size_t end = token.rstrip ? spaces_end : match.end;
       if (done < begin) on_plain(text.sub(done, begin));
       // One that lies within those spaces is nothing, as in Hugging Face.
       if (begin < end) on_token(token.id, text.sub(begin, end));
@@ -113,11 +116,11 @@ class AddedTokens {
     return {text.size(), text.size(), PairMap::kNone};
   }
 
-  /// Where the character before `at` begins; at > 0.
+  /// Where the character before `at` begins, which may be one malformed byte; at > 0.
   static std::size_t previous(std::string_view text, std::size_t at) {
     std::size_t begin = at - 1;
     while (begin > 0 && at - begin < 4 && (byte_at(text, begin) & 0xC0) == 0x80) --begin;
-    return begin;
+    return point_at(text, begin).size == at - begin ? begin : at - 1;
   }
 
   static CodePoint point_at(std::string_view text, std::size_t at) {
@@ -137,13 +140,14 @@ class AddedTokens {
            (match.end < text.size() && is_word(point_at(text, match.end)));
   }
 
-  static std::size_t spaces_before(std::string_view text, std::size_t at) {
-    while (at > 0) {
+  /// Where the spaces before `at` begin, but not before `least`.
+  static std::size_t spaces_before(std::string_view text, std::size_t at, std::size_t least) {
+    while (at > least) {
       const std::size_t begin = previous(text, at);
       if (!is_space(point_at(text, begin))) break;
       at = begin;
     }
-    return at;
+    return std::max(at, least);
   }
 
   static std::size_t spaces_after(std::string_view text, std::size_t at) {

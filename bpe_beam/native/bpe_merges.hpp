@@ -118,7 +118,12 @@ class BpeMerges {
 
   template <bool kSizes, class Seen>
   void merge_long(ModelState& state, Seen&& seen) const {
-    auto& [ids, sizes, ranks, previous, next] = state;
+    // One by one: not every compiler lets a lambda capture structured bindings.
+    std::vector<std::uint32_t>& ids = state.ids;
+    std::vector<std::uint32_t>& sizes = state.sizes;
+    std::vector<std::uint32_t>& ranks = state.ranks;
+    std::vector<std::uint32_t>& previous = state.previous;
+    std::vector<std::uint32_t>& next = state.next;
     const auto size = static_cast<std::uint32_t>(ids.size());
     previous.resize(size);
     next.resize(size);

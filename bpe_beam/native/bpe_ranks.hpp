@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,15 +38,20 @@ struct RankMerges {
 /// a model that ranks by token.
 inline RankMerges merges_of_ranks(const std::vector<std::string>& tokens) {
   TokenIds numbered;
+  std::set<std::size_t> sizes;
   numbered.reserve(tokens.size());
   for (const std::string& token : tokens) {
     numbered.emplace_back(token, static_cast<std::uint32_t>(numbered.size()));
+    sizes.insert(token.size());
   }
   const TokenMap numbers(numbered);
   std::vector<MergeRow> all;
   for (std::uint32_t token = 0; token < tokens.size(); ++token) {
     const std::string_view bytes = tokens[token];
-    for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+    // Only where both parts have a token's size: of a huge token that is almost nowhere.
+    for (const std::size_t cut : sizes) {
+      if (cut >= bytes.size()) break;
+      if (cut == 0 || !sizes.contains(bytes.size() - cut)) continue;
       const std::uint32_t left = numbers.find(bytes.substr(0, cut));
       if (left == kNoId) continue;
       const std::uint32_t right = numbers.find(bytes.substr(cut));

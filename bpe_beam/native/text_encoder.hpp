@@ -95,13 +95,23 @@ class TextEncoder {
           written += word.slot->count();
           continue;
         }
-        const std::vector<std::uint32_t>& ids = encode(bytes_of_word(text, words[i]), word);
+        const std::vector<std::uint32_t>& ids = encode_missed(text, words[i], word, written);
         const std::size_t room = (words.size() - 1 - i) * WordCache::kMaxIds;
         out.resize(std::max(out.size(), written + ids.size() + room));
         std::copy(ids.begin(), ids.end(), out.begin() + static_cast<std::ptrdiff_t>(written));
         written += ids.size();
       }
       out.resize(written);
+    }
+
+    const std::vector<std::uint32_t>& encode_missed(const TextView& text, const Word& word,
+                                                    const Pending& pending, std::size_t written) {
+      try {
+        return encode(bytes_of_word(text, word), pending);
+      } catch (const MissingSymbol&) {
+        out.resize(written);  // the ids before it, and no room for more
+        throw;
+      }
     }
 
     const std::vector<std::uint32_t>& encode(std::string_view word, const Pending& pending) {

@@ -26,7 +26,6 @@ class WordPieceModel : public WordModel {
     for (const auto& [token, id] : tokens) id_at_[node_of(token)] = id;
     // Also where no token has the prefix: its node then has no children.
     continuing_ = node_of(prefix);
-    id_at_[0] = kNoId;  // an empty token matches nothing
   }
 
   void encode(std::string_view word, bool with_sizes, ModelState& state) const override {

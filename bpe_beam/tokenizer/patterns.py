@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
-
-import regex
+from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_beam.errors import UsageError
+
+if TYPE_CHECKING:
+    import regex
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -101,6 +102,10 @@ class Pattern:
     def __post_init__(self) -> None:
         if self.kind not in ("String", "Regex"):
             raise UsageError(f'pattern kind {self.kind!r}: give "String" or "Regex"')
+        if scanner_of(self) is not None:
+            return  # known to be right, and `regex` takes a while to import
+        import regex
+
         try:
             self.compiled()
         except regex.error as error:
@@ -110,6 +115,8 @@ class Pattern:
 
     def compiled(self) -> regex.Pattern[str]:
         """The expression; a text stands for itself in it."""
+        import regex
+
         return _compile(self.value if self.kind == "Regex" else regex.escape(self.value))
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -188,4 +195,6 @@ def _size(text: str) -> int:
 @lru_cache(maxsize=256)
 def _compile(expression: str) -> regex.Pattern[str]:
     # Version 1 has sets in sets and flags that end with their group, as Hugging Face's engine.
+    import regex
+
     return regex.compile(expression, regex.VERSION1)

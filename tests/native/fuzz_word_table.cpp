@@ -9,6 +9,7 @@
 
 #include "check.hpp"
 #include "fuzz_input.hpp"
+#include "naive_pipeline.hpp"
 #include "word_table.hpp"
 
 using namespace bpe_beam;
@@ -28,17 +29,11 @@ class Reference {
     entry.place = std::min(entry.place, place);
   }
 
-  void add_text(std::string_view text, const SpecialTokens& specials, std::uint64_t document) {
+  void add_text(std::string_view text, const PipelineSpec& pipeline,
+                const std::vector<std::uint32_t>& allowed, std::uint64_t document) {
     std::uint64_t words = 0;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const SpecialTokens::Match match = specials.find(text, begin);
-      const std::string_view plain = text.substr(0, match.begin);
-      while (begin < match.begin) {
-        const std::size_t end = Gpt2Scanner::next(plain, begin);
-        add(plain.substr(begin, end - begin), 1, {document, words++});
-        begin = end;
-      }
-      begin = match.end;
+    for (const Event& event : pipeline.run(text, allowed)) {
+      if (event.id == Cut::kPlain) add(event.text.bytes, 1, {document, words++});
     }
   }
 
@@ -86,8 +81,12 @@ void add_columns(WordTable& table, const WordColumns& columns) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzInput input(data, size);
   const bool with_places = input.below(2) == 0;
-  SpecialTokens specials;
-  if (input.below(2) == 0) specials = SpecialTokens({{"<s>", 0}, {"ab", 1}, {"\xC2", 2}});
+  PipelineSpec spec;
+  spec.steps.push_back({.kind = StepSpec::kScan, .text = "gpt2"});
+  if (input.below(2) == 0) spec.raw = {{"<s>", 0}, {"ab", 1}, {"é", 2}};
+  if (input.below(4) == 0) spec = any_pipeline(input);
+  const std::vector<std::uint32_t> allowed = {0, 1, 2, 5000, 5001};
+  const auto pipeline = spec.make();
   WordTable table(with_places);
   Reference reference;
   while (!input.empty()) {
@@ -95,15 +94,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       case 0: {  // a text of any bytes
         const std::string_view text = input.bytes(input.byte());
         const std::uint64_t document = input.byte();
-        table.add_text(text, specials, document);
-        reference.add_text(text, specials, document);
+        table.add_text(text, *pipeline, allowed, document);
+        reference.add_text(text, spec, allowed, document);
         break;
       }
       case 1: {  // a text of few characters
         const std::string text = input.word(input.byte(), "ab <s>'1");
         const std::uint64_t document = input.byte();
-        table.add_text(text, specials, document);
-        reference.add_text(text, specials, document);
+        table.add_text(text, *pipeline, allowed, document);
+        reference.add_text(text, spec, allowed, document);
         break;
       }
       case 2: {  // a word of any bytes

@@ -22,6 +22,28 @@ NO_ID = 0xFFFFFFFF
 BYTE_IDS = np.arange(256, dtype=np.uint32)
 NO_MERGES = np.zeros((0, 3), np.uint32)
 AB = np.array([[97, 98, 256]], np.uint32)
+GPT2 = _native.Pipeline([], None, [("scan", "gpt2")])
+
+
+def special(content: bytes, token_id: int) -> tuple[bytes, int, bool, bool, bool, bool, bool]:
+    return (content, token_id, False, False, False, False, True)
+
+
+def with_specials(*specials: tuple[bytes, int]) -> _native.Pipeline:
+    return _native.Pipeline([special(*each) for each in specials], None, [("scan", "gpt2")])
+
+
+def word_table(with_places: bool = False) -> _native.WordTable:
+    return _native.WordTable(with_places, GPT2)
+
+
+def encoder_of(
+    merges: np.ndarray = AB,
+    byte_ids: np.ndarray = BYTE_IDS,
+    pipeline: _native.Pipeline = GPT2,
+    cache_bytes: int = 1 << 12,
+) -> _native.Encoder:
+    return _native.Encoder(pipeline, _native.byte_bpe(merges, False, byte_ids, []), cache_bytes)
 
 
 def offsets(*values: int) -> np.ndarray:
@@ -30,11 +52,11 @@ def offsets(*values: int) -> np.ndarray:
 
 # Each takes offsets into six bytes and should refuse what does not ascend within them.
 TAKERS: dict[str, Callable[[np.ndarray], object]] = {
-    "add_texts": lambda bounds: _native.WordTable().add_texts(b"abcdef", bounds),
-    "add_words": lambda bounds: _native.WordTable().add_words(
+    "add_texts": lambda bounds: word_table().add_texts(b"abcdef", bounds),
+    "add_words": lambda bounds: word_table().add_words(
         b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64)
     ),
-    "encode_batch": lambda bounds: _native.BpeEncoder(AB, BYTE_IDS).encode_batch(b"abcdef", bounds),
+    "encode_batch": lambda bounds: encoder_of().encode_batch(b"abcdef", bounds),
     "learner": lambda bounds: _native.BpeLearner(
         np.zeros(6, np.uint32), bounds, np.ones(max(0, len(bounds) - 1), np.int64),
         [b"a"], 9, 0, "lowest_id",
@@ -66,15 +88,15 @@ def test_offsets_of_another_type(taker: str, kind: type) -> None:
 
 @pytest.mark.parametrize("data", [b"it's", bytearray(b"it's"), memoryview(b"it's")])
 def test_any_buffer(data: Any) -> None:
-    table = _native.WordTable()
+    table = word_table()
     assert table.add_texts(data, offsets(0, 4)) == 2
-    assert _native.BpeEncoder(AB, BYTE_IDS).encode(data).tolist() == [105, 116, 39, 115]
+    assert encoder_of().encode(data).tolist() == [105, 116, 39, 115]
 
 
 def test_buffers_with_gaps() -> None:
     for data in (memoryview(b"abcdef")[::2], memoryview(b"abcdef")[::-1], np.zeros((2, 3), "u1")):
         with pytest.raises(ValueError, match="one contiguous buffer"):
-            _native.WordTable().add_texts(data, offsets(0, 3))
+            word_table().add_texts(data, offsets(0, 3))
 
 
 def test_partition_of_is_fixed_for_ever() -> None:
@@ -94,7 +116,7 @@ def test_partition_of_is_fixed_for_ever() -> None:
 
 class TestWordTable:
     def test_split(self) -> None:
-        table = _native.WordTable(True, [(b"<s>", 0)])
+        table = _native.WordTable(True, with_specials((b"<s>", 0)), [0])
         table.add_texts("b<s>é b".encode(), offsets(0, 8), np.array([5], np.uint64))
         ((bounds, data, counts, documents, words),) = table.split(1)
         assert bytes(data) == " bbé".encode()
@@ -107,7 +129,7 @@ class TestWordTable:
         ]  # fmt: skip
 
     def test_split_outlives_the_table(self) -> None:
-        table = _native.WordTable()
+        table = word_table()
         table.add_texts(b"word " * 3, offsets(0, 15))
         parts = table.split(1)
         table.clear()
@@ -116,7 +138,7 @@ class TestWordTable:
         assert parts[0][2].tolist() == [1, 2, 1]
 
     def test_what_it_refuses(self) -> None:
-        table = _native.WordTable()
+        table = word_table()
         with pytest.raises(ValueError, match="counts has 2 items, not 1"):
             table.add_words(b"ab", offsets(0, 2), np.ones(2, np.int64))
         with pytest.raises(ValueError, match="partitions is below 1"):
@@ -126,10 +148,8 @@ class TestWordTable:
         with pytest.raises(ValueError, match="added to itself"):
             table.add_table(table)
         with pytest.raises(ValueError, match="without places"):
-            _native.WordTable(True).add_table(table)
-        with pytest.raises(ValueError, match="a special token is empty"):
-            _native.WordTable(False, [(b"", 0)])
-        placed = _native.WordTable(True)
+            word_table(True).add_table(table)
+        placed = word_table(True)
         with pytest.raises(ValueError, match="none are given"):
             placed.add_words(b"ab", offsets(0, 2), np.ones(1, np.int64))
         with pytest.raises(ValueError, match="places has 1 items, not 2"):
@@ -139,9 +159,9 @@ class TestWordTable:
     def test_threads_that_share_one(self, add: str, times: int) -> None:
         """They wait for each other: nothing is lost."""
         text = " ".join("w" * (i % 40) + "abcdef"[i % 6] * (i // 240) for i in range(5000)).encode()
-        other = _native.WordTable()
+        other = word_table()
         words = other.add_texts(text, offsets(0, len(text)))
-        table = _native.WordTable()
+        table = word_table()
 
         def work() -> None:
             for _ in range(times):
@@ -203,9 +223,149 @@ class TestBpeLearner:
             )  # fmt: skip
 
 
-class TestBpeEncoder:
+class TestPipeline:
+    def test_words(self) -> None:
+        """All parts at once; what is not special is cut out always."""
+        added = [
+            (b"<S>", 1, False, False, False, False, True),
+            (b"XY", 2, False, False, False, True, False),
+            (b"cat", 3, True, False, False, False, False),
+            (b"<l>", 4, False, True, True, False, False),
+        ]
+        pipeline = _native.Pipeline(
+            added, ("lowercase",), [("scan", "whitespace_split"), ("prepend", b"_", False)]
+        )
+        text = b"A<S>b XY cat cats  <l>  C"
+        assert pipeline.words(text) == [b"_a<s>b", b"_cats", b"_c"]
+        assert pipeline.words(text, [1]) == [b"_a", b"_b", b"_cats", b"_c"]
+
+    @pytest.mark.parametrize(
+        ("behavior", "words"),
+        [
+            ("removed", [b"a", b"b"]),
+            ("isolated", [b"a", b"-", b"-", b"b"]),
+            ("merged_with_previous", [b"a-", b"-", b"b"]),
+            ("merged_with_next", [b"a", b"-", b"-b"]),
+            ("contiguous", [b"a", b"--", b"b"]),
+        ],
+    )
+    def test_behaviors(self, behavior: str, words: list[bytes]) -> None:
+        step = ("split", ("literal", b"-"), behavior, False)
+        assert _native.Pipeline([], None, [step]).words(b"a--b") == words
+
+    def test_first_only_and_rewritten(self) -> None:
+        steps: list[tuple[Any, ...]] = [
+            ("scan", "whitespace_split"), ("prepend", b"_", True), ("rewrite", ("lowercase",)),
+        ]  # fmt: skip
+        assert _native.Pipeline([], None, steps).words(b"A B") == [b"_a", b"b"]
+
+    def test_an_added_token_of_which_nothing_is_left(self) -> None:
+        added = [(b"  ", 1, False, False, False, True, False)]
+        pipeline = _native.Pipeline(added, ("strip", True, True), [("scan", "gpt2")])
+        assert pipeline.words(b" a  b ") == [b"a", b" ", b" b"]
+
+    @pytest.mark.parametrize(
+        ("added", "steps", "message"),
+        [
+            ([special(b"", 0)], [], "an added token is empty"),
+            ([], [("scan", "nonesuch")], "no scanner of the name nonesuch"),
+            ([], [("cut",)], "no such pre-tokenizer step: cut"),
+            ([], [("split", ("literal", b"-"), "kept", False)], "no such behavior: kept"),
+        ],
+    )
+    def test_what_it_refuses(self, added: list[Any], steps: list[Any], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            _native.Pipeline(added, None, steps)
+
+
+class TestModels:
+    def encode(self, model: _native.Model, text: str) -> list[tuple[int, int, int]]:
+        pipeline = _native.Pipeline([], None, [("scan", "whitespace_split")])
+        encoder = _native.Encoder(pipeline, model)
+        ids, begins, ends = encoder.encode_placed(text.encode())
+        assert [array.dtype for array in (ids, begins, ends)] == [np.uint32, np.uint64, np.uint64]
+        assert encoder.encode(text.encode()).tolist() == ids.tolist()
+        return list(zip(ids.tolist(), begins.tolist(), ends.tolist(), strict=True))
+
+    def test_byte_bpe(self) -> None:
+        model = _native.byte_bpe(AB, False, BYTE_IDS, [(b"ba", 300)])
+        assert self.encode(model, "ab ba") == [(256, 0, 2), (300, 3, 5)]
+
+    def test_rank_by_joined(self) -> None:
+        rows = np.array([[98, 99, 256], [97, 98, 256]], np.uint32)
+        for by_joined, ids in ((False, [97, 256]), (True, [256, 99])):
+            model = _native.byte_bpe(rows, by_joined, BYTE_IDS, [])
+            assert [row[0] for row in self.encode(model, "abc")] == ids
+
+    @pytest.mark.parametrize(
+        ("change", "text", "expected"),
+        [
+            ({}, "ab", [(3, 0, 2)]),
+            ({}, "éxa", [(0, 0, 2), (0, 2, 3), (1, 3, 4)]),
+            ({"fuse_unk": True}, "éxa", [(0, 0, 3), (1, 3, 4)]),
+            ({"ignore_merges": True}, "ba", [(4, 0, 2)]),
+            ({"ignore_merges": False}, "ba", [(2, 0, 1), (1, 1, 2)]),
+            ({"prefix": b"##"}, "ab", [(1, 0, 1), (5, 1, 2)]),
+            ({"suffix": b"</w>"}, "ab", [(1, 0, 1), (6, 1, 2)]),
+            ({"byte_fallback": range(1000, 1256)}, "é", [(1195, 0, 2), (1169, 0, 2)]),
+        ],
+    )
+    def test_char_bpe(
+        self, change: dict[str, Any], text: str, expected: list[tuple[int, int, int]]
+    ) -> None:
+        settings: dict[str, Any] = {
+            "merges": np.array([[1, 2, 3]], np.uint32),
+            "tokens": [(b"a", 1), (b"b", 2), (b"ab", 3), (b"ba", 4), (b"##b", 5), (b"b</w>", 6)],
+            "prefix": b"", "suffix": b"", "unk": 0, "fuse_unk": False, "ignore_merges": False,
+            "byte_fallback": [],
+        }  # fmt: skip
+        assert self.encode(_native.char_bpe(**{**settings, **change}), text) == expected
+
+    def test_wordpiece(self) -> None:
+        tokens = [(b"ty", 1), (b"##m", 2)]
+        model = _native.wordpiece(tokens, b"##", 0, 3)
+        expected = [(1, 0, 2), (2, 2, 3), (0, 4, 8), (0, 9, 10)]
+        assert self.encode(model, "tym tymm x") == expected
+        with pytest.raises(_native.MissingSymbolError) as caught:
+            self.encode(_native.wordpiece(tokens, b"##", None, 3), "ty éx")
+        assert caught.value.args == (0, 3, 6)
+
+    def test_word_level(self) -> None:
+        assert self.encode(_native.word_level([("é".encode(), 4)], 0), "é x") == [
+            (4, 0, 2), (0, 3, 4),
+        ]  # fmt: skip
+        with pytest.raises(_native.MissingSymbolError):
+            self.encode(_native.word_level([(b"a", 4)], None), "x")
+
+    def test_rank_merges(self) -> None:
+        rows, doubtful = _native.rank_merges([b"a", b"b", b"ab", b"abb"])
+        assert (rows.dtype, rows.tolist(), doubtful) == (np.uint32, [[0, 1, 2], [2, 1, 3]], None)
+        rows, doubtful = _native.rank_merges([b"a", b"b", b"abb", b"ab"])
+        assert (rows.tolist(), doubtful) == ([[3, 1, 2], [0, 1, 3]], 2)
+        rows, doubtful = _native.rank_merges([b"a"])
+        assert (rows.shape, doubtful) == ((0, 3), None)
+
+    @pytest.mark.parametrize(
+        ("merges", "byte_ids", "message"),
+        [
+            (np.zeros((2, 2), np.uint32), BYTE_IDS, "rows of"),
+            (np.zeros(3, np.uint32), BYTE_IDS, "rows of"),
+            (NO_MERGES, BYTE_IDS[:255], "byte_ids has 255 items, not 256"),
+            (np.array([[1, 2, NO_ID]], np.uint32), BYTE_IDS, "an id that is none"),
+        ],
+    )
+    def test_what_they_refuse(self, merges: np.ndarray, byte_ids: np.ndarray, message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            _native.byte_bpe(merges, False, byte_ids, [])
+
+    def test_byte_fallback_of_another_length(self) -> None:
+        with pytest.raises(ValueError, match="byte_fallback has 3 items, not 256"):
+            _native.char_bpe(NO_MERGES, [], b"", b"", 0, False, False, [1, 2, 3])
+
+
+class TestEncoder:
     def test_batch_equals_one_by_one(self) -> None:
-        encoder = _native.BpeEncoder(AB, BYTE_IDS, [(b"<s>", 500)])
+        encoder = encoder_of(pipeline=with_specials((b"<s>", 500)))
         texts = [b"ab ab", b"", b"<s>ab", b"x" * 100, b"abab<s>"]
         bounds = np.cumsum([0, *map(len, texts)])
         for allowed in ([], [500]):
@@ -217,43 +377,39 @@ class TestBpeEncoder:
             ]
 
     def test_allowed_in_any_order(self) -> None:
-        specials = [(b"<a>", 502), (b"<b>", 500), (b"<c>", 501)]
-        encoder = _native.BpeEncoder(NO_MERGES, BYTE_IDS, specials)
+        pipeline = with_specials((b"<a>", 502), (b"<b>", 500), (b"<c>", 501))
+        encoder = encoder_of(pipeline=pipeline)
         for allowed in ([502, 500, 501], [501, 502, 500, 500]):
             assert encoder.encode(b"<a><b><c>", allowed).tolist() == [502, 500, 501]
 
-    def test_missing_byte(self) -> None:
+    def test_places(self) -> None:
+        encoder = encoder_of(pipeline=with_specials((b"<s>", 500)))
+        ids, begins, ends = encoder.encode_placed("é<s>ab".encode(), [500])
+        assert ids.tolist() == [0xC3, 0xA9, 500, 256]
+        assert begins.tolist() == [0, 0, 2, 5]
+        assert ends.tolist() == [2, 2, 5, 7]
+
+    def test_missing_symbol(self) -> None:
         byte_ids = BYTE_IDS.copy()
         byte_ids[ord("z")] = NO_ID
-        encoder = _native.BpeEncoder(AB, byte_ids)
-        with pytest.raises(_native.MissingByteError) as caught:
-            encoder.encode(b"ab abz")
-        assert caught.value.args == (0, 5)
-        with pytest.raises(_native.MissingByteError) as caught:
+        encoder = encoder_of(byte_ids=byte_ids)
+        for encode in (encoder.encode, encoder.encode_placed):
+            with pytest.raises(_native.MissingSymbolError) as caught:
+                encode(b"ab abz")
+            assert caught.value.args == (0, 5, 6)
+        with pytest.raises(_native.MissingSymbolError) as caught:
             encoder.encode_batch(b"abababz", offsets(0, 2, 4, 7))
-        assert caught.value.args == (2, 2)
+        assert caught.value.args == (2, 2, 3)
         assert isinstance(caught.value, ValueError)
         assert encoder.encode(b"ab").tolist() == [256]
-
-    @pytest.mark.parametrize(
-        ("merges", "byte_ids", "message"),
-        [
-            (np.zeros((2, 2), np.uint32), BYTE_IDS, "rows of"),
-            (np.zeros(3, np.uint32), BYTE_IDS, "rows of"),
-            (NO_MERGES, BYTE_IDS[:255], "byte_ids has 255 items, not 256"),
-        ],
-    )
-    def test_what_it_refuses(self, merges: np.ndarray, byte_ids: np.ndarray, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            _native.BpeEncoder(merges, byte_ids)
 
     def test_merges_with_gaps_between_rows(self) -> None:
         spread = np.zeros((2, 6), np.uint32)
         spread[:, ::2] = [[97, 98, 256], [256, 99, 257]]
-        assert _native.BpeEncoder(spread[:, ::2], BYTE_IDS).encode(b"abc").tolist() == [257]
+        assert encoder_of(spread[:, ::2]).encode(b"abc").tolist() == [257]
 
     def test_threads_that_share_one(self) -> None:
-        encoder = _native.BpeEncoder(AB, BYTE_IDS, cache_bytes=100)
+        encoder = encoder_of(cache_bytes=100)
         texts = [
             bytes(made) for made in np.random.default_rng(1).integers(97, 101, (50, 300), "u1")
         ]

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -29,10 +30,17 @@ void add(WordTable& table, std::string_view word, std::int64_t count = 1, Place 
   table.add(copy.view(), count, place, copy.view().size());
 }
 
+Pipeline gpt2(std::vector<AddedToken> added = {}) {
+  std::vector<std::unique_ptr<PreTokenizerStep>> steps;
+  steps.push_back(std::make_unique<ScanStep>("gpt2"));
+  return {AddedTokens(std::move(added)), AddedTokens(), nullptr, std::move(steps)};
+}
+
 std::uint64_t add_text(WordTable& table, std::string_view text, std::uint64_t document = 0,
-                       const SpecialTokens& specials = {}) {
+                       const Pipeline& pipeline = gpt2(),
+                       const std::vector<std::uint32_t>& allowed = {}) {
   const ExactCopy copy(text);
-  return table.add_text(copy.view(), specials, document);
+  return table.add_text(copy.view(), pipeline, allowed, document);
 }
 
 std::string word_of(const WordColumns& columns, std::size_t i) {
@@ -210,17 +218,33 @@ void a_text_of_many_words() {
   CHECK(places_of(table) == places);
 }
 
-void special_tokens_are_cut_out() {
-  const SpecialTokens specials({{"<s>", 0}, {"<s>>", 1}});
+void added_tokens_are_cut_out() {
+  const Pipeline pipeline =
+      gpt2({{"<s>", 0}, {"<s>>", 1}, {.content = "x", .id = 2, .special = false}});
   WordTable table(true);
-  // The words before a special token are scanned as if the text ended there.
-  CHECK(add_text(table, "a  <s>'s<s>>> <s><s>", 7, specials) == 5);
+  // The words before an added token are scanned as if the text ended there.
+  CHECK(add_text(table, "a  <s>'s<s>>> <s><s>x", 7, pipeline, {0, 1}) == 5);
   CHECK(counts_of(table) == (Counts{{"a", 1}, {"  ", 1}, {"'s", 1}, {">", 1}, {" ", 1}}));
   CHECK(places_of(table) ==
         (Places{{"a", {7, 0}}, {"  ", {7, 1}}, {"'s", {7, 2}}, {">", {7, 3}}, {" ", {7, 4}}}));
   WordTable only;
-  CHECK(add_text(only, "<s><s>>", 0, specials) == 0);
+  CHECK(add_text(only, "<s><s>>x", 0, pipeline, {0, 1}) == 0);
   CHECK(only.size() == 0);
+  CHECK(add_text(only, "<s>x", 0, pipeline) == 3);  // not allowed: "<", "s", ">"
+}
+
+/// Words are those of the pipeline, and keep their places in the document through all its parts.
+void texts_that_a_pipeline_changes() {
+  std::vector<std::unique_ptr<PreTokenizerStep>> steps;
+  steps.push_back(std::make_unique<ScanStep>("whitespace_split"));
+  steps.push_back(std::make_unique<PrependStep>("_", true));
+  std::vector<AddedToken> added = {{.content = "c", .id = 1, .special = false}};
+  const Pipeline pipeline(AddedTokens(), AddedTokens(std::move(added)),
+                          std::make_unique<Lowercase>(), std::move(steps));
+  WordTable table(true);
+  CHECK(add_text(table, "A BCA a", 3, pipeline) == 4);
+  CHECK(counts_of(table) == (Counts{{"_a", 1}, {"b", 1}, {"a", 2}}));
+  CHECK(places_of(table) == (Places{{"_a", {3, 0}}, {"b", {3, 1}}, {"a", {3, 2}}}));
 }
 
 /// The document first, then the word in it; the order of adding does not matter.
@@ -391,7 +415,8 @@ int main() {
   clear_gives_the_memory_back();
   texts();
   a_text_of_many_words();
-  special_tokens_are_cut_out();
+  added_tokens_are_cut_out();
+  texts_that_a_pipeline_changes();
   places_are_the_earliest();
   add_table_adds();
   add_table_of_a_large_one();

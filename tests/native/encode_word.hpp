@@ -1,0 +1,61 @@
+// What a model makes of one word, or why it makes nothing, as a plain value.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "check.hpp"
+#include "exact_copy.hpp"
+#include "naive_models.hpp"
+#include "word_model.hpp"
+
+struct Encoded {
+  Symbols symbols;
+  bool missing = false;
+  std::size_t begin = 0;  // of what is missing
+  std::size_t end = 0;
+  bool operator==(const Encoded&) const = default;
+};
+
+template <typename Encode>
+Encoded result_of(Encode encode) {
+  try {
+    return {encode()};
+  } catch (const bpe_beam::MissingSymbol& missing) {
+    return {{}, true, missing.begin, missing.end};
+  }
+}
+
+/// Checks that ids are the same with and without sizes, and that sizes add up to the word.
+inline Encoded encoded(const bpe_beam::WordModel& model, std::string_view word) {
+  const ExactCopy copy(word);
+  bpe_beam::ModelState state;
+  // What another word has left behind.
+  state.ids = state.sizes = state.ranks = {7, 7, 7, 7, 7};
+  const Encoded with_sizes = result_of([&] {
+    model.encode(copy.view(), true, state);
+    CHECK(state.ids.size() == state.sizes.size());
+    Symbols symbols;
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < state.ids.size(); ++i) {
+      CHECK(state.sizes[i] > 0);
+      symbols.push_back({state.ids[i], state.sizes[i]});
+      total += state.sizes[i];
+    }
+    CHECK(total == word.size());
+    return symbols;
+  });
+  const Encoded ids_only = result_of([&] {
+    model.encode(copy.view(), false, state);
+    CHECK(state.ids == ids_of(with_sizes.symbols));
+    return with_sizes.symbols;
+  });
+  CHECK(ids_only == with_sizes);
+  return with_sizes;
+}
+
+/// The same from the definition.
+inline Encoded encoded(const NaiveModel& model, std::string_view word) {
+  return result_of([&] { return model.encode(std::string(word)); });
+}

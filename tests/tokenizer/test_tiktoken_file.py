@@ -1,0 +1,146 @@
+"""`.tiktoken` files: read, written, refused by line; merging by rank as tiktoken itself does it."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
+
+BYTES = [bytes([byte]) for byte in range(256)]
+WORDS = r"regex:[^ ]+| +"
+
+
+def file_of(tokens: Sequence[bytes]) -> bytes:
+    lines = (base64.b64encode(token) + b" %d\n" % rank for rank, token in enumerate(tokens))
+    return b"".join(lines)
+
+
+def read(tmp_path: Path, data: bytes, **settings: object) -> Tokenizer:
+    path = tmp_path / "t.tiktoken"
+    path.write_bytes(data)
+    return Tokenizer.from_tiktoken(str(path), **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.quick
+def test_read_and_written_again(tmp_path: Path) -> None:
+    data = file_of([*BYTES, b"he", b"ll", b"hell", b" hell", "\u00e9".encode()])
+    tokenizer = read(tmp_path, data, special_tokens={"<|end|>": 300})
+    assert tokenizer.encode("hello h\u00e9<|end|>", allowed_special="all") == [
+        258, ord("o"), ord(" "), ord("h"), 260, 300,
+    ]  # fmt: skip
+    assert tokenizer.decode([259, 111, 300]) == " hello<|end|>"
+    tokenizer.save_tiktoken(str(tmp_path / "again"))
+    assert (tmp_path / "again").read_bytes() == data
+    # The same as tokenizer.json: ranks are merges here.
+    again = Tokenizer.from_json(tokenizer.to_json())
+    assert again.encode(" hello hell") == tokenizer.encode(" hello hell")
+
+
+@pytest.mark.quick
+def test_the_pretokenizer_counts(tmp_path: Path) -> None:
+    data = file_of([*BYTES, b"12", b"1212"])
+    assert read(tmp_path, data).encode("1212") == [256, 49, 50]  # cl100k: three digits a word
+    assert read(tmp_path, data, pretokenizer="gpt2").encode("1212") == [257]
+
+
+@pytest.mark.quick
+def test_a_word_that_is_a_token_needs_no_merge(tmp_path: Path) -> None:
+    """`abc` cannot be made: neither `ab` nor `bc` is a token."""
+    tokenizer = read(tmp_path, file_of([*BYTES, b"abc"]))
+    assert tokenizer.merges == []
+    assert tokenizer.encode("abc abcd") == [256, 32, *b"abcd"]
+
+
+@pytest.mark.quick
+def test_ranks_that_no_list_of_merges_tells(tmp_path: Path) -> None:
+    """`abc` has a lower rank than `ab`, of which it is made."""
+    tokenizer = read(tmp_path, file_of([*BYTES, b"abc", b"xa", b"ab"]), pretokenizer=WORDS)
+    assert tokenizer.parts.model.rank_by_token
+    assert tokenizer.encode("xabc") == [257, *b"bc"]
+    with pytest.raises(UsageError, match="cannot hold this tokenizer: its ranks"):
+        tokenizer.to_json()
+    again = pickle.loads(pickle.dumps(tokenizer))
+    assert again.encode("xabc abcabc") == tokenizer.encode("xabc abcabc")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_ranks_as_tiktoken(seed: int, tmp_path: Path) -> None:
+    """Learned-like and shuffled ranks; a list of merges wherever one is claimed to do."""
+    tiktoken = pytest.importorskip("tiktoken")
+    rng = random.Random(seed)
+    by_token = 0
+    for _ in range(40):
+        letters = rng.choice([b"ab", b"abc"])
+        tokens = [bytes([letter]) for letter in letters]
+        for _ in range(rng.randint(1, 9)):
+            token = rng.choice(tokens) + rng.choice(tokens)
+            if rng.random() < 0.3:
+                token = bytes(rng.choices(letters, k=rng.randint(2, 6)))
+            if token not in tokens:
+                tokens.append(token)
+        if rng.random() < 0.5:
+            made = tokens[len(letters) :]
+            rng.shuffle(made)
+            tokens[len(letters) :] = made
+        tokens += [byte for byte in BYTES if byte not in tokens]
+        ours = read(tmp_path, file_of(tokens), pretokenizer=WORDS)
+        ranks = {token: rank for rank, token in enumerate(tokens)}
+        theirs = tiktoken.Encoding(
+            "x", pat_str="[^ ]+| +", mergeable_ranks=ranks, special_tokens={}
+        )
+        by_token += ours.parts.model.rank_by_token
+        for _ in range(20):
+            text = "".join(chr(letter) for letter in rng.choices(letters + b" ", k=24))
+            assert ours.encode(text) == theirs.encode(text), (tokens[:12], text)
+    assert 4 < by_token < 36
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"YQ== 0\nYg== x\n", "line 2: \"b'x'\" is not a rank"),
+        (b"YQ== 0\n\nYg==\n", "line 3: \"b''\" is not a rank"),
+        (b"Y 0\n", "line 1: \"b'Y'\" is not base64"),
+        (b"Y!Q= 0\n", "line 1: .* is not base64"),
+        (b" 0\n", "line 1: "),
+        (b"YQ== 0\nYg== 0\n", "line 2: the rank stands there already"),
+        (b"YQ== 0\nYQ== 1\n", "line 2: the token stands there already"),
+        (b"YQ== 2147483648\n", "line 1: .* is not a rank: an integer from 0 to 2147483647"),
+        (b"YQ== -1\n", "line 1: .* is not a rank"),
+        (b"YQ== 99999999999999999999\n", "line 1: .* is not a rank"),
+        (base64.b64encode(b"x" * 10**6) + b" 7\n", "line 1: a token of 1,000,000 characters"),
+        (b"\xff\xfe\n", "line 1: .* is not base64"),
+    ],
+)
+def test_broken_files_are_refused_by_line(data: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"t.tiktoken: {message}"):
+        read(tmp_path, data)
+
+
+@pytest.mark.quick
+def test_special_tokens_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match='special_tokens: "<s>": id 5 of "<s>" is taken by'):
+        read(tmp_path, file_of(BYTES), special_tokens={"<s>": 5})
+
+
+@pytest.mark.quick
+def test_what_the_file_cannot_hold(tmp_path: Path) -> None:
+    path = str(tmp_path / "out")
+    unordered = Tokenizer.from_learned(["a", "b", "c", "bc", "ab"], [("a", "b"), ("b", "c")])
+    with pytest.raises(UsageError, match="the merges are not in the order of the ids"):
+        unordered.save_tiktoken(path)
+    missing = Tokenizer.from_learned(["a", "b", "ab"], [])
+    with pytest.raises(UsageError, match='by ranks, "a" and "b" would be joined'):
+        missing.save_tiktoken(path)
+    unreached = Tokenizer.from_learned(["a", "b", "c", "abc"], [])
+    with pytest.raises(UsageError, match='the token "abc" is made by no merge'):
+        unreached.save_tiktoken(path)
+    assert not (tmp_path / "out").exists()
