@@ -13,7 +13,7 @@ from bpe_beam.tokenizer.text_input import count_characters
 
 @dataclass(frozen=True)
 class AddedToken:
-    """An added token, as `tokenizer.json` describes it (section 6 of the semantics).
+    """An added token, as `tokenizer.json` describes it.
 
     Attributes:
         id: Its id.

@@ -1,7 +1,7 @@
 """The byte-level alphabet: each of the 256 bytes as one printable character.
 
 A byte-level tokenizer works on bytes, but its files hold text. So every byte has a character
-that stands for it (section 1 of the semantics; the alphabet is GPT-2's): bytes 33-126, 161-172
+that stands for it (the alphabet is GPT-2's): bytes 33-126, 161-172
 and 174-255 stand for themselves, the other 68 become U+0100 and upward in byte order. A space is
 `Ġ`, a newline `Ċ`. Only files, vocabularies and displays hold these characters; text is encoded
 from its bytes.

@@ -1,7 +1,7 @@
 """Decoders: how tokens become text again.
 
 A decoder takes the tokens of a text, as their strings in UTF-8, and gives other pieces, the text
-when they are joined; decoders stand in a chain (section 7 of the semantics). What comes out of
+when they are joined; decoders stand in a chain. What comes out of
 bytes need not be UTF-8: with `lossy` each decoder that makes bytes replaces what is broken, as
 Hugging Face does; without it the bytes stay as they are, and later decoders leave them alone.
 

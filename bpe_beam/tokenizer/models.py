@@ -35,7 +35,7 @@ class Naming:
 
 @dataclass(frozen=True)
 class BPE:
-    """Byte-pair encoding (section 3 of the semantics).
+    """Byte-pair encoding.
 
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.
@@ -92,7 +92,7 @@ class BPE:
 
 @dataclass(frozen=True)
 class WordPiece:
-    """From the left, the longest token that fits (section 4 of the semantics).
+    """From the left, the longest token that fits.
 
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.
@@ -120,7 +120,7 @@ class WordPiece:
 
 @dataclass(frozen=True)
 class WordLevel:
-    """A word is a token, or unknown (section 5 of the semantics).
+    """A word is a token, or unknown.
 
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.

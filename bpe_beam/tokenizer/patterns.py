@@ -38,7 +38,7 @@ PATTERNS: dict[str, str] = {
         rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_SPACES}"
     ),
 }
-"""The named patterns, for the `regex` package; section 1 of the semantics. Llama 3's is cl100k's,
+"""The named patterns, for the `regex` package. Llama 3's is cl100k's,
 Qwen 2's serves Qwen 2.5 and 3 too."""
 
 GPT2_PATTERN = PATTERNS["gpt2"]

@@ -1,6 +1,6 @@
 """Encoding and decoding, slow and readable: the definition that the fast ones are tested against.
 
-Sections 3, 6 and 7 of the semantics: special tokens are cut out, the rest is cut into words by a
+docs/algorithm.md describes it: special tokens are cut out, the rest is cut into words by a
 pattern, each word starts from its symbols, and the adjacent pair of lowest rank is joined,
 leftmost first, until no adjacent pair has a rank. Cost: quadratic in the length of a word.
 """

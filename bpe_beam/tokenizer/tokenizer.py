@@ -354,7 +354,7 @@ class Tokenizer:
         disallowed_special: str = "text",
         add_special_tokens: bool = False,
     ) -> tuple[list[str], list[int], list[tuple[int, int]]]:
-        """Encodes a text and tells where each token stands (section 6 of the semantics).
+        """Encodes a text and tells where each token stands.
 
         Args:
             text: As in `encode`; so are the settings and errors.

@@ -1,4 +1,4 @@
-"""BPE from word counts, over the native learner (section 2 of the semantics)."""
+"""BPE from word counts, over the native learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More merges for a tokenizer that exists: its ids stay (section 2 of the semantics)."""
+"""More merges for a tokenizer that exists: its ids stay."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class _Merging(_Entries):
 
 @dataclass(frozen=True, kw_only=True)
 class BpeRecipe(_Merging):
-    """How BPE is trained; section 2 of the semantics.
+    """How BPE is trained; see docs/algorithm.md.
 
     Attributes:
         symbols: What words are made of at first: `bytes`, written in the byte-level alphabet, or
@@ -175,7 +175,7 @@ class BpeRecipe(_Merging):
 
 @dataclass(frozen=True, kw_only=True)
 class WordPieceRecipe(_Merging):
-    """How WordPiece is trained by likelihood; section 4 of the semantics.
+    """How WordPiece is trained by likelihood; see docs/algorithm.md.
 
     Attributes:
         unk_token: As in every recipe; WordPiece cannot do without.
@@ -197,7 +197,7 @@ class WordPieceRecipe(_Merging):
 
 @dataclass(frozen=True, kw_only=True)
 class WordLevelRecipe(_Entries):
-    """How a word-level vocabulary is made; section 5 of the semantics.
+    """How a word-level vocabulary is made: the most frequent words.
 
     Attributes:
         unk_token: As in every recipe; a word-level model cannot do without.

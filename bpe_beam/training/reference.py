@@ -1,6 +1,6 @@
 """Learning merges, slow and readable: the definition that the fast learners are tested against.
 
-Sections 2 and 4 of the semantics. Every round counts all pairs again from nothing, so no state can
+docs/algorithm.md describes it. Every round counts all pairs again from nothing, so no state can
 go stale; Python's integers and fractions are exact. A symbol is its string: two ways to make the
 same string make the same symbol. Cost: (merges) x (symbols of all words); for small corpora only.
 

@@ -1,4 +1,4 @@
-"""WordPiece and word-level learning, slow and readable; sections 4 and 5 of the semantics."""
+"""WordPiece and word-level learning, slow and readable; see docs/algorithm.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A word-level vocabulary from word counts (section 5 of the semantics)."""
+"""A word-level vocabulary from word counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WordPiece by likelihood from word counts, over the native learner (section 4 of the semantics).
+"""WordPiece by likelihood from word counts, over the native learner.
 
 What Hugging Face calls WordPiece training is BPE with a prefix: `bpe.py`.
 """
