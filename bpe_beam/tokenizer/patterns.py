@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     import regex
+
+# How long a search may take: patterns come out of files, and some never end. A million characters
+# take a second or two with a pattern that is in use.
+_PATIENCE_SECONDS = 20
+_LEAST_SPEED = 20_000  # characters a second
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -128,22 +133,37 @@ class Pattern:
         Yields:
             (start, end) of each match, in characters. A match may be empty, but not where the one
             before it ended, and not in an empty text.
+
+        Raises:
+            DataError: The search takes absurdly long, as some patterns do on some texts.
         """
+        patience = _PATIENCE_SECONDS + len(text) / _LEAST_SPEED
+        try:
+            yield from self._find(text, patience)
+        except TimeoutError:
+            raise DataError(
+                f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds for "
+                f"{len(text):,} characters: it goes back over them again and again, as nested "
+                "repetitions such as (a+)+ do"
+            ) from None
+
+    def _find(self, text: str, patience: float) -> Iterator[tuple[int, int]]:
+        """The spans; each search may take `patience` seconds."""
         if not text:
             return
         last = -1
-        for match in self.compiled().finditer(text):
+        for match in self.compiled().finditer(text, timeout=patience):
             if match.start() == match.end():
-                yield from self._spans_with_empty(text, last)
+                yield from self._find_with_empty(text, last, patience)
                 return
             last = match.end()
             yield match.span()
 
-    def _spans_with_empty(self, text: str, last: int) -> Iterator[tuple[int, int]]:
+    def _find_with_empty(self, text: str, last: int, patience: float) -> Iterator[tuple[int, int]]:
         """The spans after the one that ended at `last`; here finditer gives some more."""
         at = max(last, 0)
         while at <= len(text):
-            match = self.compiled().search(text, at)
+            match = self.compiled().search(text, at, timeout=patience)
             if match is None:
                 return
             if match.start() == match.end() == last:

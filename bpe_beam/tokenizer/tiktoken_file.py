@@ -17,7 +17,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.models import BPE, MAX_ID, Naming, shortened
+from bpe_beam.tokenizer.models import BPE, MAX_ID, MAX_TOKEN_CHARS, Naming, shortened
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 
@@ -108,6 +108,10 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
             )
         if not token:
             raise UsageError(f"{place}: an empty token")
+        if len(token) > MAX_TOKEN_CHARS:
+            raise UsageError(
+                f"{place}: a token of {len(token):,} bytes; at most {MAX_TOKEN_CHARS:,}"
+            )
         rank = int(digits)
         if rank in ranks or token in seen:
             raise UsageError(

@@ -186,8 +186,8 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the saved file, in hex: equal for equal tokenizers."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """The SHA-256 of what the tokenizer's file says, in hex: equal for equal tokenizers."""
+        return hashlib.sha256(tokenizer_json.identity(self._parts).encode()).hexdigest()
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[Parts]]:
         """Pickles as its parts, without the native encoder."""

@@ -9,6 +9,7 @@ the same tokenizer (two spaces, no newline at the end), so a file hashes alike o
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import UsageError
@@ -132,6 +133,14 @@ def write(parts: Parts) -> str:
     head = json.dumps(small, ensure_ascii=False, indent=2).removesuffix("\n}")
     entries = ",\n".join(f"    {quote(key)}: {text}" for key, text in _model_entries(parts.model))
     return f'{head},\n  "model": {{\n{entries}\n  }}\n}}'
+
+
+def identity(parts: Parts) -> str:
+    """What tells tokenizers apart: the file's text, or as near to it as one that has no file."""
+    model = parts.model
+    if not (isinstance(model, BPE) and model.rank_by_token):
+        return write(parts)
+    return "ranks\n" + write(replace(parts, model=replace(model, rank_by_token=False)))
 
 
 def _model_entries(model: Model) -> list[tuple[str, str]]:

@@ -104,3 +104,18 @@ def test_what_is_nothing_of_ours(
         assert said in captured.err
         assert captured.out == ""
         assert len(captured.err.splitlines()) == 1
+
+
+def test_a_model_that_knows_special_tokens_as_words(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("to be or not to be\n" * 3)
+    train = ["--model", "word_level", "--pretokenizer", "whitespace_split", "--vocab-size", "9"]
+    specials = ["--unk-token", "<unk>", "--special-token", "<s>", "--output", str(tmp_path / "tok")]
+    reading = ["--input", str(tmp_path / "in.txt"), "--quiet", "--workers", "1"]
+    assert cli.main(["train", *reading, *train, *specials]) == 0
+    text, facts = inspect(tmp_path / "tok", capsys, tmp_path)
+    assert facts["model"] == "WordLevel"
+    assert facts["merges"] == 0
+    assert "the special tokens <unk>, <s>" in str(facts["warning"])
+    assert "WhitespaceSplit" in text

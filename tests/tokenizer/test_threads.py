@@ -1,0 +1,67 @@
+"""Threads that share a tokenizer, a table, or a pattern that needs Python."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from bpe_beam import Tokenizer
+from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.errors import DataError
+from bpe_beam.tokenizer import patterns
+from bpe_beam.tokenizer.models import WordLevel
+from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.pretokenizers import Split
+
+pytestmark = pytest.mark.quick
+
+PATTERN = r"\w+|[^\w\s]|\s"
+TEXTS = [f"to be, or not {number} to be!" * 5 for number in range(40)]
+
+
+def test_a_pattern_of_python_in_many_threads() -> None:
+    """The native code waits for Python inside of its own locks; nobody may wait for both."""
+    vocab = {word: i for i, word in enumerate(["<unk>", "to", "be", "or", "not", " ", ",", "!"])}
+    split = Split(Pattern("Regex", PATTERN), "Isolated", invert=False)
+    tokenizer = Tokenizer(Parts(WordLevel(vocab), pre_tokenizer=split))
+    counts = WordCounts(pretokenizer=f"regex:{PATTERN}")
+    expected = [tokenizer.encode(text) for text in TEXTS]
+
+    def work(_: int) -> bool:
+        counts.add_texts(pa.array(TEXTS))
+        len(counts)
+        return tokenizer.encode_batch(TEXTS).to_pylist() == expected
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(40)))
+    totals = {
+        word: count
+        for _, block in counts.blocks(1)
+        for word, count in zip(*(column.to_pylist() for column in block.columns), strict=True)
+    }
+    assert totals["be"] == 40 * 40 * 5 * 2
+    counts.clear()
+    assert len(counts) == 0
+
+
+def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "_PATIENCE_SECONDS", 0.2)
+    split = Split(Pattern("Regex", r"(?:a|aa|aaa)+$|b"), "Isolated", invert=False)
+    tokenizer = Tokenizer(Parts(WordLevel({"<unk>": 0}), pre_tokenizer=split))
+    assert tokenizer.encode("aab") == [0, 0]
+    with pytest.raises(DataError, match=r"takes over 0 seconds for 2,001 characters"):
+        tokenizer.encode("a" * 2_000 + "c")
+
+
+def test_an_error_in_python_comes_through() -> None:
+    class Broken(Pattern):
+        def byte_spans(self, data: bytes) -> list[tuple[int, int]]:  # type: ignore[override]
+            raise ZeroDivisionError(len(data))
+
+    split = Split(Broken("Regex", "a|b"), "Isolated", invert=False)
+    tokenizer = Tokenizer(Parts(WordLevel({"<unk>": 0}), pre_tokenizer=split))
+    with pytest.raises(ZeroDivisionError, match="5"):
+        tokenizer.encode_batch(["abcde"])
