@@ -9,3 +9,21 @@ class UsageError(Exception):
 
 class DataError(Exception):
     """A job that ran and failed on what it read or wrote. Exit code 1."""
+
+
+class TextError(DataError):
+    """One of many texts cannot be encoded.
+
+    Attributes:
+        number: Which one, from 0.
+        reason: Why, without the number.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"text {number}: {reason}")
+        self.number = number
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[TextError], tuple[int, str]]:
+        """Workers hand errors on."""
+        return TextError, (self.number, self.reason)

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.tokenizer import native_parts, streaming, text_input
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.parts import Parts
@@ -110,7 +110,7 @@ class TextEncoder:
         except _native.MissingSymbolError as missing:
             number = missing.args[0]
             text = bytes(data[offsets[number] : offsets[number + 1]])
-            raise self._missing(text, missing, where=f"text {number}: ") from None
+            raise TextError(number, str(self._missing(text, missing))) from None
         return pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
 
     def encode_pieces(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
@@ -131,14 +131,10 @@ class TextEncoder:
                 yield from ids[start : start + _IDS_AT_ONCE].tolist()
             done += text_input.count_characters(piece)
 
-    def _missing(
-        self, data: bytes, missing: ValueError, where: str = "", done: int = 0
-    ) -> DataError:
+    def _missing(self, data: bytes, missing: ValueError, done: int = 0) -> DataError:
         _, begin, end = missing.args
         as_bytes = self._parts.model_reads_bytes
-        return text_input.missing_symbol(
-            data, begin, end, as_bytes=as_bytes, where=where, done=done
-        )
+        return text_input.missing_symbol(data, begin, end, as_bytes=as_bytes, done=done)
 
     @cached_property
     def _native(self) -> _native.Encoder:

@@ -63,7 +63,7 @@ def in_characters(
 
 
 def missing_symbol(
-    data: bytes, begin: int, end: int, *, as_bytes: bool, where: str = "", done: int = 0
+    data: bytes, begin: int, end: int, *, as_bytes: bool, done: int = 0
 ) -> DataError:
     """The error for a piece of text that the vocabulary has no token for.
 
@@ -72,7 +72,6 @@ def missing_symbol(
         begin: Where the piece begins in it.
         end: Where it ends.
         as_bytes: Whether the model works on bytes.
-        where: What the message says before the place.
         done: How many characters of the whole text came before.
     """
     number = count_characters(data[: begin + 1]) - 1
@@ -80,14 +79,14 @@ def missing_symbol(
     if as_bytes:
         character = text[number]
         return DataError(
-            f"{where}character {character!r} (U+{ord(character):04X}) at {done + number}: one of "
+            f"character {character!r} (U+{ord(character):04X}) at {done + number}: one of "
             'its bytes is not in the vocabulary; a tokenizer trained with the alphabet "bytes" '
             "has all of them"
         )
     piece = text[number : number + max(count_characters(data[begin:end]), 1)]
     what = f"character {piece!r} (U+{ord(piece):04X})" if len(piece) == 1 else f"{piece[:40]!r}"
     return DataError(
-        f"{where}{what} at {done + number} is not in the vocabulary, and the tokenizer has no "
+        f"{what} at {done + number} is not in the vocabulary, and the tokenizer has no "
         "unknown token for it"
     )
 

@@ -13,9 +13,13 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 
 import apache_beam as beam
+import pyarrow as pa
 
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.readers import PLACE_BITS
+from bpe_beam.errors import DataError, TextError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.transforms import counters
@@ -96,7 +100,7 @@ class _TokenizeSplit(beam.DoFn):
             for batch in read_split(
                 receipts.storage, work.plan, work.split, task.reading, rejects.add
             ):
-                ids = task.encoding.encode(batch.column("text"))
+                ids = self._encode(batch, work.plan)
                 writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
                 size += text_bytes(batch)
                 self._count(batch.num_rows, text_bytes(batch), len(ids.values))
@@ -111,6 +115,16 @@ class _TokenizeSplit(beam.DoFn):
         )
         progress.report(task.stage, done=1)
         yield name
+
+    def _encode(self, batch: pa.RecordBatch, plan: Plan) -> pa.LargeListArray:
+        try:
+            return self.task.encoding.encode(batch.column("text"))
+        except TextError as error:
+            place = batch.column("place")[error.number].as_py()
+            file, offset = place >> PLACE_BITS, place & ((1 << PLACE_BITS) - 1)
+            raise DataError(
+                f"{plan.files[file].name}: the record at byte {offset:,}: {error.reason}"
+            ) from None
 
     def _count(self, documents: int, size: int, tokens: int) -> None:
         counters.counter(counters.DOCUMENTS_TOKENIZED).inc(documents)

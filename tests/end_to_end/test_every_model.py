@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import tokenizers
-from command_line import run_whole
+from command_line import run, run_whole
 from made_text import documents, write
 from read_back import read_shards
 
@@ -73,3 +73,17 @@ def test_training_again_gives_the_same_bytes_from_counts(tmp_path: Path) -> None
     found = [(tmp_path / name / "tokenizer.json").read_bytes() for name in "ab"]
     assert found[0] == found[1]
     assert json.loads(found[0])["normalizer"]["type"] == "BertNormalizer"
+
+
+def test_a_character_without_a_token_is_named_by_its_record(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "in.jsonl", ["ab ab", "ab"])
+    learning = ("--pretokenizer", "whitespace_split", "--vocab-size", "3")
+    run_whole("train", "--input", corpus, *learning, "--output", tmp_path / "tok")
+    other = write(tmp_path / "other.jsonl", ["ab", "ab", "b a\u00e9b"])
+    done = run(
+        "tokenize", "--input", other, "--tokenizer", tmp_path / "tok" / "tokenizer.json",
+        "--output", tmp_path / "y",
+    )  # fmt: skip
+    assert done.code == 1
+    at = other.read_bytes().rindex(b"\n{") + 1
+    assert f"other.jsonl: the record at byte {at}: character '\u00e9' (U+00E9) at 3" in done.err
