@@ -6,6 +6,7 @@ bpe_beam/native is the same thing, faster. `SAME_AS` leads from each known spell
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # take a second or two with a pattern that is in use.
 _PATIENCE_SECONDS = 20
 _LEAST_SPEED = 20_000  # characters a second
+_STEPS = 4e9  # of a search, some seconds
+_REPETITION = re.compile(r"[*+]|\{\d*,\}")
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -124,43 +127,39 @@ class Pattern:
 
         return _compile(self.value if self.kind == "Regex" else regex.escape(self.value))
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str) -> list[tuple[int, int]]:
         """Finds all matches, from the left, none inside another, as Hugging Face does.
 
         Args:
             text: Where to search.
 
-        Yields:
-            (start, end) of each match, in characters. A match may be empty, but not where the one
-            before it ended, and not in an empty text.
+        Returns:
+            Start and end of each match, in characters. A match may be empty, but not where the
+            one before it ended, and not in an empty text.
 
         Raises:
             DataError: The search takes absurdly long, as some patterns do on some texts.
         """
+        if not text:
+            return []
         patience = _PATIENCE_SECONDS + len(text) / _LEAST_SPEED
+        # A limit of time makes each search three times as long: only where it may be needed.
+        limited = self.kind == "Regex" and len(text) > _most_characters(self.value)
+        limits = {"timeout": patience} if limited else {"concurrent": False}
         try:
-            yield from self._find(text, patience)
+            found = [match.span() for match in self.compiled().finditer(text, **limits)]
+            if any(start == end for start, end in found):
+                found = list(self._find_with_empty(text, -1, patience))
         except TimeoutError:
             raise DataError(
                 f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds for "
                 f"{len(text):,} characters: it goes back over them again and again, as nested "
                 "repetitions such as (a+)+ do"
             ) from None
-
-    def _find(self, text: str, patience: float) -> Iterator[tuple[int, int]]:
-        """The spans; each search may take `patience` seconds."""
-        if not text:
-            return
-        last = -1
-        for match in self.compiled().finditer(text, timeout=patience):
-            if match.start() == match.end():
-                yield from self._find_with_empty(text, last, patience)
-                return
-            last = match.end()
-            yield match.span()
+        return found
 
     def _find_with_empty(self, text: str, last: int, patience: float) -> Iterator[tuple[int, int]]:
-        """The spans after the one that ended at `last`; here finditer gives some more."""
+        """The spans after one that ended at `last`; with empty ones, finditer gives some more."""
         at = max(last, 0)
         while at <= len(text):
             match = self.compiled().search(text, at, timeout=patience)
@@ -176,31 +175,31 @@ class Pattern:
         """Its description for the native code: a text it finds by itself."""
         if self.kind == "String":
             return ("literal", self.value.encode())
-        return ("regex", self._byte_span_list)
+        return ("regex", self.byte_spans)
 
-    def _byte_span_list(self, data: bytes) -> list[tuple[int, int]]:
-        return list(self.byte_spans(data))
-
-    def byte_spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+    def byte_spans(self, data: bytes) -> list[tuple[int, int]]:
         """Finds all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
 
         Args:
             data: Where to search.
 
-        Yields:
-            (start, end) of each match, in bytes.
+        Returns:
+            Start and end of each match, in bytes.
         """
         # A malformed byte becomes a lone surrogate, which is neither letter, number nor space.
         text = data.decode("utf-8", "surrogateescape")
         if len(text) == len(data):
-            yield from self.spans(text)
-            return
-        characters = offset = 0
-        for start, end in self.spans(text):
-            begin = offset + _size(text[characters:start])
-            offset = begin + _size(text[start:end])
-            characters = end
-            yield begin, offset
+            return self.spans(text)
+        import numpy as np
+
+        spans = np.array(self.spans(text), np.int64).reshape(-1, 2)
+        # Where each character begins, and where the last one ends.
+        begins = np.flatnonzero((np.frombuffer(data, np.uint8) & 0xC0) != 0x80)
+        if len(begins) != len(text):  # malformed
+            sizes = [len(char.encode("utf-8", "surrogateescape")) for char in text]
+            begins = np.cumsum([0, *sizes[:-1]])
+        places = np.append(begins, len(data))[spans]
+        return list(zip(places[:, 0].tolist(), places[:, 1].tolist(), strict=True))
 
 
 def scanner_of(pattern: Pattern) -> str | None:
@@ -208,8 +207,17 @@ def scanner_of(pattern: Pattern) -> str | None:
     return SAME_AS.get(pattern.value) if pattern.kind == "Regex" else None
 
 
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogateescape"))
+@lru_cache(maxsize=256)
+def _most_characters(expression: str) -> int:
+    """How long a text may be that needs no limit of time to be searched.
+
+    With q repetitions one after the other, a search may go over n characters in n to the power of
+    q ways from each of n places; with repeated groups, in ways without number.
+    """
+    if re.search(r"\)\s*[*+{]|\\[1-9gk]|\(\?[R&P(]", expression):
+        return 0
+    repeated = max(len(_REPETITION.findall(part)) for part in expression.split("|"))
+    return int(_STEPS ** (1 / (repeated + 1)))
 
 
 @lru_cache(maxsize=256)
