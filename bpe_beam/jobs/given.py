@@ -47,6 +47,7 @@ _TRAINING: Mapping[str, Parse | None] = {
     "end_of_word_symbol": None,
     "continuing_subword_prefix": None,
     "unk_token": None,
+    "template": None,
     "continue_from": None,
     "normalizer": None,
     "pretokenizer": None,

@@ -70,6 +70,12 @@ LEARNING = (
         "wordpiece and prefix_bpe, <unk> for word_level, none for bpe)",
     ),
     Option(
+        "--template",
+        "'T $A T'",
+        "special tokens that the tokenizer puts around a text, $A, where that is asked for, such "
+        "as '[CLS] $A [SEP]' (default none)",
+    ),
+    Option(
         "--continue-from",
         "F",
         "a tokenizer.json of BPE: learn more merges, all its ids stay; same normalizer and "

@@ -43,6 +43,7 @@ def recipe_of(
         "min_frequency": settings.min_frequency,
         "special_tokens": (*cut, *(t for t in settings.special_tokens if t not in cut)),
         "unk_token": settings.unk_token or UNKNOWN.get(settings.model),
+        "template": settings.template or "",
     }
     if settings.model == "word_level":
         return WordLevelRecipe(**common)

@@ -43,7 +43,7 @@ _OF_MODELS = {
 # What a tokenizer that is continued decides by itself.
 _OF_THE_OLD = (
     "symbols", "alphabet", "limit_alphabet", "end_of_word_suffix", "end_of_word_symbol",
-    "continuing_subword_prefix", "byte_fallback", "unk_token",
+    "continuing_subword_prefix", "byte_fallback", "unk_token", "template",
 )  # fmt: skip
 
 
@@ -71,6 +71,7 @@ class TrainSettings:
         continuing_subword_prefix: Put before each character of a word but the first.
         byte_fallback: Put the tokens of the 256 bytes into the vocabulary.
         unk_token: The unknown token; None: that of the model, if it needs one.
+        template: Special tokens around `$A`, the text, that the tokenizer can put there.
         continue_from: A `tokenizer.json` whose merges are gone on from.
         special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
             that were cut when counting.
@@ -99,6 +100,7 @@ class TrainSettings:
     continuing_subword_prefix: str | None = None
     byte_fallback: bool = False
     unk_token: str | None = None
+    template: str | None = None
     continue_from: str | None = None
     special_tokens: tuple[str, ...] = ()
     normalizer: str | None = None
@@ -175,7 +177,7 @@ class TrainSettings:
             require_choice("alphabet", self.alphabet, ALPHABETS)
         for name in (
             "initial_alphabet", "end_of_word_suffix", "end_of_word_symbol",
-            "continuing_subword_prefix", "unk_token",
+            "continuing_subword_prefix", "unk_token", "template",
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None:

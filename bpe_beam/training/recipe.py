@@ -28,6 +28,8 @@ class _Entries:
         special_tokens: The first entries, in this order.
         unk_token: The token of what is not in the vocabulary; the very first entry unless it is
             one of the special tokens.
+        template: What the tokenizer puts around a text where that is asked for: special tokens
+            and `$A`, the text, between blanks, such as `[CLS] $A [SEP]`. Empty: nothing.
     """
 
     vocab_size: int
@@ -35,6 +37,7 @@ class _Entries:
     min_frequency: int = 0
     special_tokens: tuple[str, ...] = ()
     unk_token: str | None = None
+    template: str = ""
 
     def __post_init__(self) -> None:
         """Checks each setting."""
@@ -51,6 +54,19 @@ class _Entries:
             if "" in tokens:
                 raise UsageError(f"{name} holds an empty token")
             _refuse_surrogates(name, tokens)
+        self._check_template()
+
+    def _check_template(self) -> None:
+        pieces = self.template.split()
+        if not pieces:
+            return
+        if pieces.count("$A") != 1:
+            raise UsageError(f"template is {self.template!r}: it must hold $A, the text, once")
+        unknown = [piece for piece in pieces if piece != "$A" and piece not in self.specials]
+        if unknown:
+            raise UsageError(
+                f"template is {self.template!r}: {unknown[0]!r} is not one of the special tokens"
+            )
 
     @property
     def specials(self) -> tuple[str, ...]:

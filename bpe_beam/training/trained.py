@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import (
@@ -24,6 +26,12 @@ from bpe_beam.tokenizer.normalizers import (
 )
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.postprocessors import (
+    Piece,
+    PostProcessor,
+    SpecialToken,
+    TemplateProcessing,
+)
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.bpe import learn_bpe
@@ -98,11 +106,29 @@ def tokenizer_of(
         tuple(AddedToken(ids[token], token) for token in by_id),
         _normalizer_of(recipe, normalizer),
         pretokenizer_from_name(pretokenizer, byte_level=in_bytes),
-        None,
+        _post_processor_of(recipe, ids),
         _decoder_of(recipe, pretokenizer),
     )
     parts.check(_NAMING)
     return Tokenizer(parts)
+
+
+def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor | None:
+    """The template; for a second text, what stands after the first is repeated after it."""
+    words = recipe.template.split()
+    if not words:
+        return None
+    single = [_piece(word, "A", 0) for word in words]
+    after = words[words.index("$A") + 1 :]
+    second = [_piece("$A", "B", 1), *(_piece(word, "B", 1) for word in after)]
+    special = {word: SpecialToken(word, (ids[word],), (word,)) for word in words if word != "$A"}
+    return TemplateProcessing(tuple(single), (*single, *second), special)
+
+
+def _piece(word: str, text: str, type_id: int) -> Piece:
+    return (
+        Piece("Sequence", text, type_id) if word == "$A" else Piece("SpecialToken", word, type_id)
+    )
 
 
 def _model_of(learned: Learned, recipe: Recipe) -> Model:

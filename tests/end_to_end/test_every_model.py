@@ -28,7 +28,8 @@ MODELS = {
     ),
     "wordpiece": (
         "--model", "wordpiece", "--pretokenizer", "bert", "--normalizer", "bert",
-        "--unk-token", "[UNK]", "--special-token", "[PAD]",
+        "--unk-token", "[UNK]", "--special-token", "[PAD]", "--special-token", "[CLS]",
+        "--template", "[CLS] $A [PAD] [PAD]",
     ),
     "prefix BPE": (
         "--model", "prefix_bpe", "--pretokenizer", "bert", "--normalizer", "bert",
@@ -59,6 +60,9 @@ def test_from_corpus_to_shards_and_back(name: str, tmp_path: Path) -> None:
         expected = theirs.encode(text, add_special_tokens=False)
         assert ids == expected.ids
         assert ours.encode_with_offsets(text)[1:] == (expected.ids, expected.offsets)
+        framed = theirs.encode(text)
+        found = ours.encode_with_offsets(text, add_special_tokens=True)
+        assert found == (framed.tokens, framed.ids, framed.offsets)
         assert ours.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
 
 

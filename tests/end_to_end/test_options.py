@@ -16,6 +16,7 @@ from command_line import Ran, run
 from made_text import write
 from read_back import read_shards, tree
 
+from bpe_beam import Tokenizer
 from bpe_beam.jobs import quickstart, verify
 from bpe_beam.jobs.options import JOBS
 
@@ -365,6 +366,23 @@ def unknown_tokens(ground: Ground, job: str) -> None:
         assert document["model"]["vocab"]["<?>"] == 0
 
 
+def template(ground: Ground, job: str) -> None:
+    """Only special tokens may stand in it, and the text, once."""
+    specials = ("--special-token", "<a>", "--special-token", "<b>")
+    assert ground.run(job, *specials, "--template", "<a> <a> $A <b>", out="framed").code == 0
+    tokenizer = Tokenizer.from_file(str(ground.own / "framed" / "tokenizer.json"))
+    plain = tokenizer.encode("to be")
+    assert tokenizer.encode("to be", add_special_tokens=True) == [0, 0, *plain, 1]
+    for wrong, said in (
+        ("<a>", "it must hold $A, the text, once"),
+        ("$A <b> $A", "it must hold $A, the text, once"),
+        ("$A <c>", "'<c>' is not one of the special tokens"),
+    ):
+        done = ground.run(job, *specials, "--template", wrong, out="wrong")
+        assert done.code == 2
+        assert said in done.err
+
+
 def more_merges(ground: Ground, job: str) -> None:
     """All ids stay, and the merges go on; what the tokenizer decides cannot be told otherwise."""
     old = ground.shared / "tok" / "tokenizer.json"
@@ -541,6 +559,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--continuing-subword-prefix": prefixes,
         "--byte-fallback": changes("--byte-fallback", base=(*CHARACTERS, "--vocab-size", "600")),
         "--unk-token": unknown_tokens,
+        "--template": template,
         "--continue-from": more_merges,
         "--driver-memory": memory_of_the_learner,
     },
