@@ -82,6 +82,11 @@ def recipe_of(
         byte_fallback=settings.byte_fallback,
     )
     check_text_steps(recipe, pretokenizer)
+    if recipe.all_bytes and recipe.limit_alphabet is not None and recipe.limit_alphabet < 256:
+        raise UsageError(
+            f"limit_alphabet is {recipe.limit_alphabet}, and the alphabet of bytes has 256: give "
+            "alphabet seen, or symbols characters, with it"
+        )
     return recipe
 
 

@@ -102,8 +102,18 @@ class PyWordTable {
     table_.clear();
   }
 
-  [[nodiscard]] std::size_t size() const { return table_.size(); }
-  [[nodiscard]] std::size_t memory_bytes() const { return table_.memory_bytes(); }
+  std::size_t size() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return table_.size();
+  }
+
+  std::size_t memory_bytes() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return table_.memory_bytes();
+  }
+
   [[nodiscard]] bool with_places() const { return table_.with_places(); }
 
  private:

@@ -94,9 +94,8 @@ class PyEncoder {
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
-      auto state = take_state();
+      const Borrowed state(*this);
       encode_document(bytes, 0, allowed, *state, ids);
-      give_back(std::move(state));
     }
     return as_array(std::move(ids));
   }
@@ -108,13 +107,12 @@ class PyEncoder {
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
-      auto state = take_state();
+      const Borrowed state(*this);
       try {
         encoder_.encode_placed(bytes, allowed, *state, placed);
       } catch (const MissingSymbol& missing) {
         throw MissingSymbolIn{0, missing.begin, missing.end};
       }
-      give_back(std::move(state));
     }
     return py::make_tuple(as_array(std::move(placed.ids)), as_array(std::move(placed.begins)),
                           as_array(std::move(placed.ends)));
@@ -133,12 +131,11 @@ class PyEncoder {
       std::sort(allowed.begin(), allowed.end());
       ids.reserve(bytes.size() / 4);
       id_offsets.reserve(bounds.size());
-      auto state = take_state();
+      const Borrowed state(*this);
       for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
         encode_document(text_at(bytes, bounds, i), i, allowed, *state, ids);
         id_offsets.push_back(static_cast<std::int64_t>(ids.size()));
       }
-      give_back(std::move(state));
     }
     return py::make_tuple(as_array(std::move(ids)), as_array(std::move(id_offsets)));
   }
@@ -153,6 +150,20 @@ class PyEncoder {
       throw MissingSymbolIn{document, missing.begin, missing.end};
     }
   }
+
+  /// A state out of the pool, which goes back there whatever happens.
+  class Borrowed {
+   public:
+    explicit Borrowed(PyEncoder& owner) : owner_(owner), state_(owner.take_state()) {}
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    ~Borrowed() { owner_.give_back(std::move(state_)); }
+    EncodingState& operator*() const { return *state_; }
+
+   private:
+    PyEncoder& owner_;
+    std::unique_ptr<EncodingState> state_;
+  };
 
   // States wait in a pool, so each thread finds a warm cache and there are no more than threads.
   std::unique_ptr<EncodingState> take_state() {

@@ -108,6 +108,17 @@ struct PyPipeline {
 
 inline void bind_pipeline(py::module_& m) {
   using namespace pybind11::literals;
+  static py::handle growth_error =
+      py::exception<TextGrowth>(m, "TextGrowthError", PyExc_ValueError).release();
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const TextGrowth&) {
+      PyErr_SetString(growth_error.ptr(),
+                      "the tokenizer's normalizer or pre-tokenizer makes a text over 32 times as "
+                      "long: check the Replace and Prepend parts in its file");
+    }
+  });
   py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
       .def(py::init<const std::vector<AddedTuple>&, const py::object&,
                     const std::vector<py::tuple>&>(),

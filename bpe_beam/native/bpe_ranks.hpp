@@ -21,6 +21,9 @@ struct RankMerges {
   std::size_t doubtful;  // the first token that no single merge stands for; else their number
 };
 
+/// Pairs of tokens that make a token, at most: published vocabularies have fewer than a million.
+inline constexpr std::size_t kMaxPairs = std::size_t{1} << 22;
+
 /// Finds the merges of `tokens`, which stand by rank.
 ///
 /// Call a token sound if the merges of lower rank leave two tokens of its bytes, and doubtful if
@@ -56,6 +59,9 @@ inline RankMerges merges_of_ranks(const std::vector<std::string>& tokens) {
       if (left == kNoId) continue;
       const std::uint32_t right = numbers.find(bytes.substr(cut));
       if (right != kNoId) all.push_back({left, right, token});
+      if (all.size() > kMaxPairs) {
+        throw std::length_error("the tokens fall into more than 2^22 pairs of tokens");
+      }
     }
   }
   const BpeMerges merges(all, true);

@@ -205,6 +205,7 @@ class Replace final : public Normalizer {
       Origin origin = origin_at(in, match.end == 0 ? 0 : match.end - 1, out);
       if (match.end == 0) origin.end = origin.begin;
       out.put(content_, origin);
+      check_growth(in.bytes.size(), out.size());
       copied = match.end;
     }
     out.copy(in, copied, in.bytes.size());
@@ -232,9 +233,11 @@ class NormalizerSequence final : public Normalizer {
       written->clear(out.with_origins());
       steps_[i]->apply(text, *written);
       text = written->view();
+      check_growth(in.bytes.size(), text.bytes.size());
       std::swap(written, spare);
     }
     steps_.back()->apply(text, out);
+    check_growth(in.bytes.size(), out.size());
   }
 
  private:

@@ -99,7 +99,10 @@ class Pipeline {
       return;
     }
     state.pieces.reset(text);
-    for (const auto& step : steps_) step->apply(state.pieces);
+    for (const auto& step : steps_) {
+      step->apply(state.pieces);
+      check_growth(text.bytes.size(), state.pieces.text().bytes.size());
+    }
     const std::span<const Word> words = state.pieces.spans();
     for (std::size_t i = 0; i < words.size(); i += kWords) {
       sink.words(state.pieces.text(), words.subspan(i, std::min(kWords, words.size() - i)));

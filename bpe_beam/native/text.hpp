@@ -47,6 +47,15 @@ inline std::size_t append_utf8(std::uint32_t point, std::string& out) {
   return size;
 }
 
+/// A file's normalizer or pre-tokenizer makes a text absurdly long.
+struct TextGrowth {};
+
+/// Refuses what a step has made of `before` bytes, if it is over 32 times as long and over a MiB:
+/// a chain of a few replacements could fill any memory.
+inline void check_growth(std::size_t before, std::size_t after) {
+  if (after > (std::size_t{1} << 20) && after / 32 > before) throw TextGrowth{};
+}
+
 /// Text that is being written by a step that reads another text.
 class TextBuffer {
  public:

@@ -78,6 +78,8 @@ class TextEncoder:
             return self._native.encode(data, rules.allowed)
         except _native.MissingSymbolError as missing:
             raise self._missing(data, missing, done=done) from None
+        except _native.TextGrowthError as error:
+            raise DataError(str(error)) from None
 
     def encode_placed(
         self, data: bytes, rules: SpecialRules
@@ -91,6 +93,8 @@ class TextEncoder:
             ids, begins, ends = self._native.encode_placed(data, rules.allowed)
         except _native.MissingSymbolError as missing:
             raise self._missing(data, missing) from None
+        except _native.TextGrowthError as error:
+            raise DataError(str(error)) from None
         return ids.tolist(), text_input.in_characters(data, begins, ends)
 
     def encode_batch(
@@ -111,6 +115,8 @@ class TextEncoder:
             number = missing.args[0]
             text = bytes(data[offsets[number] : offsets[number + 1]])
             raise TextError(number, str(self._missing(text, missing))) from None
+        except _native.TextGrowthError as error:
+            raise DataError(str(error)) from None
         return pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
 
     def encode_pieces(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
@@ -138,4 +144,9 @@ class TextEncoder:
 
     @cached_property
     def _native(self) -> _native.Encoder:
-        return native_parts.make_encoder(self._parts)
+        from bpe_beam import _native
+
+        try:
+            return native_parts.make_encoder(self._parts)
+        except _native.TextGrowthError as error:  # of an added token
+            raise UsageError(str(error)) from None

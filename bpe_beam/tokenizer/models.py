@@ -12,7 +12,7 @@ from bpe_beam.errors import UsageError
 MAX_ID = 2**31 - 1
 """The greatest id: the formats that hold token ids have 31 bits for them."""
 
-MAX_TOKEN_CHARS = 100_000
+MAX_TOKEN_CHARS = 4_096
 """A longer token is no token: no text repeats it, and a search for it would be slow."""
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
-from bpe_beam.tokenizer.models import BPE, Model, Naming, check_id, shortened
+from bpe_beam.tokenizer.models import BPE, MAX_TOKEN_CHARS, Model, Naming, check_id, shortened
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.postprocessors import PostProcessor
 from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer, ends_in_bytes
@@ -65,6 +65,11 @@ class Parts:
             check_id(token.id, place)
             if not token.content:
                 raise UsageError(f"{place}: an empty token")
+            if len(token.content) > MAX_TOKEN_CHARS:
+                raise UsageError(
+                    f"{place}: a token of {len(token.content):,} characters; at most "
+                    f"{MAX_TOKEN_CHARS:,}"
+                )
             if token.content in contents:
                 raise UsageError(
                     f"{place}: the token {shortened(token.content)} stands there already"
@@ -81,8 +86,21 @@ class Parts:
                     f"{place}: {shortened(token.content)} has id {token.id} here and id "
                     f"{vocab[token.content]} in the model's vocabulary"
                 )
+        self._check_frame(token_by_id)
         if self.model_reads_bytes and isinstance(self.model, BPE):
             self._check_meanings(self.model, naming)
+
+    def _check_frame(self, tokens: Mapping[int, str]) -> None:
+        """Refuses a post-processor that puts in what the tokenizer does not have."""
+        if self.post_processor is None:
+            return
+        before, after = self.post_processor.frame()
+        for token, token_id in (*before, *after):
+            if token_id not in tokens:
+                raise UsageError(
+                    f"post_processor: it puts in {shortened(token)} by the id {token_id}, which no "
+                    "token has"
+                )
 
     def _check_meanings(self, model: BPE, naming: Naming) -> None:
         """Refuses an added token whose text the model makes from other bytes.

@@ -7,6 +7,7 @@ bpe_beam/native is the same thing, faster. `SAME_AS` leads from each known spell
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 20
 _LEAST_SPEED = 20_000  # characters a second
 _STEPS = 4e9  # of a search, some seconds
+# Escapes and flags that regex and Oniguruma read in different ways; `^` and `$` stand at the ends
+# of every line in both, by a flag of ours.
+_OTHER_MEANING = re.compile(
+    r"(?:^|[^\\])(?:\\\\)*(\\[hHNZ]|\(\?[ix]*[^ix:<=!>P#()\-][a-zA-Z0-9]*[:)]|\(\?R\))"
+)
 _REPETITION = re.compile(r"[*+]|\{\d*,\}")
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -114,12 +120,26 @@ class Pattern:
             return  # known to be right, and `regex` takes a while to import
         import regex
 
+        self._check_meaning()
         try:
             self.compiled()
-        except regex.error as error:
+        except (regex.error, ValueError, OverflowError, MemoryError, RecursionError) as error:
             raise UsageError(
-                f"pattern {self.value!r}: {error}; give an expression that the regex package takes"
+                f"pattern {self.value[:200]!r}: {error}; give an expression that the regex package "
+                "takes"
             ) from None
+
+    def _check_meaning(self) -> None:
+        """Refuses what `regex` takes and Hugging Face's engine understands otherwise."""
+        if self.kind == "String":
+            return
+        found = _OTHER_MEANING.search(self.value)
+        if found:
+            raise UsageError(
+                f"pattern {self.value[:200]!r}: {found[1]} at {found.start(1)} means something "
+                "else to Hugging Face's engine: write it out (\\z is the text's end, (?i:...) "
+                "ignores case)"
+            )
 
     def compiled(self) -> regex.Pattern[str]:
         """The expression; a text stands for itself in it."""
@@ -149,8 +169,8 @@ class Pattern:
         try:
             found = [match.span() for match in self.compiled().finditer(text, **limits)]
             if any(start == end for start, end in found):
-                found = list(self._find_with_empty(text, -1, patience))
-        except TimeoutError:
+                found = list(self._find_with_empty(text, -1, time.monotonic() + patience))
+        except (TimeoutError, MemoryError):
             raise DataError(
                 f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds for "
                 f"{len(text):,} characters: it goes back over them again and again, as nested "
@@ -158,11 +178,14 @@ class Pattern:
             ) from None
         return found
 
-    def _find_with_empty(self, text: str, last: int, patience: float) -> Iterator[tuple[int, int]]:
+    def _find_with_empty(self, text: str, last: int, deadline: float) -> Iterator[tuple[int, int]]:
         """The spans after one that ended at `last`; with empty ones, finditer gives some more."""
         at = max(last, 0)
         while at <= len(text):
-            match = self.compiled().search(text, at, timeout=patience)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            match = self.compiled().search(text, at, timeout=left)
             if match is None:
                 return
             if match.start() == match.end() == last:
@@ -225,4 +248,4 @@ def _compile(expression: str) -> regex.Pattern[str]:
     # Version 1 has sets in sets and flags that end with their group, as Hugging Face's engine.
     import regex
 
-    return regex.compile(expression, regex.VERSION1)
+    return regex.compile(expression, regex.VERSION1 | regex.MULTILINE)

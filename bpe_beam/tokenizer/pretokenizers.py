@@ -95,6 +95,11 @@ class CharDelimiterSplit:
 
     delimiter: str
 
+    def __post_init__(self) -> None:
+        """Refuses what is not one character."""
+        if len(self.delimiter) != 1:
+            raise UsageError(f"delimiter {self.delimiter[:40]!r}: give one character")
+
     def steps(self) -> Steps:
         """Its description for the native code."""
         return [("split", ("literal", self.delimiter.encode()), "removed", False)]

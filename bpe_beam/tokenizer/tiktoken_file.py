@@ -42,7 +42,7 @@ def read(
     """
     ranks = _read_lines(data, source)
     vocab = {byte_level.to_chars(token): rank for token, rank in ranks}
-    merges, by_token = _merges([token for token, _ in ranks])
+    merges, by_token = _merges([token for token, _ in ranks], source)
     by_id = sorted(special_tokens.items(), key=lambda entry: entry[1])
     added = tuple(AddedToken(token_id, text) for text, token_id in by_id)
     model = BPE(vocab, merges, ignore_merges=True, rank_by_token=by_token)
@@ -122,11 +122,14 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
     return [(token, rank) for rank, token in sorted(ranks.items())]
 
 
-def _merges(tokens: list[bytes]) -> tuple[list[tuple[str, str]], bool]:
+def _merges(tokens: list[bytes], source: str) -> tuple[list[tuple[str, str]], bool]:
     """The merges of tokens by rank, and whether they count only by the rank of what they make."""
     from bpe_beam import _native
 
-    rows, doubtful = _native.rank_merges(tokens)
+    try:
+        rows, doubtful = _native.rank_merges(tokens)
+    except ValueError as error:
+        raise UsageError(f"{source}: {error}") from None
     names = [byte_level.to_chars(token) for token in tokens]
     return [(names[left], names[right]) for left, right, _ in rows.tolist()], doubtful is not None
 

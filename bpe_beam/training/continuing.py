@@ -24,6 +24,9 @@ from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.symbols import see
 from bpe_beam.training.words import Words
 
+# Ids that may be missing without harm.
+_SPARE_IDS = 1_000_000
+
 
 def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
     """A recipe with those settings that a tokenizer decides by itself.
@@ -45,6 +48,17 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
             "continue_from: a byte-level tokenizer with decorated symbols, or without all bytes "
             "and with an unknown token, cannot go on"
         )
+    if tokenizer.max_id > 2 * tokenizer.vocab_size + _SPARE_IDS:
+        raise UsageError(
+            f"continue_from: its {tokenizer.vocab_size:,} ids go up to {tokenizer.max_id:,}; one "
+            "with so many holes cannot go on"
+        )
+    for token in parts.added_tokens:
+        if len(token.content) == 1 and token.content not in model.vocab:
+            raise UsageError(
+                f"continue_from: its added token {token.content!r} is a single character, which "
+                "could also be learned from the text"
+            )
     if recipe.limit_alphabet is not None:
         raise UsageError("limit_alphabet: a tokenizer that is continued keeps its alphabet")
     return replace(
@@ -65,18 +79,19 @@ def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -
         UsageError: Its normalizer or its pre-tokenizer differs from the one named.
     """
     parts = tokenizer.parts
-    named = normalizer_from_name(normalizer)
-    theirs = None if parts.normalizer is None else parts.normalizer.native()
-    if (None if named is None else named.native()) != theirs:
+    if normalizer_from_name(normalizer) != parts.normalizer:
         raise UsageError(
             f"continue_from: the tokenizer's normalizer is not {normalizer!r}, by which the words "
             "were or would be counted"
         )
     in_bytes = parts.model_reads_bytes
-    wanted = steps_of(
-        pretokenizer_from_name(pretokenizer, byte_level=in_bytes), last_as_bytes=in_bytes
+    wanted = pretokenizer_from_name(pretokenizer, byte_level=in_bytes)
+    same = wanted == parts.pre_tokenizer or (
+        # The same pattern in another spelling.
+        steps_of(wanted, last_as_bytes=in_bytes)
+        == steps_of(parts.pre_tokenizer, last_as_bytes=in_bytes)
     )
-    if wanted != steps_of(parts.pre_tokenizer, last_as_bytes=in_bytes):
+    if not same:
         raise UsageError(
             f"continue_from: the tokenizer's pre-tokenizer is not {pretokenizer!r}, by which the "
             "words were or would be counted"

@@ -161,6 +161,10 @@ class BpeRecipe(_Merging):
             raise UsageError(
                 f"end_of_word_symbol is {self.end_of_word_symbol!r}: a single character"
             )
+        if self.end_of_word_symbol.isspace():
+            raise UsageError(
+                f"end_of_word_symbol is {self.end_of_word_symbol!r}: words do not hold whitespace"
+            )
         if self.end_of_word_symbol and self.end_of_word_suffix:
             raise UsageError("end_of_word_symbol and end_of_word_suffix: only one of them")
         if self.for_wordpiece and not (self.unk_token and self.continuing_subword_prefix):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from bpe_beam.errors import UsageError
@@ -13,6 +14,7 @@ from bpe_beam.tokenizer.decoders import (
     Decoder,
     Fuse,
     MetaspaceDecoder,
+    ReplaceDecoder,
     SequenceDecoder,
     WordPieceDecoder,
 )
@@ -40,6 +42,9 @@ from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.word_level import learn_word_level
 from bpe_beam.training.wordpiece import learn_wordpiece
 from bpe_beam.training.words import Words
+
+# The pre-tokenizers whose words hold no whitespace.
+_DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
 
 _NAMING = Naming(
     token=lambda token: f"vocab: {shortened(token)}",
@@ -159,17 +164,36 @@ def _normalizer_of(recipe: Recipe, name: str) -> Normalizer | None:
 
 
 def _decoder_of(recipe: Recipe, pretokenizer: str) -> Decoder | None:
-    decoders: list[Decoder] = []
+    """What puts words together again: with blanks between them, unless they hold their own."""
     if isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes":
         return ByteLevelDecoder()
+    if pretokenizer not in _DROP_BLANKS:
+        return _joining(recipe, pretokenizer)
+    decoders: list[Decoder] = []
     if isinstance(recipe, BpeRecipe) and (recipe.end_of_word_suffix or recipe.end_of_word_symbol):
         decoders.append(BPEDecoder(recipe.end_of_word_suffix or recipe.end_of_word_symbol))
     elif isinstance(recipe, BpeRecipe | WordPieceRecipe) and recipe.continuing_subword_prefix:
         decoders.append(WordPieceDecoder(recipe.continuing_subword_prefix))
-    elif pretokenizer == "metaspace":
-        decoders.append(MetaspaceDecoder())
     if isinstance(recipe, BpeRecipe) and recipe.byte_fallback:
         decoders += [ByteFallback(), Fuse()]
     if len(decoders) > 1:
         return SequenceDecoder(tuple(decoders))
     return decoders[0] if decoders else None
+
+
+def _joining(recipe: Recipe, pretokenizer: str) -> Decoder:
+    """The decoder where blanks are within the words: takes marks away and adds nothing."""
+    decoders: list[Decoder] = []
+    if isinstance(recipe, BpeRecipe) and recipe.end_of_word_suffix:
+        pattern = Pattern("Regex", re.escape(recipe.end_of_word_suffix) + "$")
+        decoders.append(ReplaceDecoder(pattern, ""))
+    if isinstance(recipe, BpeRecipe | WordPieceRecipe) and recipe.continuing_subword_prefix:
+        pattern = Pattern("Regex", r"\A" + re.escape(recipe.continuing_subword_prefix))
+        decoders.append(ReplaceDecoder(pattern, ""))
+    if pretokenizer == "metaspace":
+        decoders.append(MetaspaceDecoder())
+    if isinstance(recipe, BpeRecipe) and recipe.byte_fallback:
+        decoders.append(ByteFallback())
+    if pretokenizer != "metaspace" or len(decoders) > 1:
+        decoders.append(Fuse())
+    return SequenceDecoder(tuple(decoders)) if len(decoders) > 1 else decoders[0]

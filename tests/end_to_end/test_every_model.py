@@ -91,3 +91,49 @@ def test_a_character_without_a_token_is_named_by_its_record(tmp_path: Path) -> N
     assert done.code == 1
     at = other.read_bytes().rindex(b"\n{") + 1
     assert f"other.jsonl: the record at byte {at}: character '\u00e9' (U+00E9) at 3" in done.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--model", "wordpiece"),
+        ("--model", "prefix_bpe"),
+        ("--model", "word_level"),
+        ("--symbols", "characters"),
+        ("--symbols", "characters", "--end-of-word-suffix", "</w>"),
+        ("--model", "wordpiece", "--pretokenizer", "metaspace"),
+    ],
+)
+def test_words_that_hold_their_blanks_get_no_others(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    texts = documents(30, seed=8)
+    corpus = write(tmp_path / "in.jsonl", texts)
+    learning = (*options, "--vocab-size", "900", "--unk-token", "[UNK]")
+    run_whole("train", "--input", corpus, *learning, "--output", tmp_path / "t")
+    tokenizer = Tokenizer.from_file(str(tmp_path / "t" / "tokenizer.json"))
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "t" / "tokenizer.json"))
+    for text in ("the cat, the dog", texts[0]):
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == theirs.decode(ids, skip_special_tokens=False)
+        if options[1] != "word_level" and "[UNK]" not in tokenizer.decode(ids):
+            assert tokenizer.decode(ids) == text
+
+
+def test_a_pattern_of_ones_own_is_the_same_when_training_goes_on(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "in.jsonl", documents(30, seed=9))
+    reading = ("--input", corpus, "--pretokenizer", r"regex:\w+|\s+|[^\w\s]+")
+    run_whole("train", *reading, "--vocab-size", "280", "--output", tmp_path / "a")
+    old = ("--continue-from", tmp_path / "a" / "tokenizer.json")
+    run_whole("train", *reading, *old, "--vocab-size", "300", "--output", tmp_path / "b")
+    run_whole("train", *reading, "--vocab-size", "300", "--output", tmp_path / "c")
+    found = [Tokenizer.from_file(str(tmp_path / n / "tokenizer.json")).merges for n in "bc"]
+    assert found[0] == found[1]
+
+
+def test_a_limited_alphabet_of_bytes_is_refused(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "in.jsonl", documents(3, seed=9))
+    limit = ("--limit-alphabet", "100", "--vocab-size", "300")
+    done = run("train", "--input", corpus, *limit, "--output", tmp_path / "a")
+    assert done.code == 2
+    assert "limit_alphabet is 100, and the alphabet of bytes has 256" in done.err

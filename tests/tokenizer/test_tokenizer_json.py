@@ -234,7 +234,7 @@ ADDED = golden()["added_tokens"][0]
         ("model.unk_token", 5, "model.unk_token: 5 is not a string"),
         ("model.fuse_unk", 1, "model.fuse_unk: 1 is not supported"),
         ("model.byte_fallback", "yes", 'model.byte_fallback: "yes" is not supported'),
-        ("model.vocab." + "x" * 10**6, 9, "a token of 1,000,000 characters; at most 100,000"),
+        ("model.vocab." + "x" * 10**6, 9, "a token of 1,000,000 characters; at most 4,096"),
         ("model", ..., "model: missing"),
         ("model", None, "model: null is not an object"),
         ("model.dropout", 0.1, "model.dropout: 0.1 is not supported"),
