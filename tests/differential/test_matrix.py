@@ -158,13 +158,16 @@ def test_added_tokens(values: tuple[bool, ...]) -> None:
 
 
 def test_added_tokens_of_many_kinds() -> None:
-    """None of spaces: `tokenizers` panics where one is found within another's."""
+    """None of spaces: `tokenizers` panics where one is found within another's.
+
+    And no two that a normalizer makes one: which of them it finds changes from run to run there.
+    """
     rng = random.Random(4)
     for _ in range(30):
         normalizer = rng.choice([*NORMALIZERS.values()])
         cutting = to_bytes(rng.choice([*PRE_TOKENIZERS.values()]))
         theirs = tokenizer("bytes", normalizer=normalizer, pre_tokenizer=cutting)
-        contents = ["<s>", "</s>", "[X]", "xyz", " xyz", "a", "A", "the", "éa", "<mask>", "▁"]
+        contents = ["<s>", "</s>", "[X]", "xyz", "x y", "a", "B", "the", "éo", "<mask>", "▁"]
         for content in rng.sample(contents, 6):
             theirs.add_tokens([AddedToken(content, **{f: rng.random() < 0.4 for f in FLAGS})])
         check(theirs)
