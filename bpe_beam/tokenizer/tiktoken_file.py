@@ -11,13 +11,21 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.models import BPE, MAX_ID, MAX_TOKEN_CHARS, Naming, shortened
+from bpe_beam.tokenizer.models import (
+    BPE,
+    MAX_ID,
+    MAX_TOKEN_CHARS,
+    Naming,
+    in_order_of_ids,
+    shortened,
+)
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 
@@ -55,7 +63,10 @@ def read(
             added=lambda number: f"special_tokens: {shortened(added[number].content)}",
         )
     )
-    return parts
+    # In the model's vocabulary, too: Hugging Face counts the ids of other added tokens by itself,
+    # and goes wrong where ids have holes.
+    whole = in_order_of_ids({**vocab, **special_tokens}.items())
+    return replace(parts, model=replace(model, vocab=whole))
 
 
 def write(parts: Parts) -> bytes:

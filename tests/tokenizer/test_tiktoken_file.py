@@ -43,6 +43,17 @@ def test_read_and_written_again(tmp_path: Path) -> None:
     assert again.encode(" hello hell") == tokenizer.encode(" hello hell")
 
 
+def test_special_tokens_keep_their_ids_elsewhere(tmp_path: Path) -> None:
+    """Also where ids have holes, of which `tokenizers` would fill the first by itself."""
+    tokenizers = pytest.importorskip("tokenizers")
+    specials = {"<|one|>": 258, "<|two|>": 300}
+    ours = read(tmp_path, file_of([*BYTES, b"he"]), special_tokens=specials)
+    theirs = tokenizers.Tokenizer.from_str(ours.to_json())
+    text = "he<|two|><|one|>"
+    assert ours.encode(text, allowed_special="all") == theirs.encode(text).ids == [256, 300, 258]
+    assert ours.encode("<|one|>") == [*b"<|one|>"]
+
+
 @pytest.mark.quick
 def test_the_pretokenizer_counts(tmp_path: Path) -> None:
     data = file_of([*BYTES, b"12", b"1212"])
