@@ -14,8 +14,10 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.native_parts import pipeline_of
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name, steps_of
+from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 
 BLOCK_BYTES = 1_000_000
 """A block of words is at most this large, unless it is a single longer word."""
@@ -148,16 +150,11 @@ def _pipeline(
 
     Words stay text, also for a tokenizer that works on bytes: both can be learned from them.
     """
-    normalizing = normalizer_from_name(normalizer)
-    added = [
-        (token.encode(), number, False, False, False, False, True)
-        for number, token in enumerate(special_tokens)
-    ]
-    cutting = pretokenizer_from_name(pretokenizer, byte_level=True)
-    return _native.Pipeline(
-        added,
-        None if normalizing is None else normalizing.native(),
-        steps_of(cutting, last_as_bytes=True),
+    return pipeline_of(
+        [AddedToken(number, token) for number, token in enumerate(special_tokens)],
+        normalizer_from_name(normalizer),
+        pretokenizer_from_name(pretokenizer, byte_level=True),
+        last_as_bytes=True,
     )
 
 

@@ -46,6 +46,8 @@ class AddedTokens:
         """Id by text, of all of them."""
         self.specials = {token.content: token.id for token in tokens if token.special}
         """Id by text, of those that count only where they are allowed."""
+        self.every = frozenset(self.ids.values())
+        """The ids of all of them."""
         self.plain_text = not any(
             token.single_word or token.lstrip or token.rstrip or token.normalized
             for token in tokens
@@ -83,8 +85,7 @@ class AddedTokens:
 
     def active(self, allowed: Collection[int]) -> frozenset[int]:
         """The ids of the tokens that count: those allowed, and all that are not special."""
-        others = set(self.ids.values()) - set(self.specials.values())
-        return frozenset(others | set(allowed))
+        return self.every.difference(self.specials.values()).union(allowed)
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """Where the texts of added tokens stand in UTF-8: (id, start, end in bytes).

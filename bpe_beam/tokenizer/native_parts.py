@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, WordPiece, byte_token
+from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.parts import Parts
-from bpe_beam.tokenizer.pretokenizers import steps_of
+from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +30,22 @@ def make_encoder(parts: Parts) -> _native.Encoder:
 
 def make_pipeline(parts: Parts) -> _native.Pipeline:
     """What cuts a text into the words that the tokenizer's model sees."""
+    return pipeline_of(
+        parts.added_tokens,
+        parts.normalizer,
+        parts.pre_tokenizer,
+        last_as_bytes=parts.model_reads_bytes,
+    )
+
+
+def pipeline_of(
+    added_tokens: Iterable[AddedToken],
+    normalizer: Normalizer | None,
+    pre_tokenizer: PreTokenizer | None,
+    *,
+    last_as_bytes: bool,
+) -> _native.Pipeline:
+    """What cuts a text into words; `last_as_bytes`: see `steps_of`."""
     from bpe_beam import _native
 
     added = [
@@ -39,11 +58,12 @@ def make_pipeline(parts: Parts) -> _native.Pipeline:
             token.normalized,
             token.special,
         )
-        for token in parts.added_tokens
+        for token in added_tokens
     ]
-    normalizer = parts.normalizer.native() if parts.normalizer is not None else None
-    steps = steps_of(parts.pre_tokenizer, last_as_bytes=parts.model_reads_bytes)
-    return _native.Pipeline(added, normalizer, steps)
+    normalizing = normalizer.native() if normalizer is not None else None
+    return _native.Pipeline(
+        added, normalizing, steps_of(pre_tokenizer, last_as_bytes=last_as_bytes)
+    )
 
 
 def make_model(parts: Parts) -> _native.Model:

@@ -169,7 +169,7 @@ class Pattern:
         try:
             found = [match.span() for match in self.compiled().finditer(text, **limits)]
             if any(start == end for start, end in found):
-                found = list(self._find_with_empty(text, -1, time.monotonic() + patience))
+                found = list(self._find_with_empty(text, time.monotonic() + patience))
         except (TimeoutError, MemoryError):
             raise DataError(
                 f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds for "
@@ -178,9 +178,9 @@ class Pattern:
             ) from None
         return found
 
-    def _find_with_empty(self, text: str, last: int, deadline: float) -> Iterator[tuple[int, int]]:
-        """The spans after one that ended at `last`; with empty ones, finditer gives some more."""
-        at = max(last, 0)
+    def _find_with_empty(self, text: str, deadline: float) -> Iterator[tuple[int, int]]:
+        """The spans where some are empty: finditer gives more of these than Hugging Face."""
+        at, last = 0, -1
         while at <= len(text):
             left = deadline - time.monotonic()
             if left <= 0:

@@ -135,21 +135,25 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
 
 def _merges(tokens: list[bytes], source: str) -> tuple[list[tuple[str, str]], bool]:
     """The merges of tokens by rank, and whether they count only by the rank of what they make."""
+    rows, doubtful = _rank_merges(tokens, source)
+    names = [byte_level.to_chars(token) for token in tokens]
+    return [(names[left], names[right]) for left, right, _ in rows], doubtful is not None
+
+
+def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int | None]:
+    """Rows of (left, right, joined) in numbers of tokens, and the first doubtful token."""
     from bpe_beam import _native
 
     try:
         rows, doubtful = _native.rank_merges(tokens)
     except ValueError as error:
         raise UsageError(f"{source}: {error}") from None
-    names = [byte_level.to_chars(token) for token in tokens]
-    return [(names[left], names[right]) for left, right, _ in rows.tolist()], doubtful is not None
+    return rows.tolist(), doubtful
 
 
 def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
     """Refuses merges that are not those of the tokens' ranks."""
-    from bpe_beam import _native
-
-    rows, doubtful = _native.rank_merges(tokens)
+    rows, doubtful = _rank_merges(tokens, ".tiktoken")
     if doubtful is not None:
         raise UsageError(
             f".tiktoken: by ranks, the token {shortened(names[doubtful])} would be made otherwise "
@@ -163,7 +167,7 @@ def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
             "stand for them; save this tokenizer as tokenizer.json"
         )
     known = set(model.merges)
-    by_ranks = {(names[left], names[right]) for left, right, _ in rows.tolist()}
+    by_ranks = {(names[left], names[right]) for left, right, _ in rows}
     if not by_ranks <= known:
         left, right = min(by_ranks - known)
         raise UsageError(

@@ -372,7 +372,7 @@ class Tokenizer:
         post_processor = self._parts.post_processor
         if post_processor is None:
             return tokens, ids, offsets
-        added = {token.id for token in self._parts.added_tokens}
+        added = self._added.every
         offsets = [  # an added token as it was found, with the spaces that it took in
             post_processor.trim(place, text[slice(*offset)] if i in added else token, offset)
             for place, (token, i, offset) in enumerate(zip(tokens, ids, offsets, strict=True))
