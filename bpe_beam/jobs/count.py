@@ -11,6 +11,7 @@ from bpe_beam.corpus import Plan
 from bpe_beam.counts.artifact import CountsManifest, CountsPart, part_name
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import CountSettings
@@ -18,6 +19,8 @@ from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.split_counts import BlockPlace, CountSplits, CountTask, blocks_name
 from bpe_beam.transforms.split_work import piece_name, works_of
+
+_PLAN = "plan.json"
 
 
 def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
@@ -67,6 +70,7 @@ def _names(plan: Plan) -> list[str]:
     """Every file that the job may write."""
     splits = len(plan.splits)
     return [
+        _PLAN,
         *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
         *(f"work/{blocks_name(split.index, splits)}" for split in plan.splits),
         *corpus_input.rejects_names(plan),
@@ -126,6 +130,7 @@ def _count(
     )
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.storage.write_bytes(folder.path(_PLAN), json_bytes(plan.to_json()))
     folder.finish("manifest.json", manifest.to_json())
     splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
