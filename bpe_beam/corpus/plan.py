@@ -22,7 +22,7 @@ from bpe_beam.corpus.read_settings import (
     check_input_format,
 )
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import Storage, redact
+from bpe_beam.storage import Found, Storage, redact
 
 MAX_FILES = 1 << 20
 MAX_FILE_BYTES = 1 << 44
@@ -200,10 +200,10 @@ def make_plan(
     sizes: dict[str, int] = {}
     repeated: set[str] = set()
     for pattern in _patterns(storage, [inputs] if isinstance(inputs, str) else inputs):
-        for url, size in _expand(storage, pattern):
-            if url in sizes:
-                repeated.add(url)
-            sizes[url] = size
+        for found in _expand(storage, pattern):
+            if found.url in sizes:
+                repeated.add(found.url)
+            sizes[found.url] = found.size
     if not sizes:
         raise UsageError("there are no input files: the inputs are empty")
     if len(sizes) > MAX_FILES:
@@ -250,7 +250,7 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
                 yield entry
 
 
-def _expand(storage: Storage, pattern: str) -> list[tuple[str, int]]:
+def _expand(storage: Storage, pattern: str) -> list[Found]:
     found = storage.expand(pattern)
     if found:
         return found
