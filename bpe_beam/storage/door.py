@@ -328,8 +328,12 @@ class Storage:
             return []
         dotted = any(part.startswith(".") for part in path.split("/"))
         fixed = path[: magic.start()].rpartition("/")[0]
+        try:
+            listed = fs.glob(path, detail=True)
+        except FileNotFoundError:  # not even the bucket
+            return []
         found = []
-        for name, info in fs.glob(path, detail=True).items():
+        for name, info in listed.items():
             if info["type"] != "file" or ("/." in "/" + name[len(fixed) :] and not dotted):
                 continue
             url = _url_of(fs, pattern, path, name)

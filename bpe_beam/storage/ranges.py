@@ -74,7 +74,7 @@ def _refuse_encoded(info: Mapping[str, Any], url: str) -> None:
     if encoding not in ("", "identity"):
         raise DataError(
             f"cannot read {redact(url)}: it is stored with Content-Encoding {encoding!r}, which "
-            "the store undoes on the way; remove that from the object's metadata; compression is told by "
+            "the store undoes on the way; remove that from the metadata; compression is told by "
             "a file's first bytes"
         )
 
