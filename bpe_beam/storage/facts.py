@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from bpe_beam.errors import DataError
@@ -65,7 +66,7 @@ def tag_of(info: Mapping[str, Any]) -> str:
             value = value.get("sha256") or value.get("oid")
         elif value is not None and getattr(info.get(name), "sha256", None):
             value = info[name].sha256
-        if hasattr(value, "timestamp"):  # memory tells it in two ways
+        if isinstance(value, datetime):  # memory tells it as a number too
             value = value.timestamp()
         if value:
             # listings of Azure have an ETag without the quotes

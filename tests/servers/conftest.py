@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from faults import Toxiproxy, toxiproxy_running
 from stores import STORES, Store
 
 
@@ -28,3 +29,10 @@ def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 def store(request: pytest.FixtureRequest, start_store: Callable[[str], Store]) -> Store:
     """Each of the stores."""
     return start_store(request.param)
+
+
+@pytest.fixture(scope="session")
+def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    """What stands between us and a store, and makes trouble."""
+    with toxiproxy_running(tmp_path_factory.mktemp("toxiproxy")) as running:
+        yield running
