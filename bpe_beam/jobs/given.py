@@ -140,7 +140,9 @@ def _run(given: Given) -> s.RunSettings:
     if "storage_options" in given.values:
         storage_options = given.values["storage_options"].value
         if isinstance(storage_options, list):
-            storage_options = _storage_options(given.where("storage_options"), storage_options[-1])
+            storage_options = read_storage_options(
+                given.where("storage_options"), storage_options[-1]
+            )
     run = s.RunSettings(
         **given.pick({"runner": None, "workers": parse_integer, "summary_file": None}),
         runner_options=_runner_options(given),
@@ -176,7 +178,12 @@ def _runner_options(given: Given) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+def read_storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+    """Reads storage options given as JSON, or as `@` and a local file of it.
+
+    Raises:
+        UsageError: They cannot be read. The message begins with `where` and quotes none of them.
+    """
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
