@@ -2,9 +2,9 @@
 
 A text may be of type string, large_string, string_view, of the binary types if it is UTF-8, of a
 dictionary of these, or of none where all are null; so may ids and sources, which may be integers
-too. An id of another type is none, such a source is OTHER_SOURCE, as in JSON Lines; a text of another
-type, or no such column, ends the job: the file would otherwise be one reject, and a corpus lost.
-Paths lead into structs. Of equal names the last counts.
+too. An id of another type is none, such a source is OTHER_SOURCE, as in JSON Lines; a text of
+another type, or no such column, ends the job: the file would otherwise be one reject, and a corpus
+lost. Paths lead into structs. Of equal names the last counts.
 
 Nothing that is broken is read: offsets and indices are checked before. Texts in a dictionary are
 resolved a piece at a time, so that a short column cannot become an endless batch.
