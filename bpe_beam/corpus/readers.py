@@ -76,6 +76,8 @@ class ReadSettings:
         id_field: The field that holds the id, a string or a number; it may be missing.
         document_separator: What ends a document of a text file. With the default, a newline, a
             `\r` before it is not part of the document either. "file": each file is a document.
+        source_field: The field of a JSON line that names the document's source; or
+        sources: (name, glob) of sources by files' names in the plan: the first that matches.
 
     Raises:
         UsageError: A setting cannot work.
@@ -85,6 +87,8 @@ class ReadSettings:
     text_field: str = "text"
     id_field: str = "id"
     document_separator: str = "\n"
+    source_field: str | None = None
+    sources: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_input_format(self.input_format)

@@ -151,11 +151,12 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
 
     Cost: reads every part.
     """
-    from bpe_beam.counts.artifact import iter_parts, read_manifest
+    from bpe_beam.counts.artifact import iter_words
+    from bpe_beam.counts.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
     best: list[tuple[int, str]] = []
-    for part in iter_parts(storage, path, manifest):
+    for part in iter_words(storage, path, manifest):
         # Only a part's best are made into Python values.
         top = part.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bpe_beam.counts.artifact import MANIFEST, CountsManifest, iter_parts, read_manifest
+from bpe_beam.counts.artifact import iter_words
+from bpe_beam.counts.manifest import MANIFEST, CountsManifest, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
@@ -243,7 +244,7 @@ def _learn(
             f"({settings.driver_memory / 1e9:.1f} GB): give more, or count less text"
         )
     in_order = settings.tie_break == "first_seen"
-    words = gather_words(iter_parts(storage, counts, manifest), in_order)
+    words = gather_words(iter_words(storage, counts, manifest), in_order)
     most = max(0, recipe.vocab_size - least_entries(recipe, old))
     with progress.stage("learn", most, "merges") as stage:
         if old is not None and isinstance(recipe, BpeRecipe):
