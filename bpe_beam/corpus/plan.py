@@ -15,7 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from bpe_beam.corpus.streams import COMPRESSIONS, HEAD_BYTES, compression_of
+from bpe_beam.corpus.kinds import HEAD_BYTES, compression_of, format_of
+from bpe_beam.corpus.read_settings import (
+    WHOLE_FILE,
+    check_document_separator,
+    check_input_format,
+)
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage, redact
 
@@ -30,13 +35,7 @@ MAX_RANGE_BYTES = 1 << 30
 MAX_SLICES_OF_SPLIT = 10_000
 MAX_SLICES_OF_FILE = 1_000_000
 
-INPUT_FORMATS = ("auto", "text", "jsonl")
-WHOLE_FILE = "file"
-"""The document separator that makes each text file one document."""
-
 _VERSION = 1
-_JSONL_ENDINGS = (".jsonl", ".ndjson", ".json")
-_COMPRESSED_ENDINGS = (".gz", ".zst", ".zstd")
 _LISTING_THREADS = 32
 
 
@@ -47,14 +46,17 @@ class InputFile:
     Attributes:
         name: Its path below the plan's root, with `/`.
         size: Its size as stored, in bytes.
-        format: "text" or "jsonl".
-        compression: "none", "gzip" or "zstd", by its first bytes.
+        format: One of INPUT_FORMATS, but not "auto".
+        compression: One of COMPRESSIONS, by its first bytes.
+        tag: What the store tells of its content, so that a change is noticed; "" if nothing. No
+            part of what is compared, written or hashed.
     """
 
     name: str
     size: int
     format: str
     compression: str
+    tag: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -158,30 +160,6 @@ class Plan:
         return Plan(root, files, splits)
 
 
-def check_input_format(input_format: str) -> None:
-    """Raises UsageError unless it is one of INPUT_FORMATS."""
-    if input_format not in INPUT_FORMATS:
-        raise UsageError(
-            f"input-format is {input_format!r}; it can be {', '.join(INPUT_FORMATS[:-1])} "
-            f"or {INPUT_FORMATS[-1]}"
-        )
-
-
-def check_document_separator(separator: str) -> None:
-    """Raises UsageError unless it can stand between documents."""
-    if not isinstance(separator, str) or not separator:
-        raise UsageError(
-            f"document-separator is {separator!r}; it must have at least one character "
-            "('file' makes each file a document)"
-        )
-    try:
-        separator.encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            f"document-separator is {separator!r}: half a surrogate pair cannot stand in a file"
-        ) from None
-
-
 def make_plan(
     storage: Storage,
     inputs: Sequence[str],
@@ -201,8 +179,7 @@ def make_plan(
         inputs: Paths, URLs, globs, or `@file`: a list with one of these a line, where blank lines
             and those that begin with `#` are skipped, and relative paths start at the working
             directory.
-        input_format: "text", "jsonl", or "auto": JSON Lines for `.jsonl`, `.ndjson` and `.json`
-            (before `.gz`, `.zst`, `.zstd`), text for the rest.
+        input_format: One of INPUT_FORMATS; see `format_of` for "auto".
         document_separator: What stands between the documents of a text file; only "file" matters
             to the plan.
         range_bytes: How many stored bytes a split has at most, if its files can be cut. By
@@ -236,10 +213,9 @@ def make_plan(
             raise UsageError(f"{redact(url)} has {size} bytes; a file has at most {MAX_FILE_BYTES}")
     root, names = _name(list(sizes))
     urls = sorted(sizes, key=names.__getitem__)
-    kinds = _compressions(storage, [(url, sizes[url]) for url in urls])
+    kinds = _kinds(storage, [(url, names[url], sizes[url]) for url in urls], input_format)
     files = tuple(
-        InputFile(names[url], sizes[url], _format(names[url], input_format), kind)
-        for url, kind in zip(urls, kinds, strict=True)
+        InputFile(names[url], sizes[url], *kind) for url, kind in zip(urls, kinds, strict=True)
     )
     if range_bytes is None:
         total = sum(file.size for file in files)
@@ -335,33 +311,24 @@ def _shared_parts(folders: Sequence[list[str]]) -> list[str]:
     return low[:shared]
 
 
-def _compressions(storage: Storage, files: Sequence[tuple[str, int]]) -> list[str]:
-    """The compression of each file, by its first bytes; many at a time, as stores answer late."""
+def _kinds(
+    storage: Storage, files: Sequence[tuple[str, str, int]], input_format: str
+) -> list[tuple[str, str]]:
+    """Format and compression of each file; many at a time, as stores answer late."""
 
-    def look(file: tuple[str, int]) -> str:
-        url, size = file
+    def look(file: tuple[str, str, int]) -> tuple[str, str]:
+        url, name, size = file
         head = storage.read_head(url, HEAD_BYTES) if size else b""
-        kind = compression_of(head)
-        if kind not in COMPRESSIONS:
-            raise UsageError(
-                f"input {redact(url)!r} is {kind}, which is not read; give text or JSON Lines, "
-                "plain or compressed by gzip or zstd"
-            )
-        return kind
+        compression = compression_of(head)
+        try:
+            return format_of(name, head, compression, input_format), compression
+        except UsageError as error:
+            raise UsageError(f"input {redact(url)!r} {error}") from None
 
     if len(files) < 8:
         return [look(file) for file in files]
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         return list(pool.map(look, files))
-
-
-def _format(name: str, input_format: str) -> str:
-    if input_format != "auto":
-        return input_format
-    name = name.lower()
-    for ending in _COMPRESSED_ENDINGS:
-        name = name.removesuffix(ending)
-    return "jsonl" if name.endswith(_JSONL_ENDINGS) else "text"
 
 
 def _slices(

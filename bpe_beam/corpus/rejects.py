@@ -28,35 +28,53 @@ class Reject:
 
     Attributes:
         file: The file's name in the plan.
-        offset: Where the record begins, in bytes of the decompressed file.
+        offset: Where the record begins, in bytes of the decompressed file; None in a format of
+            rows.
         line: Its line, from 1, if the reader came by all lines before it.
         reason: Why, in words that are the same for all records of this kind.
         detail: What is particular to this one; may be empty.
         data: The record's bytes, at most MAX_REJECT_BYTES of them.
         bytes_total: How many it has.
+        row: The record's row, from 0, in a format of rows.
+        unit: If not None, `offset` counts from what the stored bytes from this one on decompress
+            to: the slice began there, in the middle of a compressed file.
     """
 
     file: str
-    offset: int
+    offset: int | None
     line: int | None
     reason: str
     detail: str
     data: bytes
     bytes_total: int
+    row: int | None = None
+    unit: int | None = None
 
     @staticmethod
     def of(
         file: str,
-        offset: int,
+        offset: int | None,
         line: int | None,
         reason: str,
         detail: str,
         data: bytes | memoryview,
         bytes_total: int | None = None,
+        *,
+        row: int | None = None,
+        unit: int | None = None,
     ) -> Reject:
         """A reject with as much of `data` as is kept; `bytes_total` defaults to its size."""
         total = len(data) if bytes_total is None else bytes_total
-        return Reject(file, offset, line, reason, detail, bytes(data[:MAX_REJECT_BYTES]), total)
+        kept = bytes(data[:MAX_REJECT_BYTES])
+        return Reject(file, offset, line, reason, detail, kept, total, row, unit)
+
+    @property
+    def place(self) -> str:
+        """Where the record stands in its file, in words."""
+        if self.row is not None:
+            return f"row {self.row:,}"
+        behind = "" if self.unit is None else f" of what begins at stored byte {self.unit:,}"
+        return f"byte {self.offset:,}{behind}" if self.offset is not None else "the whole file"
 
     def to_json(self) -> dict[str, object]:
         """The row of a rejects file."""
@@ -68,6 +86,8 @@ class Reject:
             "detail": self.detail,
             "bytes": base64.b64encode(self.data).decode("ascii"),
             "bytes_total": self.bytes_total,
+            **({} if self.row is None else {"row": self.row}),
+            **({} if self.unit is None else {"unit": self.unit}),
         }
 
 

@@ -12,12 +12,9 @@ from typing import BinaryIO, Protocol
 
 import zstandard
 
+from bpe_beam.corpus.kinds import is_skippable_zstd
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, named_errors, redact
-
-COMPRESSIONS = ("none", "gzip", "zstd")
-HEAD_BYTES = 16
-"""So many first bytes tell the compression."""
 
 _STORED_BLOCK = 256 << 10
 # What zlib gets at once: behind the end of a member it copies all that is left of it, and files of
@@ -26,28 +23,6 @@ _GZIP_STEP = 64 << 10
 _ZSTD_MAX_HEADER = 18
 _ZSTD_MAX_BLOCK = 128 << 10
 _ZSTD_RLE, _ZSTD_RESERVED = 1, 3
-# Surely neither text nor JSON, and not read here: better said than a million rejects.
-_FOREIGN = {
-    b"\xfd7zXZ\x00": "xz",
-    b"BZh": "bzip2",
-    b"PK\x03\x04": "a ZIP archive",
-    b"PAR1": "Parquet",
-    b"ARROW1": "an Arrow file",
-}
-_BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
-
-
-def compression_of(head: bytes) -> str:
-    """The compression of a file by its first HEAD_BYTES bytes: one of COMPRESSIONS, or the name of
-    a kind of file that is none of ours."""
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(head):
-        return "zstd"
-    for magic, kind in _FOREIGN.items():
-        if head.startswith(magic) and (kind != "bzip2" or head[4:10] == _BZIP2_BLOCK):
-            return kind
-    return "none"
 
 
 class BrokenStream(Exception):
@@ -55,7 +30,19 @@ class BrokenStream(Exception):
 
 
 class Source(Protocol):
-    """Bytes of a file from some place to its end."""
+    """Bytes of a file from some place to its end.
+
+    Attributes:
+        first: The stored byte at which reading began.
+        boundary: How many bytes came before the first unit (member, frame) that begins at the
+            slice's end or behind it; None while no such unit has been met. It is set before
+            any byte of that unit is handed out.
+        boundary_unit: The stored byte at which that unit begins.
+    """
+
+    first: int
+    boundary: int | None
+    boundary_unit: int
 
     def readinto(self, view: memoryview) -> int:
         """Fills the view from its start; returns how many bytes, 0 at the end."""
@@ -93,6 +80,9 @@ class _Stored:
     def __init__(self, storage: Storage, url: str, size: int, start: int) -> None:
         self.size = size
         self.position = start
+        self.first = start
+        self.boundary: int | None = None
+        self.boundary_unit = 0
         self._url = url
         with named_errors("read", url):
             self._file: BinaryIO = storage.open(url)
@@ -131,6 +121,9 @@ class _Decompressed:
     """What gzip and zstd share: a block of stored bytes, and handing out what came of them."""
 
     def __init__(self, stored: _Stored) -> None:
+        self.first = stored.first
+        self.boundary: int | None = None
+        self.boundary_unit = 0
         self._stored = stored
         self._input = b""
         self._at = 0  # so much of the input is used up
@@ -250,7 +243,7 @@ class _Zstd(_Decompressed):
         head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
         if not head:
             return False
-        if _is_skippable(head):
+        if is_skippable_zstd(head):
             left = int.from_bytes(self._take(8)[4:], "little")
             while left:
                 left -= len(self._take(min(left, _STORED_BLOCK)))
@@ -279,8 +272,3 @@ class _Zstd(_Decompressed):
             raise self._broken("the zstd stream ends too soon")
         self._at += count
         return self._input[self._at - count : self._at]
-
-
-def _is_skippable(head: bytes) -> bool:
-    # 0x184D2A50 to 0x184D2A5F, little-endian
-    return head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F

@@ -22,7 +22,7 @@ from bpe_beam.jobs.checks import (
     require_text,
 )
 
-INPUT_FORMATS = ("auto", "text", "jsonl")
+INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
 TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
 ALPHABETS = ("bytes", "seen")

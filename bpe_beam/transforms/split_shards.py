@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import Plan
-from bpe_beam.corpus.readers import PLACE_BITS
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter

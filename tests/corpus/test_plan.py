@@ -123,19 +123,42 @@ def test_compression_is_told_by_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "kind"),
+    ("head", "given", "message"),
     [
-        (b"\xfd7zXZ\x00", "xz"),
-        (b"BZh91AY&SY", "bzip2"),
-        (b"PAR1", "Parquet"),
-        (b"PK\x03\x04", "ZIP"),
-        (b"ARROW1\0\0", "Arrow"),
+        (b"PK\x03\x04", "auto", "is a ZIP archive"),
+        (b"PAR1", "text", "is parquet, not text; leave --input-format out"),
+        (b"ARROW1\0\0", "jsonl", "is arrow, not jsonl"),
+        (b"\x1f\x8b\x08", "parquet", "is parquet within gzip"),
     ],
 )
-def test_what_cannot_be_read_is_refused(tmp_path: Path, head: bytes, kind: str) -> None:
+def test_what_cannot_be_read_is_refused(
+    tmp_path: Path, head: bytes, given: str, message: str
+) -> None:
     (tmp_path / "a.txt").write_bytes(head + b"more")
-    with pytest.raises(UsageError, match=rf"a\.txt' is .*{kind}"):
-        make_plan(STORAGE, [str(tmp_path / "a.txt")])
+    with pytest.raises(UsageError, match=rf"a\.txt' {message}"):
+        make_plan(STORAGE, [str(tmp_path / "a.txt")], input_format=given)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "kind"),
+    [
+        ("a", b"PAR1", ("parquet", "none")),
+        ("a.txt", b"ARROW1\0\0", ("arrow", "none")),
+        ("a.txt", b"WARC/1.0\r\n", ("warc", "none")),
+        ("a.warc.wet.gz", b"\x1f\x8b\x08", ("warc", "gzip")),
+        ("a.TSV", b"x", ("tsv", "none")),
+        ("a.csv.xz", b"\xfd7zXZ\x00", ("csv", "xz")),
+        ("a.tgz", b"\x1f\x8b\x08", ("tar", "gzip")),
+        ("a.json.bz2", b"BZh91AY&SY", ("jsonl", "bz2")),
+        ("a.bz2", b"BZhello", ("text", "none")),
+        ("a.parquet", b"", ("parquet", "none")),
+        ("jsonl", b"{", ("text", "none")),
+    ],
+)
+def test_what_a_file_is(tmp_path: Path, name: str, head: bytes, kind: tuple[str, str]) -> None:
+    (tmp_path / name).write_bytes(head)
+    (file,) = make_plan(STORAGE, [str(tmp_path / name)]).files
+    assert (file.format, file.compression) == kind
 
 
 def test_formats_by_name(tmp_path: Path) -> None:
@@ -200,7 +223,7 @@ def test_settings_are_checked(tmp_path: Path) -> None:
         ({"range_bytes": 0}, "range-bytes is 0; it must be at least 1"),
         ({"range_bytes": -5}, "range-bytes is -5"),
         ({"range_bytes": 1}, "more than 1000000 slices; give at least 3"),
-        ({"input_format": "csv"}, "input-format is 'csv'; it can be auto, text or jsonl"),
+        ({"input_format": "xml"}, "input-format is .xml.; it can be auto, text, .* or tar"),
         ({"document_separator": ""}, "at least one character"),
         ({"document_separator": "\ud800"}, "surrogate"),
     ):

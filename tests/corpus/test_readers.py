@@ -12,7 +12,7 @@ from corpus_reading import BOM, STORAGE, Found, expected_text, read, read_file
 
 from bpe_beam import _native
 from bpe_beam.corpus import Plan, ReadSettings, Slice, Split, make_plan
-from bpe_beam.corpus import readers as readers_module
+from bpe_beam.corpus import records as records_module
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.errors import DataError, UsageError
 
@@ -210,7 +210,7 @@ def test_batches_are_bounded(tmp_path: Path) -> None:
 def test_a_record_that_is_too_long(
     tmp_path: Path, separator: str, compressed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers_module, "MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr(records_module, "MAX_RECORD_BYTES", 100_000)
     for length in (100_000, 100_001, 100_014, 500_000, 3_000_000):
         between = b"" if separator == "file" else separator.encode()
         records = [b"x" * length] if separator == "file" else [b"before", b"x" * length, b"after"]
@@ -280,7 +280,7 @@ def test_threads_read_the_same(tmp_path: Path) -> None:
 def test_a_file_too_large_for_places_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readers_module, "MAX_FILE_BYTES", 1000)
+    monkeypatch.setattr(records_module, "MAX_FILE_BYTES", 1000)
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"a line\n" * 1000))
     with pytest.raises(DataError, match=r"x\.gz: it decompresses to over 1000 bytes"):
         read_file(tmp_path / "x.gz", batch=100)

@@ -53,7 +53,7 @@ def test_defaults_are_the_promised_ones() -> None:
     [
         (INPUT, {"inputs": ()}, "input names no file"),
         (INPUT, {"inputs": ("",)}, "input must not be"),
-        (INPUT, {"input_format": "parquet"}, "input_format must be one of auto, text, jsonl, not"),
+        (INPUT, {"input_format": "xml"}, "input_format must be one of auto, text, "),
         (INPUT, {"text_field": ""}, "text_field must not be empty"),
         (INPUT, {"id_field": "\udcff"}, "id_field must be valid UTF-8"),
         (INPUT, {"document_separator": ""}, "document_separator must not be empty"),

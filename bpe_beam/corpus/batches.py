@@ -1,0 +1,48 @@
+"""What readers hand over: Arrow batches of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+BATCH_SCHEMA = pa.schema(
+    [
+        ("id", pa.large_string()),
+        ("source", pa.large_string()),
+        ("place", pa.uint64()),
+        ("text", pa.large_string()),
+    ]
+)
+"""A batch of documents: the id, null if it has none; the source; the place; the text. The place is
+the file's number in the plan << PLACE_BITS | the byte of the decompressed file, or the row, at
+which the record begins: it orders documents as they stand in the corpus. It is null behind the
+first cut of a compressed file, where nobody knows how much came before."""
+
+PLACE_BITS = 44
+
+MAX_RECORD_BYTES = (1 << 31) - 1
+"""A record of more bytes as it stands in the file is a reject."""
+
+MAX_BATCH_ROWS = 1 << 16
+
+
+def strings(
+    data: np.ndarray[Any, Any],
+    ends: np.ndarray[Any, Any],
+    valid: np.ndarray[Any, Any] | None = None,
+) -> pa.Array:
+    """A column over the kernel's buffers, without a copy."""
+    nulls = None
+    if valid is not None and len(valid) and not valid.all():
+        nulls = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [nulls, pa.py_buffer(ends), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
+
+
+def join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Batches of one schema as one."""
+    if len(batches) == 1:
+        return batches[0]
+    return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

@@ -1,0 +1,109 @@
+"""One slice to be read: what every format's reader is given, and what it reports of its ends.
+
+Most formats tell by themselves where a record begins. Where the worker must guess (members of a
+compressed file, quoted lines of CSV) it reports where its first record began and where it stopped,
+and the job proves that the slices of a file meet; see `edges.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bpe_beam.corpus.batches import MAX_BATCH_ROWS
+from bpe_beam.corpus.plan import InputFile
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.streams import Source, open_source
+from bpe_beam.storage import Storage
+
+
+class Position(NamedTuple):
+    """A place in a file that is cut where nobody counted from its start.
+
+    Attributes:
+        unit: The stored byte at which a unit (member, frame) begins; 0 in a plain file.
+        offset: The byte in what that unit and those behind it decompress to.
+    """
+
+    unit: int
+    offset: int
+
+
+class Edges(NamedTuple):
+    """Where a slice's records begin and end.
+
+    Attributes:
+        file: The file's number in the plan.
+        start: The slice's first stored byte.
+        end: The stored byte behind its last.
+        begins: Where its first record begins, or would; None if no unit begins in the slice.
+        ends: Where the first record behind it begins; None if no unit begins there.
+        broken: The file could not be read to the slice's end.
+    """
+
+    file: int
+    start: int
+    end: int
+    begins: Position | None
+    ends: Position | None
+    broken: bool = False
+
+
+@dataclass(frozen=True)
+class SliceInput:
+    """A slice, and all that its reader needs.
+
+    Attributes:
+        storage: The door to storage.
+        url: Where the file is.
+        file: The file.
+        number: Its number in the plan.
+        start: The slice's first stored byte.
+        end: The stored byte behind its last.
+        settings: How files become documents.
+        on_reject: Called for each record that cannot be used.
+        on_edges: Called at the slice's end, if the reader had to guess where records begin.
+        batch_bytes: About so many bytes of text are in a batch.
+    """
+
+    storage: Storage
+    url: str
+    file: InputFile
+    number: int
+    start: int
+    end: int
+    settings: ReadSettings
+    on_reject: Callable[[Reject], None]
+    on_edges: Callable[[Edges], None]
+    batch_bytes: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether the slice is all of its file."""
+        return self.start == 0 and self.end == self.file.size
+
+    @property
+    def source(self) -> str:
+        """The source of the file's documents, unless a field of theirs names it."""
+        return self.settings.source_of(self.file.name)
+
+    @property
+    def max_rows(self) -> int:
+        """How many documents a batch may have, for it not to grow far beyond `batch_bytes` by
+        their ids and sources alone."""
+        row = len(self.file.name) + len(self.source) + 64
+        return max(1, min(MAX_BATCH_ROWS, 4 * self.batch_bytes // row))
+
+    def open(self, start: int = 0) -> Source | None:
+        """Opens the file's decompressed bytes.
+
+        Args:
+            start: In a plain file, the byte to begin at. In a compressed one reading begins at
+                the first unit of the slice.
+
+        Returns:
+            The bytes up to the file's end, or None if no unit begins in the slice.
+        """
+        return open_source(self.storage, self.url, self.file.compression, self.file.size, start)
