@@ -185,9 +185,12 @@ def _read_arguments(job: str, argv: Sequence[str]) -> Given:
         keys = {option.key: option for option in options.values() if option.flag[0] == "-"}
         mappings = {"storage_options"} | ({"runner_options"} if job in RUNNING_JOBS else set())
         switches = {key for key, option in keys.items() if option.kind == "switch"}
+        pairs = {key for key, option in keys.items() if option.kind == "pairs"}
         texts = keys.keys() - mappings - switches - {"config"}
         for file in files:
-            values |= read_config(file, job, texts=texts, switches=switches, mappings=mappings)
+            values |= read_config(
+                file, job, texts=texts, switches=switches, mappings=mappings, pairs=pairs
+            )
     for option in options.values():
         if option.key in typed:
             value = typed[option.key]
@@ -267,8 +270,8 @@ def _parser(job: str) -> _Parser:
                 section.add_argument(option.flag, action="store_true", help=option.help)
                 continue
             positional_one = "?" if option.kind == "one" else "*"
-            nargs = {"one": None, "many": "+", "repeat": None}[option.kind]
-            action = {"one": "store", "many": "extend", "repeat": "append"}[option.kind]
+            nargs = {"one": None, "many": "+", "repeat": None, "pairs": None}[option.kind]
+            action = {"one": "store", "many": "extend"}.get(option.kind, "append")
             section.add_argument(
                 option.flag,
                 metavar=option.metavar,

@@ -70,4 +70,4 @@ def require_sources(field: str | None, patterns: tuple[tuple[str, str], ...]) ->
         require_text("the name of a source", name)
         require_text(f"the glob of the source {name!r}", glob)
     names = len({name for name, _ in patterns})
-    require(names <= 1000, f"source names {names:,} sources; at most 1,000 can be told apart")
+    require(names < 1000, f"source names {names:,} sources; at most 999 and the rest, other")

@@ -18,6 +18,7 @@ from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     GivenValue,
     parse_integer,
+    parse_pair,
     parse_separator,
     parse_size,
     parse_storage_options,
@@ -32,6 +33,7 @@ _READING: Mapping[str, Parse | None] = {
     "document_separator": parse_separator,
     "range_bytes": parse_size,
     "max_rejects": None,
+    "source_field": None,
 }
 
 _TRAINING: Mapping[str, Parse | None] = {
@@ -188,7 +190,11 @@ def _storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
 def _input(given: Given) -> s.InputSettings:
     if "input" not in given.values:
         raise UsageError(f"--input is required; see bpe-beam {given.job} --help")
-    return s.InputSettings(given.many("input"), **given.pick(_READING))
+    return s.InputSettings(
+        given.many("input"),
+        **given.pick(_READING),
+        sources=tuple(parse_pair(given.where("source"), text) for text in given.many("source")),
+    )
 
 
 def _count(given: Given) -> s.CountSettings:
@@ -205,7 +211,7 @@ def _count(given: Given) -> s.CountSettings:
 
 
 def _train(given: Given) -> TrainSettings:
-    reading = [key for key in _READING if key in given.values]
+    reading = [key for key in (*_READING, "source") if key in given.values]
     if "input" not in given.values and "counts" in given.values and reading:
         raise UsageError(
             f"{given.where(reading[0])} is about reading a corpus; the counts were read already"

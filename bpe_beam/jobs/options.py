@@ -70,6 +70,18 @@ _READING = (
         "how many records may be unusable, as a number or as a share of all; beyond it the job "
         f"fails (default {InputSettings.max_rejects.replace('%', '%%')})",
     ),
+    Option(
+        "--source",
+        "NAME=GLOB",
+        "documents of files whose name matches are of this source, and are counted by source; the "
+        "first that matches; repeat for more; the rest is of the source other",
+        "pairs",
+    ),
+    Option(
+        "--source-field",
+        "NAME",
+        "JSON field of the document's source, to count by source, instead of --source",
+    ),
 )
 _COMMON = (
     Option(

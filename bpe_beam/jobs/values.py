@@ -81,6 +81,22 @@ def parse_size(name: str, text: str) -> int:
     return int(match[1]) * unit
 
 
+def parse_pair(name: str, text: str) -> tuple[str, str]:
+    """Reads NAME=VALUE; the value may hold more equals signs.
+
+    Args:
+        name: What the pair is for, as the user calls it; named in the error.
+        text: The pair.
+
+    Raises:
+        UsageError: If there is no equals sign, or nothing on one side of it.
+    """
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise UsageError(f"{name} must be NAME=VALUE, such as en=data/en/*, not {text!r}")
+    return key, value
+
+
 def parse_separator(name: str, text: str) -> str:
     r"""Reads a document separator as a command line can hold it.
 
