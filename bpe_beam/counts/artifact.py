@@ -224,22 +224,35 @@ def iter_sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None
         start = end
 
 
-def iter_words(storage: Storage, folder: str, manifest: CountsManifest) -> Iterator[pa.Table]:
+def iter_words(
+    storage: Storage,
+    folder: str,
+    manifest: CountsManifest,
+    factors: Mapping[str, int] | None = None,
+) -> Iterator[pa.Table]:
     """The words of each part in order, those of all sources added up: as counted without sources.
 
+    Args:
+        storage: The door to storage.
+        folder: The counts folder.
+        manifest: Its manifest.
+        factors: See `added_up`; only with sources.
+
     Raises:
-        DataError: As `read_part`; or counts whose sum is beyond 64 bits.
+        DataError: As `read_part`; or counts that are beyond 64 bits.
     """
     for part in manifest.parts:
         table = read_part(storage, folder, manifest, part)
-        yield table if part.sources is None else added_up(table, part, manifest.with_places)
+        if part.sources is not None:
+            table = added_up(table, part, manifest.with_places, factors)
+        yield table
 
 
 def added_up(
     table: pa.Table,
     part: CountsPart,
     with_places: bool,
-    numerators: Mapping[str, int] | None = None,
+    factors: Mapping[str, int] | None = None,
 ) -> pa.Table:
     """The words of a part in order, those of all sources added up.
 
@@ -247,21 +260,27 @@ def added_up(
         table: What `read_part` gave.
         part: Of this part.
         with_places: Whether it has places.
-        numerators: What the counts of each source are multiplied by; 0 leaves it out. The caller
-            has made sure that no product is beyond 64 bits. None: as they are.
+        factors: What the counts of each source are multiplied by; 0 leaves it out. None: as they
+            are.
 
     Raises:
-        DataError: Counts whose sum is beyond 64 bits.
+        DataError: A count, or a sum of counts, that is beyond 64 bits.
     """
     every = WordCounts(pretokenizer="none", with_places=with_places)
     for source, words in iter_sources(table, part):
-        numerator = 1 if numerators is None else numerators[str(source)]
-        if numerator == 0:
+        factor = 1 if factors is None else factors[str(source)]
+        if factor == 0:
             continue
-        if numerator != 1:
-            counts = pc.multiply_checked(words["count"], numerator)
-            words = words.set_column(1, "count", counts)
+        if factor != 1:
+            words = words.set_column(1, "count", _times(words["count"], factor))
         for block in words.to_batches():
             every.add_block(block)
     blocks = [block for _, block in every.blocks(partitions=1)]
     return pa.Table.from_batches(blocks, schema_of(with_places))
+
+
+def _times(counts: pa.ChunkedArray, factor: int) -> pa.ChunkedArray:
+    try:
+        return pc.multiply_checked(counts, pa.scalar(factor, pa.int64()))
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise DataError(f"a count multiplied by {factor:,} is beyond 64 bits") from error

@@ -97,6 +97,31 @@ def parse_pair(name: str, text: str) -> tuple[str, str]:
     return key, value
 
 
+def parse_weights(name: str, text: str) -> list[tuple[str, str]]:
+    """Reads `en=0.3,zh=2`; a name may hold equals signs, and commas that no value stands before.
+
+    Args:
+        name: What the weights are for, as the user calls it; named in the error.
+        text: The pairs. The values stay texts.
+
+    Raises:
+        UsageError: If one of them is no pair.
+    """
+    pairs = []
+    held: list[str] = []
+    for piece in text.split(","):
+        held.append(piece)
+        if "=" not in piece:
+            continue
+        source, _, weight = ",".join(held).rpartition("=")
+        if source and weight:
+            pairs.append((source, weight))
+            held = []
+    if held:
+        raise UsageError(f"{name} must be SOURCE=W, such as en=0.3,zh=2, not {text!r}")
+    return pairs
+
+
 def parse_separator(name: str, text: str) -> str:
     r"""Reads a document separator as a command line can hold it.
 
