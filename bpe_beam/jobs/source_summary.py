@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bpe_beam.counts.manifest import CountsManifest
+    from bpe_beam.shards.manifest import Manifest
 
 
 def source_facts(
@@ -30,6 +31,17 @@ def source_facts(
         for name, totals in manifest.sources.items()
     }
     return with_shares(rows, tokens)
+
+
+def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
+    """What each source of shards has; None without sources."""
+    if manifest.sources is None:
+        return None
+    rows = {
+        name: {"documents": facts.documents, "text_bytes": facts.text_bytes}
+        for name, facts in manifest.sources.items()
+    }
+    return with_shares(rows, {name: facts.tokens for name, facts in manifest.sources.items()})
 
 
 def with_shares(

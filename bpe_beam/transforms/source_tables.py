@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bpe_beam.counts.manifest import check_sources
 from bpe_beam.counts.word_counts import WordCounts
@@ -79,6 +81,31 @@ def add_facts(sums: dict[str, dict[str, int]], source: str, facts: Mapping[str, 
     known = sums.setdefault(source, dict.fromkeys(facts, 0))
     for name, value in facts.items():
         known[name] += value
+
+
+def add_token_facts(
+    sums: dict[str, dict[str, int]], batch: pa.RecordBatch, ends: npt.NDArray[np.int64]
+) -> None:
+    """Adds what a batch of documents has of each source to what is known of it.
+
+    Args:
+        sums: `documents`, `text_bytes` and `tokens` by source.
+        batch: The documents.
+        ends: int64[documents + 1], where the tokens of each begin, and those of the last end.
+
+    Raises:
+        DataError: There are too many sources.
+    """
+    column = batch.column("source").dictionary_encode()
+    codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
+    sizes = pc.binary_length(batch.column("text")).to_numpy()
+    rows = np.zeros((3, len(names)), np.int64)
+    for row, values in zip(rows, (1, sizes, np.diff(ends)), strict=True):
+        np.add.at(row, codes, values)
+    for name, (documents, size, tokens) in zip(names, rows.T.tolist(), strict=True):
+        facts = {"documents": documents, "text_bytes": size, "tokens": tokens}
+        add_facts(sums, name, facts)
+    check_sources(sums)
 
 
 def cut_by_source(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:

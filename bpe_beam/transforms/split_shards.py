@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -24,6 +25,7 @@ from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.encoding import Encoding
+from bpe_beam.transforms.source_tables import add_token_facts
 from bpe_beam.transforms.split_work import (
     Receipts,
     SplitWork,
@@ -92,6 +94,7 @@ class _TokenizeSplit(beam.DoFn):
         work = SplitWork.from_json(element)
         name = shard_name(work.split.index, task.splits)
         size = 0
+        sources: dict[str, dict[str, int]] = {}
         with ExitStack() as stack:
             rejects = stack.enter_context(reject_writer(receipts, work))
             bound = task.encoding.tokenizer().max_id + 1
@@ -103,16 +106,23 @@ class _TokenizeSplit(beam.DoFn):
                 ids = self._encode(batch, work.plan)
                 writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
                 size += text_bytes(batch)
+                if task.reading.names_sources:
+                    add_token_facts(sources, batch, ids.offsets.to_numpy())
                 self._count(batch.num_rows, text_bytes(batch), len(ids.values))
         shard = writer.result()
         files = [asdict(file) for file in shard.files]
         if rejects.total:
             files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
         counters.counter(counters.RECORDS_REJECTED).inc(rejects.total)
-        facts = {"documents": shard.documents, "text_bytes": size, "tokens": shard.tokens}
-        receipts.write_receipt(
-            name, files, {**facts, "rejects": dict(sorted(rejects.counts.items()))}
-        )
+        facts: dict[str, Any] = {
+            "documents": shard.documents,
+            "text_bytes": size,
+            "tokens": shard.tokens,
+        }
+        facts["rejects"] = dict(sorted(rejects.counts.items()))
+        if task.reading.names_sources:
+            facts["sources"] = dict(sorted(sources.items()))
+        receipts.write_receipt(name, files, facts)
         progress.report(task.stage, done=1)
         yield name
 
