@@ -38,7 +38,7 @@ from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
-from bpe_beam.corpus.streams import Source, open_source
+from bpe_beam.corpus.stored import Stored
 from bpe_beam.corpus.window import END, Window
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -101,7 +101,7 @@ def _place_to_search_from(
     high = start - 1
     while high > 0:
         low = max(0, high - block)
-        with contextlib.closing(open_source(storage, url, "none", size, low)) as source:
+        with contextlib.closing(Stored(storage, url, size, low)) as source:
             data = _read_exactly(source, high - low)
         gap = _native.last_gap(data, separator)
         if gap >= 0:
@@ -114,7 +114,7 @@ def _place_to_search_from(
     return 0
 
 
-def _read_exactly(source: Source, count: int) -> memoryview:
+def _read_exactly(source: Stored, count: int) -> memoryview:
     view = memoryview(bytearray(count))
     filled = 0
     while filled < count:

@@ -106,4 +106,16 @@ class SliceInput:
         Returns:
             The bytes up to the file's end, or None if no unit begins in the slice.
         """
-        return open_source(self.storage, self.url, self.file.compression, self.file.size, start)
+        if self.file.compression == "none":
+            return open_source(self.storage, self.url, "none", self.file.size, start)
+        source = open_source(
+            self.storage,
+            self.url,
+            self.file.compression,
+            self.file.size,
+            self.start,
+            self.end,
+        )
+        if source is None:
+            self.on_edges(Edges(self.number, self.start, self.end, None, None))
+        return source

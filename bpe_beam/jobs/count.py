@@ -45,7 +45,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    plan = plan or corpus_input.plan_of(storage, settings.input)
+    plan = plan or corpus_input.plan_of(storage, settings.input, with_places=settings.with_places)
     counting = {
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,
@@ -61,12 +61,14 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    not_cut: list[str] = []
     if not folder.finished:
-        _count(settings, plan, counting, folder, progress)
+        not_cut = _count(settings, plan, counting, folder, progress)
     manifest = CountsManifest.from_bytes(
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
-    return _summary(settings, manifest, plan, resumed, time.monotonic() - started)
+    inputs = corpus_input.inputs_summary(plan, not_cut)
+    return _summary(settings, manifest, inputs, resumed, time.monotonic() - started)
 
 
 def _names(plan: Plan) -> list[str]:
@@ -97,16 +99,9 @@ def _count(
     counting: dict[str, Any],
     folder: OutputFolder,
     progress: Progress,
-) -> None:
-    """Does what is left to do, and finishes the folder."""
+) -> list[str]:
+    """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    done = corpus_input.done_splits(folder, plan, "counts")
-    parts_left = [
-        i
-        for i in range(PARTITIONS)
-        # Parts of an earlier run stand for all splits: they were begun when all were counted.
-        if folder.receipt(piece_name("part", i, PARTITIONS)) is None
-    ]
     task = CountTask(
         receipts=folder.writer(),
         reading=corpus_input.read_settings(settings.input),
@@ -114,8 +109,14 @@ def _count(
         splits=len(plan.splits),
         by_source=settings.input.by_source,
     )
-    works = works_of(plan, done)
-    if works or parts_left:
+    parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+
+    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+        # Parts of an earlier run stand for all splits: they were begun when all were counted.
+        parts_left = [i for i, part in enumerate(parts) if folder.receipt(part) is None]
+        works = works_of(plan, done)
+        if not works and not parts_left:
+            return
         with progress.stage("count", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(
@@ -125,10 +126,8 @@ def _count(
                 ),
                 tasks=len(works) or len(parts_left),
             )
-    splits = len(plan.splits)
-    pieces = [piece_name("counts", i, splits) for i in range(splits)]
-    pieces += [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
-    receipts = corpus_input.all_receipts(folder, pieces)
+
+    plan, receipts = corpus_input.read_whole(folder, plan, "counts", run_splits, parts)
     manifest = _manifest(counting, plan, receipts, settings.input.by_source)
     rejects_files = _rejects_files(receipts)
     corpus_input.check_documents(
@@ -137,6 +136,8 @@ def _count(
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish("manifest.json", manifest.to_json())
+    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
+    return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 
 def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
@@ -189,7 +190,7 @@ def _manifest(
 def _summary(
     settings: CountSettings,
     manifest: CountsManifest,
-    plan: Plan,
+    inputs: Mapping[str, Any],
     resumed: bool,
     seconds: float,
 ) -> dict[str, Any]:
@@ -197,8 +198,7 @@ def _summary(
         "job": "count",
         "output": settings.output,
         "was_finished_before": resumed or None,
-        "files": len(plan.files),
-        "duplicate_inputs": list(plan.duplicates) or None,
+        **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,

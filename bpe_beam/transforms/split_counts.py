@@ -23,6 +23,7 @@ import apache_beam as beam
 
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
@@ -34,6 +35,7 @@ from bpe_beam.transforms.split_work import (
     SpreadWorks,
     file_facts,
     piece_name,
+    reading_facts,
     reject_writer,
     rejects_name,
     text_bytes,
@@ -137,12 +139,13 @@ class _CountSplit(beam.DoFn):
         work = SplitWork.from_json(element)
         facts = {"documents": 0, "text_bytes": 0, "words": 0}
         counts = SourceTables(task.counting, task.by_source)
+        seen: list[Edges] = []
         with ExitStack() as stack:
             rejects = stack.enter_context(reject_writer(task.receipts, work))
             url = task.blocks_url(work.split.index)
             file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
             for batch in read_split(
-                task.receipts.storage, work.plan, work.split, task.reading, rejects.add
+                task.receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
             ):
                 words = counts.add(batch)
                 _count(facts, batch.num_rows, text_bytes(batch), words)
@@ -163,6 +166,7 @@ class _CountSplit(beam.DoFn):
                 **({"sources": dict(sorted(counts.facts.items()))} if task.by_source else {}),
                 "rejects": dict(sorted(rejects.counts.items())),
                 "blocks": file.blocks,
+                **reading_facts(work.plan, work.split, seen),
             },
         )
         progress.report(task.stage, done=1)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from bpe_beam.corpus import BATCH_SCHEMA, Plan, ReadSettings, Reject, Slice, Split, read_split
-from bpe_beam.corpus.plan import make_plan
+from bpe_beam.corpus.cutting import make_plan
 from bpe_beam.storage import Storage
 
 STORAGE = Storage()

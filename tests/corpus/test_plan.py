@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from bpe_beam.corpus import InputFile, Plan, Slice, Split, make_plan
-from bpe_beam.corpus.plan import _slices, _splits
+from bpe_beam.corpus.cutting import _slices, _splits
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 
@@ -245,7 +245,7 @@ def test_several_protocols_and_hosts(tmp_path: Path) -> None:
 
 
 def test_web_queries_stay_out_of_names() -> None:
-    from bpe_beam.corpus.plan import _name
+    from bpe_beam.corpus.listing import _name
 
     root, names = _name(["https://me:pw@host/a/x.txt?sig=1", "https://me:pw@host/a/b/y.txt?sig=1"])
     assert list(names.values()) == ["x.txt", "b/y.txt"]
