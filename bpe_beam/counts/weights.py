@@ -18,7 +18,7 @@ from bpe_beam.errors import UsageError
 DENOMINATOR = 1 << 20
 MOST = 2**63 - 1
 
-_DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,18}))?")
+_DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,40}))?")
 # The sums of 1,000 sources lose 3 of its digits; a numerator has 20 at most.
 _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6)
 
@@ -83,7 +83,8 @@ def parse_weight(name: str, text: str) -> int:
 
     Args:
         name: The source.
-        text: A decimal number such as `0.3`, at most 18 digits before and after the point.
+        text: A decimal number such as `0.3`, at most 18 digits before the point and
+            40 after it.
 
     Raises:
         UsageError: Anything else, or a weight above 0 that is nearer to 0 than to 2^-20.

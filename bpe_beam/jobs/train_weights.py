@@ -151,7 +151,9 @@ def _tokens(encoder: _native.Encoder, words: pa.Table, ending: str) -> int | Non
     """Tokens of counted words; None if one of them cannot be encoded."""
     texts = words["word"].combine_chunks()
     if ending:  # the tokenizer's normalizer puts it there, behind the words that were counted
-        texts = pc.binary_join_element_wise(texts, pa.scalar(ending, texts.type), "")
+        texts = pc.binary_join_element_wise(
+            texts, *(pa.scalar(t, texts.type) for t in (ending, ""))
+        )
     data, offsets = string_buffers(texts)
     try:
         _, ends = encoder.encode_batch(data, offsets)
