@@ -17,14 +17,17 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.failures import WithoutTracebacks, describe, our_error
-from bpe_beam.jobs.given import Given, settings_of
+from bpe_beam.jobs.given import Given, read_storage_options, settings_of
 from bpe_beam.jobs.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS
 from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.jobs.values import GivenValue, did_you_mean
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
 
 _SHOWN = ("quickstart", "count", "train", "tokenize", "verify", "encode")
 """The jobs whose examples the overview shows."""
@@ -209,9 +212,16 @@ def _read_arguments(job: str, argv: Sequence[str]) -> Given:
         switches = {key for key, option in keys.items() if option.kind == "switch"}
         pairs = {key for key, option in keys.items() if option.kind == "pairs"}
         texts = keys.keys() - mappings - switches - {"config"}
+        storage = _storage_of_configs(typed)
         for file in files:
             values |= read_config(
-                file, job, texts=texts, switches=switches, mappings=mappings, pairs=pairs
+                file,
+                job,
+                texts=texts,
+                switches=switches,
+                mappings=mappings,
+                pairs=pairs,
+                storage=storage,
             )
     for option in options.values():
         if option.key in typed:
@@ -219,6 +229,14 @@ def _read_arguments(job: str, argv: Sequence[str]) -> Given:
             value = [value] if isinstance(value, str) else value
             values[option.key] = GivenValue(option.flag, value)
     return Given(job, values, tuple(runner_flags))
+
+
+def _storage_of_configs(typed: dict[str, Any]) -> Storage:
+    """The door to the files of `--config`: with the options of the command line only."""
+    from bpe_beam.storage import Storage
+
+    name = "storage_options"
+    return Storage(read_storage_options("--storage-options", typed[name]) if name in typed else {})
 
 
 def _split(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -51,6 +51,7 @@ def plan_of(storage: Storage, given: InputSettings, *, with_places: bool = False
         input_format=given.input_format,
         document_separator=given.document_separator,
         range_bytes=given.range_bytes,
+        exclude=list(given.exclude),
         cut_compressed=not with_places,
     )
 

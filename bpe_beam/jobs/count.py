@@ -12,6 +12,7 @@ from bpe_beam.counts.artifact import part_name
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import CountSettings
@@ -26,6 +27,8 @@ from bpe_beam.transforms.split_counts import (
     blocks_name,
 )
 from bpe_beam.transforms.split_work import piece_name, works_of
+
+_PLAN = "plan.json"
 
 
 def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
@@ -75,6 +78,7 @@ def _names(plan: Plan) -> list[str]:
     """Every file that the job may write."""
     splits = len(plan.splits)
     return [
+        _PLAN,
         *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
         *(f"work/{blocks_name(split.index, splits)}" for split in plan.splits),
         *corpus_input.rejects_names(plan),
@@ -135,6 +139,7 @@ def _count(
     )
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.storage.write_bytes(folder.path(_PLAN), json_bytes(plan.to_json()))
     folder.finish("manifest.json", manifest.to_json())
     splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)

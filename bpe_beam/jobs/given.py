@@ -131,6 +131,7 @@ def settings_of(given: Given) -> Any:
         UsageError: If something is missing, or cannot work.
     """
     make: Mapping[str, Callable[[Given], Any]] = {
+        "plan": _plan,
         "count": _count,
         "train": _train,
         "tokenize": _tokenize,
@@ -151,7 +152,9 @@ def _run(given: Given) -> s.RunSettings:
     if "storage_options" in given.values:
         storage_options = given.values["storage_options"].value
         if isinstance(storage_options, list):
-            storage_options = _storage_options(given.where("storage_options"), storage_options[-1])
+            storage_options = read_storage_options(
+                given.where("storage_options"), storage_options[-1]
+            )
     run = s.RunSettings(
         **given.pick({"runner": None, "workers": parse_integer, "summary_file": None}),
         runner_options=_runner_options(given),
@@ -187,7 +190,12 @@ def _runner_options(given: Given) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+def read_storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+    """Reads storage options given as JSON, or as `@` and a local file of it.
+
+    Raises:
+        UsageError: They cannot be read. The message begins with `where` and quotes none of them.
+    """
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
@@ -202,9 +210,14 @@ def _input(given: Given) -> s.InputSettings:
         raise UsageError(f"--input is required; see bpe-beam {given.job} --help")
     return s.InputSettings(
         given.many("input"),
-        **given.pick(_READING),
+        exclude=given.many("exclude"),
         sources=tuple(parse_pair(given.where("source"), text) for text in given.many("source")),
+        **given.pick(_READING),
     )
+
+
+def _plan(given: Given) -> s.PlanSettings:
+    return s.PlanSettings(_input(given), run=_run(given), **given.pick({"output": None}))
 
 
 def _count(given: Given) -> s.CountSettings:
@@ -221,7 +234,7 @@ def _count(given: Given) -> s.CountSettings:
 
 
 def _train(given: Given) -> TrainSettings:
-    reading = [key for key in (*_READING, "source") if key in given.values]
+    reading = [key for key in (*_READING, "exclude", "source") if key in given.values]
     if "input" not in given.values and "counts" in given.values and reading:
         raise UsageError(
             f"{given.where(reading[0])} is about reading a corpus; the counts were read already"

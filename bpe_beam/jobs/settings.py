@@ -121,6 +121,7 @@ class InputSettings:
         source_field: JSON field that names a document's source; or
         sources: (name, glob) of sources by files' names in the plan: the first that matches. With
             either, sources are told apart; not with both.
+        exclude: Files to leave out, named like the inputs.
     """
 
     inputs: tuple[str, ...]
@@ -132,11 +133,13 @@ class InputSettings:
     max_rejects: str = "0.1%"
     source_field: str | None = None
     sources: tuple[tuple[str, str], ...] = ()
+    exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks each setting."""
         require(bool(self.inputs), "input names no file, folder or glob")
         require(all(self.inputs), "input must not be an empty string")
+        require(all(self.exclude), "exclude must not be an empty string")
         require_choice("input_format", self.input_format, INPUT_FORMATS)
         require_text("text_field", self.text_field)
         require_text("id_field", self.id_field)
@@ -165,6 +168,26 @@ class InputSettings:
     def by_source(self) -> bool:
         """Whether documents are told apart by source."""
         return self.source_field is not None or bool(self.sources)
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """A corpus, to be listed and cut.
+
+    Attributes:
+        input: What is read.
+        output: Where the plan goes as JSON; `-` is stdout; None: only what it comes to is shown.
+        run: Only what concerns messages and storage.
+    """
+
+    input: InputSettings
+    output: str | None = None
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        if self.output is not None:
+            require_text("output", self.output)
 
 
 @dataclass(frozen=True)
