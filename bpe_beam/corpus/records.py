@@ -35,7 +35,7 @@ from bpe_beam.corpus.batches import (
     strings,
 )
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
-from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
+from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.corpus.stored import Stored
@@ -260,10 +260,11 @@ class _SliceReader:
         )
         settings = self.given.settings
         if self.given.file.format == "jsonl":
-            cut = _native.jsonl_records(window.data, *where, settings.text_field, settings.id_field)
+            cut = _native.jsonl_records(window.data, *where, *settings.paths, OTHER_SOURCE)
         else:
             cut = _native.text_records(window.data, self.separator, *where, self.id_prefix, base)
-        texts, text_ends, ids, id_ends, has_id, starts, bad, start, search, passed = cut
+        texts, text_ends, ids, id_ends, has_id, named, named_ends, starts, bad = cut[:-3]
+        start, search, passed = cut[-3:]
         for begin, end, flaw, position, index in bad.tolist():
             reason = _native.RECORD_FLAWS[flaw]
             detail = f"at byte {position} of the record"
@@ -279,7 +280,9 @@ class _SliceReader:
         if len(starts):
             columns = [
                 strings(ids, id_ends, has_id),
-                pa.repeat(pa.scalar(self.given.source, pa.large_string()), len(starts)),
+                strings(named, named_ends)
+                if len(named_ends) > 1
+                else pa.repeat(pa.scalar(self.given.source, pa.large_string()), len(starts)),
                 self._places(starts + base),
                 strings(texts, text_ends),
             ]

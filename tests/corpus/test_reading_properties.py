@@ -97,6 +97,33 @@ def test_any_value_is_read_as_python_reads_it(tmp_path: Path, line: bytes) -> No
     check_json(tmp_path / "x", [line, line])
 
 
+NESTED = st.recursive(
+    st.integers() | st.sampled_from(["", "x", "é"]),
+    lambda inner: st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=4),
+    max_leaves=12,
+)
+
+
+def with_equal_keys(value: object) -> str:
+    """Pairs as an object, equal keys and all."""
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "{" + ", ".join(f'"{key}": {with_equal_keys(inner)}' for key, inner in value) + "}"
+
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(".".join)
+
+
+@property_test
+@given(value=NESTED, text=PATHS, name=PATHS, source=PATHS)
+def test_any_path_is_followed_as_python_follows_it(
+    tmp_path: Path, value: object, text: str, name: str, source: str
+) -> None:
+    line = with_equal_keys(value).encode()
+    fields = {"text_field": text, "id_field": name, "source_field": source}
+    check_json(tmp_path / "x", [line, line[1:], line[:-1], line], **fields)
+
+
 @property_test
 @given(line=json_lines(), data=st.data())
 def test_any_damage_is_judged_as_python_judges_it(
