@@ -144,7 +144,9 @@ _ALLOWED = Option(
 )
 
 _LISTING = tuple(
-    option for option in _READING if option.key not in ("text_field", "id_field", "max_rejects")
+    option
+    for option in _READING
+    if option.key not in ("text_field", "id_field", "max_rejects", "source", "source_field")
 )
 """What a plan follows from."""
 
