@@ -48,6 +48,4 @@ def test_as_the_train_job(
     (learned,), _ = run(lambda p: p | beam.Create(batches) | LearnMerges(recipe))
     run_whole("train", "--counts", counts, *flags, "--output", tmp_path / "tok")
     expected = tmp_path / "tok" / "tokenizer.json"
-    assert Tokenizer.from_json(learned).to_json() == (tmp_path / "tokenizer.json").read_text(
-        "utf-8"
-    )
+    assert Tokenizer.from_json(learned).to_json() == expected.read_text("utf-8")
