@@ -64,6 +64,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    _write_plan(folder, plan)
     not_cut: list[str] = []
     if not folder.finished:
         not_cut = _count(settings, plan, counting, folder, progress)
@@ -72,6 +73,13 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     )
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return _summary(settings, manifest, inputs, resumed, time.monotonic() - started)
+
+
+def _write_plan(folder: OutputFolder, plan: Plan) -> None:
+    """Leaves the plan beside the counts, unless it stands there, by name and size."""
+    url, data = folder.path(_PLAN), json_bytes(plan.to_json())
+    if not folder.storage.exists(url) or folder.storage.size(url) != len(data):
+        folder.storage.write_bytes(url, data)
 
 
 def _names(plan: Plan) -> list[str]:
@@ -139,7 +147,6 @@ def _count(
     )
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
-    folder.storage.write_bytes(folder.path(_PLAN), json_bytes(plan.to_json()))
     folder.finish("manifest.json", manifest.to_json())
     splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)

@@ -211,8 +211,8 @@ def _input(given: Given) -> s.InputSettings:
     return s.InputSettings(
         given.many("input"),
         exclude=given.many("exclude"),
-        sources=tuple(parse_pair(given.where("source"), text) for text in given.many("source")),
         **given.pick(_READING),
+        sources=tuple(parse_pair(given.where("source"), text) for text in given.many("source")),
     )
 
 

@@ -143,11 +143,8 @@ _ALLOWED = Option(
     "(default none)",
 )
 
-_LISTING = tuple(
-    option
-    for option in _READING
-    if option.key not in ("text_field", "id_field", "max_rejects", "source", "source_field")
-)
+_OF_RECORDS = ("text_field", "id_field", "source_field", "source", "max_rejects")
+_LISTING = tuple(option for option in _READING if option.key not in _OF_RECORDS)
 """What a plan follows from."""
 
 JOBS: dict[str, Job] = {
@@ -294,6 +291,20 @@ JOBS: dict[str, Job] = {
         },
         "bpe-beam inspect tok/tokenizer.json",
     ),
+    "plan": Job(
+        "say which files the inputs name, and how they are cut into splits",
+        {
+            "what": (
+                Option(
+                    "--output", "F", "write the whole plan as JSON to a path or URL; - is stdout"
+                ),
+            ),
+            "reading text": _LISTING,
+            "running": _COMMON,
+        },
+        "bpe-beam plan --input 'data/**/*.jsonl.zst'",
+        "Reads no more of the files than their first bytes.",
+    ),
     "counts merge": Job(
         "add counts folders up, as if their corpora had been counted at once",
         {"what": MERGING, "running": (_OVERWRITE, *_COMMON)},
@@ -310,20 +321,6 @@ JOBS: dict[str, Job] = {
         "write a counts folder anew without rare words, or with some sources only",
         {"what": FILTERING, "running": (_OVERWRITE, *_COMMON)},
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
-    ),
-    "plan": Job(
-        "say which files the inputs name, and how they are cut into splits",
-        {
-            "what": (
-                Option(
-                    "--output", "F", "write the whole plan as JSON to a path or URL; - is stdout"
-                ),
-            ),
-            "reading text": _LISTING,
-            "running": _COMMON,
-        },
-        "bpe-beam plan --input 'data/**/*.jsonl.zst'",
-        "Reads no more of the files than their first bytes.",
     ),
     "quickstart": Job(
         "try it all on the Python standard library's sources: train, tokenize, verify",

@@ -118,10 +118,10 @@ class InputSettings:
         document_separator: What ends a document of a text file; `file` makes each file one.
         range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
         max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
+        exclude: Files to leave out, named like the inputs.
         source_field: JSON field that names a document's source; or
         sources: (name, glob) of sources by files' names in the plan: the first that matches. With
             either, sources are told apart; not with both.
-        exclude: Files to leave out, named like the inputs.
     """
 
     inputs: tuple[str, ...]
@@ -131,9 +131,9 @@ class InputSettings:
     document_separator: str = "\n"
     range_bytes: int | None = None
     max_rejects: str = "0.1%"
+    exclude: tuple[str, ...] = ()
     source_field: str | None = None
     sources: tuple[tuple[str, str], ...] = ()
-    exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks each setting."""

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import apache_beam as beam
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources
@@ -35,6 +35,7 @@ from bpe_beam.transforms.split_work import (
     SpreadWorks,
     file_facts,
     piece_name,
+    read_texts,
     reading_facts,
     reject_writer,
     rejects_name,
@@ -144,8 +145,8 @@ class _CountSplit(beam.DoFn):
             rejects = stack.enter_context(reject_writer(task.receipts, work))
             url = task.blocks_url(work.split.index)
             file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
-            for batch in read_split(
-                task.receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
+            for batch in read_texts(
+                task.receipts.storage, work, task.reading, rejects.add, seen.append
             ):
                 words = counts.add(batch)
                 _count(facts, batch.num_rows, text_bytes(batch), words)

@@ -17,7 +17,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.kinds import COLUMN_FORMATS
 from bpe_beam.corpus.plan import Plan
@@ -33,6 +33,7 @@ from bpe_beam.transforms.split_work import (
     SplitWork,
     SpreadWorks,
     file_facts,
+    read_texts,
     reading_facts,
     reject_writer,
     rejects_name,
@@ -104,9 +105,7 @@ class _TokenizeSplit(beam.DoFn):
             bound = task.encoding.tokenizer().max_id + 1
             writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
             stack.enter_context(writer)
-            for batch in read_split(
-                receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
-            ):
+            for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
                 ids = self._encode(batch, work.plan)
                 writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
                 size += text_bytes(batch)

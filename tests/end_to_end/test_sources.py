@@ -168,7 +168,7 @@ def test_a_job_that_broke_goes_on(
     assert (ran.code, ran.err) == (1, "bpe-beam count: the disk is full\n")
     receipts = list((tmp_path / "out" / "work").glob("counts-*.json"))
     assert len(receipts) > 3
-    monkeypatch.setattr(split_counts, "read_split", broken)  # nothing is read again
+    monkeypatch.setattr(split_counts, "read_texts", broken)  # nothing is read again
     assert run("count", *given).code == 0
     assert parts(tmp_path / "out") == parts(tmp_path / "whole")
     part = tmp_path / "whole" / "part-00007-of-00032.parquet"
