@@ -22,6 +22,9 @@ VERSIONS = (1, 2)
 MAX_SOURCES = 1000
 """Sources in one counts folder: each has a table of its own where words are counted."""
 
+MAX_SOURCE_NAME = 1000
+"""Characters of a source's name: it stands in every row and at every block."""
+
 _MOST = 2**63 - 1
 _NEW = ("sources", "filtered")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -221,8 +224,15 @@ def source_totals(
 
 
 def check_sources(names: Iterable[str]) -> None:
-    """Raises DataError if there are more sources than one counts folder can have."""
-    count = len(set(names))
+    """Raises DataError if there are more sources than one counts folder can have, or long names."""
+    found = set(names)
+    longest = max(found, key=len, default="")
+    if len(longest) > MAX_SOURCE_NAME:
+        raise DataError(
+            f"the name of a source has {len(longest):,} characters, {longest[:50]!r}...; at most "
+            f"{MAX_SOURCE_NAME:,}: does --source-field name the right field?"
+        )
+    count = len(found)
     if count > MAX_SOURCES:
         raise DataError(
             f"the corpus has more than {MAX_SOURCES:,} sources, {count:,} so far: --source-field "

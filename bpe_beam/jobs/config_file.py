@@ -119,11 +119,13 @@ def _value(
 
 def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
     """A mapping as NAME=VALUE, one for each value."""
+    if not all(
+        isinstance(name, yaml.ScalarNode) and "=" not in name.value for name, _ in node.value
+    ):
+        raise UsageError(f"{where}: a name in it must be a word without =")
     _refuse_repeated(node, where)
     found = []
     for name, values in node.value:
-        if not isinstance(name, yaml.ScalarNode) or "=" in name.value:
-            raise UsageError(f"{where}: a name in it must be a word without =")
         found += [f"{name.value}={value}" for value in _texts(values, f"{where}.{name.value}")]
     return found
 

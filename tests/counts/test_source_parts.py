@@ -340,6 +340,9 @@ def test_so_many_sources_and_no_more() -> None:
     check_sources([*names, "s1"])
     with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
         check_sources([*names, "one more"])
+    check_sources(["a" * 1000])
+    with pytest.raises(DataError, match=r"has 1,001 characters, 'aaa.*does --source-field name"):
+        check_sources(["b", "a" * 1001])
 
 
 def test_iter_sources_covers_every_row(tmp_path: Path) -> None:

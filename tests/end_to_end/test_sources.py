@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import run, run_whole
+from command_line import ROOT, run, run_whole
 from made_text import documents, write
 from read_back import read_shards, tree
 
@@ -466,3 +466,30 @@ class TestTokens:
         tokenizer = Tokenizer.from_file(str(tmp_path / "t" / "tokenizer.json"))
         expected = sum(len(tokenizer.encode(line)) for line in lines)
         assert summary["sources"]["a"]["tokens"] == expected
+
+
+def test_the_worked_example_of_the_docs(tmp_path: Path) -> None:
+    """Its commands, its table, its figures."""
+    page = (ROOT / "docs" / "sources.md").read_text("utf-8").split("## Worked example")[1]
+    own = ROOT / "configs" / "corpora" / "weighted_sources"
+    given = ("--input", f"{own}/**/*.txt", "--source", "en=en/*", "--source", "de=de/*")
+    run_whole("count", *given, "--output", tmp_path / "counts")
+    shown = run("counts", "show", tmp_path / "counts", "--top", "6").out.decode()
+    assert f"```\n{shown}```" in page
+    rows: dict[str, list[str]] = {"de": [], "en": [], "other": []}
+    for name, extra in (
+        ("plain", ()), ("weighted", ("--weights", "en=0.5,de=2")),
+        ("tempered", ("--temperature", "0.5")),
+    ):  # fmt: skip
+        base = ("--counts", tmp_path / "counts", "--vocab-size", "280")
+        summary = run_whole("train", *base, *extra, "--output", tmp_path / name).summary
+        for source, row in summary["sources"].items():
+            rows[source].append(f"{row['tokens']}")
+    for source, tokens in rows.items():
+        size = summary["sources"][source]["text_bytes"]
+        assert f"| {source}, {size} bytes | {' | '.join(tokens)} |" in page
+    for source, row in summary["weights"].items():
+        assert f"| {source} | {row['numerator']} | {row['decimal']} |" in page
+    config = ROOT / "configs" / "weighted_sources.yaml"
+    run_whole("train", "--config", config, *given[:2], "--output", tmp_path / "config")
+    assert merges(tmp_path / "config") == merges(tmp_path / "weighted")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,14 @@ def test_cut_in_the_order_of_names_and_of_the_batch() -> None:
         assert piece["place"].to_pylist() == [
             7 + i for i, (source, _) in enumerate(ROWS) if source == name
         ]
+
+
+def test_the_order_of_a_large_batch_stays() -> None:
+    """Places must rise within a source."""
+    made = random.Random(6)
+    rows = [(made.choice("abcdefg"), f"{i}") for i in range(3000)]
+    for name, piece in cut_by_source(batch_of(rows)):
+        assert piece["text"].to_pylist() == [text for source, text in rows if source == name]
 
 
 @pytest.mark.parametrize("start", [0, 1, 2])
