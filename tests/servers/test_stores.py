@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gzip
+import random
 import re
 from contextlib import ExitStack
 
@@ -176,6 +178,37 @@ def test_globs(store: Store, pattern: str, expected: list[str]) -> None:
         fill(store, folder, *files, "b.txt")
     found = [each.url for each in storage.expand(f"{folder}/{pattern}")]
     assert found == [f"{folder}/{name}" for name in expected]
+
+
+def put_encoded(store: Store, url: str, data: bytes) -> None:
+    """Puts an object with the Content-Encoding gzip, past our door."""
+    fs, path = store.storage._remote(url)
+    bucket, _, key = path.partition("/")
+    if store.name == "fake-gcs-server":
+        fs.pipe_file(path, data, fixed_key_metadata={"content_encoding": "gzip"})
+    elif store.name == "azurite":
+        from azure.storage.blob import BlobServiceClient, ContentSettings
+
+        told = store.options["az"]["connection_string"]
+        with BlobServiceClient.from_connection_string(told) as service:
+            blob = service.get_blob_client(bucket, key)
+            blob.upload_blob(data, content_settings=ContentSettings(content_encoding="gzip"))
+    else:
+        fs.call_s3("put_object", Bucket=bucket, Key=key, Body=data, ContentEncoding="gzip")
+
+
+def test_content_encoding_gives_stored_bytes_or_an_error(store: Store) -> None:
+    storage, url = store.storage, f"{store.folder()}/a.txt"
+    data = gzip.compress(random.Random(1).randbytes(2_000_000))
+    put_encoded(store, url, data)
+    if store.name == "fake-gcs-server":
+        for read in (storage.read_bytes, storage.open, lambda url: storage.read_head(url, 9)):
+            with pytest.raises(DataError, match="stored with Content-Encoding 'gzip'"):
+                read(url)
+    else:
+        assert storage.read_bytes(url) == data
+        assert storage.read_head(url, 9) == data[:9]
+        assert storage.stat(url).size == len(data)
 
 
 def test_over_a_thousand_files(store: Store) -> None:
