@@ -60,9 +60,17 @@ def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(text for text in found if "://" not in text or redact(text) != text)
 
 
-def connect(options: Mapping[str, Mapping[str, Any]], url: str) -> tuple[Any, str]:
+def connect(
+    options: Mapping[str, Mapping[str, Any]], url: str, *, known: bool = False
+) -> tuple[Any, str]:
     """The file system of a URL, and what it calls the URL. Listings are not kept: others write to
     the same store.
+
+    Args:
+        options: The user's, by protocol.
+        url: A URL.
+        known: The file was listed before, and an old listing will do: Hugging Face's hub wants two
+            requests for a new one, and counts them.
 
     Raises:
         UsageError: The protocol is unknown, its package is missing, or one of its options is.
@@ -82,7 +90,8 @@ def connect(options: Mapping[str, Mapping[str, Any]], url: str) -> tuple[Any, st
 
         kind = GCSFileSystem
     fs = _instance(protocol, kind, settings)
-    fs.invalidate_cache()
+    if not (known and protocol == "hf"):
+        fs.invalidate_cache()
     return fs, _path(kind, protocol, url)
 
 

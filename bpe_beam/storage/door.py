@@ -274,9 +274,9 @@ class Storage:
         with named_errors(verb, url, self._secrets):
             return retried(call)
 
-    def _remote(self, url: str) -> tuple[Any, str]:
+    def _remote(self, url: str, *, known: bool = False) -> tuple[Any, str]:
         with named_errors("reach", url, self._secrets):
-            return connect(self.options, url)
+            return connect(self.options, url, known=known)
 
     def _kind(self, url: str) -> str | None:
         """ "file", "directory", or None. fsspec's own `exists` takes any failure for a no."""
@@ -294,7 +294,7 @@ class Storage:
         return self._asked("look for", url, kind)
 
     def _stat_url(self, url: str) -> Found:
-        fs, path = self._remote(url)
+        fs, path = self._remote(url, known=True)
         if protocol_of(url) in WEB:
             return stat_web(fs, path)
         info = fs.info(path)
@@ -303,7 +303,7 @@ class Storage:
         return found_of(url, info)
 
     def _ranges(self, url: str) -> Opened:
-        fs, path = self._remote(url)
+        fs, path = self._remote(url, known=True)
         return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
 
     def _names_at(self, folder: str) -> list[str]:
