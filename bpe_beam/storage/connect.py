@@ -82,7 +82,9 @@ def connect(
     for name in (*names, protocol):  # the URL's own spelling counts most
         settings.update(options.get(name, {}))
     _check_names(protocol, kind, settings)
-    settings = {**kind._get_kwargs_from_urls(url), **settings}
+    told = dict(kind._get_kwargs_from_urls(url))
+    told.pop("version_aware", None)  # for "part#1", which is a name and no version
+    settings = {**told, **settings}
     if protocol == "gs" and (settings.get("endpoint_url") or os.getenv("STORAGE_EMULATOR_HOST")):
         # the default class asks Google's gRPC service for the kind of each bucket first, which no
         # other server answers, and waits minutes

@@ -334,7 +334,10 @@ class Storage:
             return []
         found = []
         for name, info in listed.items():
-            if info["type"] != "file" or ("/." in "/" + name[len(fixed) :] and not dotted):
+            # consoles make objects like "folder/", so that one sees a folder
+            if info["type"] != "file" or name.endswith("/"):
+                continue
+            if "/." in "/" + name[len(fixed) :] and not dotted:
                 continue
             url = _url_of(fs, pattern, path, name)
             # a web page tells no sizes
@@ -408,4 +411,8 @@ def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
         head = pattern[: len(pattern) - len(stripped)]
         scheme = SCHEME.match(head)
         return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
+    scheme = SCHEME.match(pattern)
+    host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
+    if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
+        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
     return cast(str, fs.unstrip_protocol(found))
