@@ -14,6 +14,7 @@ _Columns = tuple[
 
 RECORD_FLAWS: Sequence[str]
 SCANNERS: Sequence[str]
+MAX_PATH_DEPTH: int
 UPPER_LIKE: int
 
 class MissingSymbolError(ValueError): ...
@@ -42,8 +43,10 @@ def jsonl_records(
     final: bool,
     max_records: int,
     max_bytes: int,
-    text_field: str,
-    id_field: str,
+    text: Sequence[str],
+    id: Sequence[str],
+    source: Sequence[str],
+    other_source: str,
 ) -> tuple[Any, ...]: ...
 def separator_end(
     data: _Bytes, separator: bytes, search: int, at_least: int

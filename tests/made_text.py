@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,27 +47,42 @@ def documents(count: int, seed: int = 0, words: int = 20) -> list[str]:
 
 
 def write(path: Path, texts: Sequence[str]) -> Path:
-    """Writes documents as the file's name says: `.jsonl` or a text a line; `.gz`, `.zst` or plain.
+    """Writes documents as the file's name says: `.jsonl` or a text a line, and how it is packed.
 
     Args:
-        path: The file to be; its folder is made.
+        path: The file to be; its folder is made. `.gz`, `.zst`, `.bz2`, `.xz`, or plain; `.gz` and
+            `.zst` with `members` in the name have one of a few records each, cut anywhere.
         texts: One document each.
 
     Returns:
         The path.
     """
-    name = path.name.removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(".jsonl"):
+    packed = path.suffix in PACKERS
+    if (path.stem if packed else path.name).endswith(".jsonl"):
         rows = ({"id": f"{i}", "text": text} for i, text in enumerate(texts))
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     else:
         lines = list(texts)
     data = "".join(f"{line}\n" for line in lines).encode()
-    pack: dict[str, Callable[[bytes], bytes]] = {".gz": _gzip, ".zst": zstandard.compress}
+    if packed:
+        size = MEMBER_BYTES if "members" in path.name else max(1, len(data))
+        pieces = [data[at : at + size] for at in range(0, len(data), size)] or [data]
+        data = b"".join(map(PACKERS[path.suffix], pieces))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(pack.get(path.suffix, bytes)(data))
+    path.write_bytes(data)
     return path
+
+
+MEMBER_BYTES = 1000
 
 
 def _gzip(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": _gzip,
+    ".zst": zstandard.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}

@@ -183,6 +183,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "encode": ["--tokenizer", "t"],
         "decode": ["--tokenizer", "t"],
         "inspect": ["p"],
+        "plan": ["--input", "a"],
         "quickstart": [],
     }
     for name, spec in JOBS.items():

@@ -1,7 +1,9 @@
 """Where documents come from: a plan of files and splits, readers to Arrow batches, rejects."""
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split, make_plan
+from bpe_beam.corpus.cutting import make_plan
+from bpe_beam.corpus.edges import apart
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject, RejectLimit, RejectWriter
@@ -16,6 +18,7 @@ __all__ = [
     "RejectWriter",
     "Slice",
     "Split",
+    "apart",
     "make_plan",
     "read_split",
 ]

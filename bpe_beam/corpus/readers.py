@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
+from bpe_beam.corpus.arrow_ipc import read_arrow
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
+from bpe_beam.corpus.parquet import read_parquet
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.records import read_records
@@ -21,6 +23,8 @@ from bpe_beam.storage import Storage
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
     "text": read_records,
     "jsonl": read_records,
+    "parquet": read_parquet,
+    "arrow": read_arrow,
 }
 """By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
 

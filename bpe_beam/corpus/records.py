@@ -35,10 +35,10 @@ from bpe_beam.corpus.batches import (
     strings,
 )
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
-from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
+from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
-from bpe_beam.corpus.streams import Source, open_source
+from bpe_beam.corpus.stored import Stored
 from bpe_beam.corpus.window import END, Window
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -101,7 +101,7 @@ def _place_to_search_from(
     high = start - 1
     while high > 0:
         low = max(0, high - block)
-        with contextlib.closing(open_source(storage, url, "none", size, low)) as source:
+        with contextlib.closing(Stored(storage, url, size, low)) as source:
             data = _read_exactly(source, high - low)
         gap = _native.last_gap(data, separator)
         if gap >= 0:
@@ -114,7 +114,7 @@ def _place_to_search_from(
     return 0
 
 
-def _read_exactly(source: Source, count: int) -> memoryview:
+def _read_exactly(source: Stored, count: int) -> memoryview:
     view = memoryview(bytearray(count))
     filled = 0
     while filled < count:
@@ -260,10 +260,11 @@ class _SliceReader:
         )
         settings = self.given.settings
         if self.given.file.format == "jsonl":
-            cut = _native.jsonl_records(window.data, *where, settings.text_field, settings.id_field)
+            cut = _native.jsonl_records(window.data, *where, *settings.paths, OTHER_SOURCE)
         else:
             cut = _native.text_records(window.data, self.separator, *where, self.id_prefix, base)
-        texts, text_ends, ids, id_ends, has_id, starts, bad, start, search, passed = cut
+        texts, text_ends, ids, id_ends, has_id, named, named_ends, starts, bad = cut[:-3]
+        start, search, passed = cut[-3:]
         for begin, end, flaw, position, index in bad.tolist():
             reason = _native.RECORD_FLAWS[flaw]
             detail = f"at byte {position} of the record"
@@ -279,7 +280,9 @@ class _SliceReader:
         if len(starts):
             columns = [
                 strings(ids, id_ends, has_id),
-                pa.repeat(pa.scalar(self.given.source, pa.large_string()), len(starts)),
+                strings(named, named_ends)
+                if len(named_ends) > 1
+                else pa.repeat(pa.scalar(self.given.source, pa.large_string()), len(starts)),
                 self._places(starts + base),
                 strings(texts, text_ends),
             ]

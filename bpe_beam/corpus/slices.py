@@ -106,4 +106,16 @@ class SliceInput:
         Returns:
             The bytes up to the file's end, or None if no unit begins in the slice.
         """
-        return open_source(self.storage, self.url, self.file.compression, self.file.size, start)
+        plain = self.file.compression == "none"
+        source = open_source(
+            self.storage,
+            self.url,
+            self.file.compression,
+            self.file.size,
+            start if plain else self.start,
+            self.file.size if plain else self.end,
+            self.file.tag,
+        )
+        if source is None:
+            self.on_edges(Edges(self.number, self.start, self.end, None, None))
+        return source

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bpe_beam.corpus import Plan, ReadSettings, RejectLimit, make_plan
+from bpe_beam.corpus import Plan, ReadSettings, RejectLimit, apart, make_plan
+from bpe_beam.corpus.cutting import can_be_cut
+from bpe_beam.corpus.edges import from_json, without_units
+from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.settings import InputSettings
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.split_work import piece_name, rejects_name
+from bpe_beam.transforms.split_work import piece_name, rejects_name, was_read
 
 _WORST_FILES = 5
+_SHOWN_FILES = 10
 
 
 def read_settings(given: InputSettings) -> ReadSettings:
@@ -27,8 +31,14 @@ def read_settings(given: InputSettings) -> ReadSettings:
     )
 
 
-def plan_of(storage: Storage, given: InputSettings) -> Plan:
+def plan_of(storage: Storage, given: InputSettings, *, with_places: bool = False) -> Plan:
     """The plan of the given files.
+
+    Args:
+        storage: The door to storage.
+        given: What is read.
+        with_places: Each document's place in the corpus is wanted; then compressed files are not
+            cut.
 
     Raises:
         UsageError: No such files.
@@ -39,6 +49,8 @@ def plan_of(storage: Storage, given: InputSettings) -> Plan:
         input_format=given.input_format,
         document_separator=given.document_separator,
         range_bytes=given.range_bytes,
+        exclude=list(given.exclude),
+        cut_compressed=not with_places,
     )
 
 
@@ -67,16 +79,58 @@ def rejects_names(plan: Plan) -> list[str]:
 
 def done_splits(folder: OutputFolder, plan: Plan, kind: str) -> dict[int, Receipt]:
     """The splits that an earlier run finished, by number."""
-    receipts = {
-        split.index: folder.receipt(piece_name(kind, split.index, len(plan.splits)))
-        for split in plan.splits
-    }
-    return {index: receipt for index, receipt in receipts.items() if receipt is not None}
+    return _done(folder.receipt, plan, kind)
 
 
-def done_shards(folder: OutputFolder, plan: Plan) -> dict[int, Receipt]:
-    """As `done_splits`, of a job that writes a shard a split."""
-    return done_splits(folder, plan, "shard")
+def _done(receipt: Callable[[str], Receipt | None], plan: Plan, kind: str) -> dict[int, Receipt]:
+    """The splits of which there is a receipt for the very slices, of files that have not changed
+    since."""
+    done = {}
+    for split in plan.splits:
+        found = receipt(piece_name(kind, split.index, len(plan.splits)))
+        if found is not None and was_read(found["facts"], plan, split):
+            done[split.index] = found
+    return done
+
+
+def read_whole(
+    folder: OutputFolder,
+    plan: Plan,
+    kind: str,
+    run: Callable[[Plan, Mapping[int, Receipt]], None],
+    after: Sequence[str] = (),
+) -> tuple[Plan, dict[str, Receipt]]:
+    """Has all splits read until the slices of every file meet, see `edges.py`.
+
+    Args:
+        folder: The job's folder.
+        plan: The plan.
+        kind: What a split's piece is called.
+        run: Reads the splits of a plan but for those that are done.
+        after: Pieces that are made of all splits.
+
+    Returns:
+        The plan as it was read: files whose slices did not meet were read as one. And all receipts.
+    """
+    pieces = [piece_name(kind, split.index, len(plan.splits)) for split in plan.splits]
+    known = {piece: folder.receipt(piece) for piece in (*pieces, *after)}
+    while True:
+        done = _done(known.get, plan, kind)
+        stale = [
+            receipt
+            for index, piece in enumerate(pieces)
+            if index not in done and (receipt := known.get(piece)) is not None
+        ]
+        if stale:
+            made_of_them = [receipt for piece in after if (receipt := known.get(piece)) is not None]
+            folder.forget([*stale, *made_of_them])
+        run(plan, done)
+        receipts = all_receipts(folder, [*pieces, *after])
+        wrong = files_apart(plan, [receipts[piece]["facts"] for piece in pieces])
+        if not wrong:
+            return plan, receipts
+        plan = plan.reading_as_one(wrong)
+        known = dict(receipts)
 
 
 def all_receipts(folder: OutputFolder, pieces: Iterable[str]) -> dict[str, Receipt]:
@@ -93,6 +147,59 @@ def all_receipts(folder: OutputFolder, pieces: Iterable[str]) -> dict[str, Recei
             "the same folder, or has finished there; when it has ended, run this one again"
         )
     return receipts
+
+
+def files_apart(plan: Plan, facts: Sequence[Mapping[str, Any]]) -> frozenset[int]:
+    """The files whose slices do not meet, see `edges.py`; they are to be read again as one.
+
+    Args:
+        plan: The plan.
+        facts: Of each split, in order.
+    """
+    proven = [index for index, row in enumerate(facts) if row["edges"] is None]
+    return apart(plan, _edges(facts), proven)
+
+
+def not_cut(plan: Plan, facts: Sequence[Mapping[str, Any]], given: InputSettings) -> list[str]:
+    """Names of files that one worker had to read alone, though they are larger than a split.
+
+    Args:
+        plan: The plan as it was read.
+        facts: Of each split.
+        given: What is read.
+    """
+    large = {
+        file.name
+        for file in plan.files
+        if file.size > plan.range_bytes and not can_be_cut(file, given.document_separator)
+    }
+    apart = {
+        plan.files[piece.file].name
+        for split in plan.splits
+        for piece in split.slices
+        if piece.end - piece.start > plan.range_bytes
+    }
+    return sorted({*large, *apart, *without_units(plan, _edges(facts))})
+
+
+def inputs_summary(plan: Plan, not_cut: Sequence[str]) -> dict[str, Any]:
+    """What a job's summary says of its input files."""
+    return {
+        "files": len(plan.files),
+        "files_excluded": plan.excluded or None,
+        "duplicate_inputs": _first(plan.duplicates) or None,
+        "files_read_by_one_worker": _first(not_cut) or None,
+    }
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """The first of many names, and how many more there are."""
+    more = len(names) - _SHOWN_FILES
+    return [*names[:_SHOWN_FILES], *([f"and {more:,} more"] if more > 0 else [])]
+
+
+def _edges(facts: Iterable[Mapping[str, Any]]) -> list[Edges]:
+    return [from_json(edge) for row in facts for edge in row["edges"] or ()]
 
 
 def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:

@@ -11,6 +11,7 @@ from bpe_beam.corpus import Plan
 from bpe_beam.counts.artifact import CountsManifest, CountsPart, part_name
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import CountSettings
@@ -18,6 +19,8 @@ from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.split_counts import BlockPlace, CountSplits, CountTask, blocks_name
 from bpe_beam.transforms.split_work import piece_name, works_of
+
+_PLAN = "plan.json"
 
 
 def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
@@ -37,7 +40,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    plan = plan or corpus_input.plan_of(storage, settings.input)
+    plan = plan or corpus_input.plan_of(storage, settings.input, with_places=settings.with_places)
     counting = {
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,
@@ -53,18 +56,21 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    not_cut: list[str] = []
     if not folder.finished:
-        _count(settings, plan, counting, folder, progress)
+        not_cut = _count(settings, plan, counting, folder, progress)
     manifest = CountsManifest.from_bytes(
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
-    return _summary(settings, manifest, plan, resumed, time.monotonic() - started)
+    inputs = corpus_input.inputs_summary(plan, not_cut)
+    return _summary(settings, manifest, inputs, resumed, time.monotonic() - started)
 
 
 def _names(plan: Plan) -> list[str]:
     """Every file that the job may write."""
     splits = len(plan.splits)
     return [
+        _PLAN,
         *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
         *(f"work/{blocks_name(split.index, splits)}" for split in plan.splits),
         *corpus_input.rejects_names(plan),
@@ -89,24 +95,23 @@ def _count(
     counting: dict[str, Any],
     folder: OutputFolder,
     progress: Progress,
-) -> None:
-    """Does what is left to do, and finishes the folder."""
+) -> list[str]:
+    """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    done = corpus_input.done_splits(folder, plan, "counts")
-    parts_left = [
-        i
-        for i in range(PARTITIONS)
-        # Parts of an earlier run stand for all splits: they were begun when all were counted.
-        if folder.receipt(piece_name("part", i, PARTITIONS)) is None
-    ]
     task = CountTask(
         receipts=folder.writer(),
         reading=corpus_input.read_settings(settings.input),
         counting=counting,
         splits=len(plan.splits),
     )
-    works = works_of(plan, done)
-    if works or parts_left:
+    parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+
+    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+        # Parts of an earlier run stand for all splits: they were begun when all were counted.
+        parts_left = [i for i, part in enumerate(parts) if folder.receipt(part) is None]
+        works = works_of(plan, done)
+        if not works and not parts_left:
+            return
         with progress.stage("count", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(
@@ -116,10 +121,8 @@ def _count(
                 ),
                 tasks=len(works) or len(parts_left),
             )
-    splits = len(plan.splits)
-    pieces = [piece_name("counts", i, splits) for i in range(splits)]
-    pieces += [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
-    receipts = corpus_input.all_receipts(folder, pieces)
+
+    plan, receipts = corpus_input.read_whole(folder, plan, "counts", run_splits, parts)
     manifest = _manifest(counting, plan, receipts)
     rejects_files = _rejects_files(receipts)
     corpus_input.check_documents(
@@ -127,7 +130,10 @@ def _count(
     )
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.storage.write_bytes(folder.path(_PLAN), json_bytes(plan.to_json()))
     folder.finish("manifest.json", manifest.to_json())
+    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
+    return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 
 def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
@@ -176,7 +182,7 @@ def _manifest(
 def _summary(
     settings: CountSettings,
     manifest: CountsManifest,
-    plan: Plan,
+    inputs: Mapping[str, Any],
     resumed: bool,
     seconds: float,
 ) -> dict[str, Any]:
@@ -184,8 +190,7 @@ def _summary(
         "job": "count",
         "output": settings.output,
         "was_finished_before": resumed or None,
-        "files": len(plan.files),
-        "duplicate_inputs": list(plan.duplicates) or None,
+        **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,

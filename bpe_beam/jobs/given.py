@@ -122,6 +122,7 @@ def settings_of(given: Given) -> Any:
         UsageError: If something is missing, or cannot work.
     """
     make: Mapping[str, Callable[[Given], Any]] = {
+        "plan": _plan,
         "count": _count,
         "train": _train,
         "tokenize": _tokenize,
@@ -195,7 +196,13 @@ def read_storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any
 def _input(given: Given) -> s.InputSettings:
     if "input" not in given.values:
         raise UsageError(f"--input is required; see bpe-beam {given.job} --help")
-    return s.InputSettings(given.many("input"), **given.pick(_READING))
+    return s.InputSettings(
+        given.many("input"), exclude=given.many("exclude"), **given.pick(_READING)
+    )
+
+
+def _plan(given: Given) -> s.PlanSettings:
+    return s.PlanSettings(_input(given), run=_run(given), **given.pick({"output": None}))
 
 
 def _count(given: Given) -> s.CountSettings:
@@ -212,7 +219,7 @@ def _count(given: Given) -> s.CountSettings:
 
 
 def _train(given: Given) -> TrainSettings:
-    reading = [key for key in _READING if key in given.values]
+    reading = [key for key in (*_READING, "exclude") if key in given.values]
     if "input" not in given.values and "counts" in given.values and reading:
         raise UsageError(
             f"{given.where(reading[0])} is about reading a corpus; the counts were read already"

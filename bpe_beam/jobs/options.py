@@ -45,6 +45,12 @@ _INPUT = Option(
 _READING = (
     _INPUT,
     Option(
+        "--exclude",
+        "P",
+        "files to leave out, named like the inputs",
+        "many",
+    ),
+    Option(
         "--input-format",
         choice(settings.INPUT_FORMATS),
         "auto goes by the file's name: .jsonl and .ndjson are JSON lines, the rest text; .gz and "
@@ -123,6 +129,11 @@ _ALLOWED = Option(
     "special tokens that count as such where they stand in the text; the others are plain text "
     "(default none)",
 )
+
+_LISTING = tuple(
+    option for option in _READING if option.key not in ("text_field", "id_field", "max_rejects")
+)
+"""What a plan follows from."""
 
 JOBS: dict[str, Job] = {
     "count": Job(
@@ -267,6 +278,20 @@ JOBS: dict[str, Job] = {
             "running": _COMMON,
         },
         "bpe-beam inspect tok/tokenizer.json",
+    ),
+    "plan": Job(
+        "say which files the inputs name, and how they are cut into splits",
+        {
+            "what": (
+                Option(
+                    "--output", "F", "write the whole plan as JSON to a path or URL; - is stdout"
+                ),
+            ),
+            "reading text": _LISTING,
+            "running": _COMMON,
+        },
+        "bpe-beam plan --input 'data/**/*.jsonl.zst'",
+        "Reads no more of the files than their first bytes.",
     ),
     "quickstart": Job(
         "try it all on the Python standard library's sources: train, tokenize, verify",

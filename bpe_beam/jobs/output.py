@@ -186,6 +186,13 @@ class OutputFolder:
             read = list(pool.map(self._read_receipt, names))
         return {receipt["piece"]: receipt for receipt in read if receipt is not None}
 
+    def forget(self, receipts: Iterable[Receipt]) -> None:
+        """Removes pieces that are to be made again: their receipts, then their files."""
+        for receipt in receipts:
+            self._kept.pop(receipt["piece"], None)
+            self.storage.remove(self.path(f"{WORK}/{receipt['piece']}.json"))
+            self._remove(file["name"] for file in receipt["files"])
+
     def writer(self) -> ReceiptWriter:
         """What workers write receipts with."""
         return ReceiptWriter(self.storage, self.url, self.fingerprint)

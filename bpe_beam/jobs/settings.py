@@ -117,6 +117,7 @@ class InputSettings:
         document_separator: What ends a document of a text file; `file` makes each file one.
         range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
         max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
+        exclude: Files to leave out, named like the inputs.
     """
 
     inputs: tuple[str, ...]
@@ -126,11 +127,13 @@ class InputSettings:
     document_separator: str = "\n"
     range_bytes: int | None = None
     max_rejects: str = "0.1%"
+    exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Checks each setting."""
         require(bool(self.inputs), "input names no file, folder or glob")
         require(all(self.inputs), "input must not be an empty string")
+        require(all(self.exclude), "exclude must not be an empty string")
         require_choice("input_format", self.input_format, INPUT_FORMATS)
         require_text("text_field", self.text_field)
         require_text("id_field", self.id_field)
@@ -153,6 +156,26 @@ class InputSettings:
                 whole < 100 or (whole == 100 and fraction == 0),
                 f"max_rejects must be at most 100%, not {self.max_rejects}",
             )
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """A corpus, to be listed and cut.
+
+    Attributes:
+        input: What is read.
+        output: Where the plan goes as JSON; `-` is stdout; None: only what it comes to is shown.
+        run: Only what concerns messages and storage.
+    """
+
+    input: InputSettings
+    output: str | None = None
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        if self.output is not None:
+            require_text("output", self.output)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.encoding import Encoding
 from bpe_beam.transforms.split_shards import TokenizeSplits, TokenizeTask
-from bpe_beam.transforms.split_work import rejects_name, works_of
+from bpe_beam.transforms.split_work import rejects_name, restored_facts, works_of
 
 _MANIFEST = "manifest.json"
 _TOKENIZER = "tokenizer.json"
@@ -66,11 +66,13 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     resumed = folder.finished
     if not resumed or not _has_tokenizer(folder, tokenizer):
         tokenizer.save(folder.path(_TOKENIZER), storage=storage)
-    kept = len(corpus_input.done_shards(folder, plan))
+    kept = len(corpus_input.done_splits(folder, plan, "shard"))
+    not_cut: list[str] = []
     if not folder.finished:
-        _tokenize(settings, plan, tokenizer, encoding, folder, progress)
+        not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
-    return _summary(settings, manifest, plan, kept, resumed, time.monotonic() - started)
+    inputs = corpus_input.inputs_summary(plan, not_cut)
+    return _summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started)
 
 
 def _has_tokenizer(folder: OutputFolder, tokenizer: Tokenizer) -> bool:
@@ -103,11 +105,14 @@ def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
 def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
     """The shards of a finished folder, for it to be mended if a file is missing."""
     manifest = json.loads(data)
+    plan = Plan.from_json(manifest["plan"], "")
     rejects = {file["name"]: file for file in manifest["rejects"]["files"]}
-    pieces = {}
+    pieces: dict[str, dict[str, Any]] = {}
     for index, shard in enumerate(manifest["shards"]):
         name = rejects_name(index, len(manifest["shards"]))
-        facts = {key: shard[key] for key in ("documents", "text_bytes", "tokens")} | {"rejects": {}}
+        facts: dict[str, Any] = {"rejects": {}}
+        facts |= {key: shard[key] for key in ("documents", "text_bytes", "tokens")}
+        facts |= restored_facts(plan.splits[index])
         # The manifest has the reasons of rejects in sum only: a shard with some is made again.
         pieces[shard["name"]] = {
             "files": shard["files"] + ([rejects[name]] if name in rejects else []),
@@ -123,18 +128,20 @@ def _tokenize(
     encoding: Encoding,
     folder: OutputFolder,
     progress: Progress,
-) -> None:
-    """Does what is left to do, and finishes the folder."""
+) -> list[str]:
+    """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    done = corpus_input.done_shards(folder, plan)
     task = TokenizeTask(
         receipts=folder.writer(),
         reading=corpus_input.read_settings(settings.input),
         encoding=encoding,
         splits=len(plan.splits),
     )
-    works = works_of(plan, done)
-    if works:
+
+    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+        works = works_of(plan, done)
+        if not works:
+            return
         with progress.stage("tokenize", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(
@@ -142,8 +149,8 @@ def _tokenize(
                 lambda pipeline: pipeline | "Tokenize" >> TokenizeSplits(task, works),
                 tasks=len(works),
             )
-    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
-    receipts = corpus_input.all_receipts(folder, shards)
+
+    plan, receipts = corpus_input.read_whole(folder, plan, "shard", run_splits)
     manifest = _manifest(settings, plan, tokenizer, receipts)
     corpus_input.check_documents(
         folder,
@@ -155,6 +162,10 @@ def _tokenize(
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(_MANIFEST, manifest.to_bytes())
+    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
+    return corpus_input.not_cut(
+        plan, [receipts[shard]["facts"] for shard in shards], settings.input
+    )
 
 
 def _manifest(
@@ -206,7 +217,7 @@ def _manifest(
 def _summary(
     settings: TokenizeSettings,
     manifest: Manifest,
-    plan: Plan,
+    inputs: Mapping[str, Any],
     kept: int,
     resumed: bool,
     seconds: float,
@@ -217,8 +228,7 @@ def _summary(
         "output": settings.output,
         "was_finished_before": resumed or None,
         "shards_kept_from_before": kept or None,
-        "files": len(plan.files),
-        "duplicate_inputs": list(plan.duplicates) or None,
+        **inputs,
         "documents": totals.documents,
         "text_bytes": totals.text_bytes,
         "tokens": totals.tokens,

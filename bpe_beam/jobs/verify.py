@@ -112,7 +112,8 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
                 f"the input is not what was tokenized: {name} is {_shown(here.get(name))} here "
                 f"and was {_shown(there.get(name))} then"
             )
-    return plan
+    # With the tags of the files as they are now.
+    return replace(now, splits=plan.splits)
 
 
 def _shown(file: Any) -> str:

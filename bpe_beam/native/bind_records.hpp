@@ -3,6 +3,7 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "binding.hpp"
 #include "jsonl.hpp"
@@ -24,7 +26,8 @@ inline py::array_t<std::uint8_t> as_array(Strings& strings) {
   return py::array_t<std::uint8_t>(size, reinterpret_cast<std::uint8_t*>(bytes), owner);
 }
 
-/// (text, text ends, ids, id ends, has id or empty, starts, bad rows, start, search, records)
+/// (text, text ends, ids, id ends, has id or empty, sources, source ends, starts, bad rows, start,
+/// search, records)
 inline py::tuple as_tuple(Records&& records) {
   std::vector<std::int64_t> rows;
   rows.reserve(5 * records.bad.size());
@@ -34,7 +37,9 @@ inline py::tuple as_tuple(Records&& records) {
   const auto bad = static_cast<py::ssize_t>(records.bad.size());
   return py::make_tuple(as_array(records.text), as_array(records.text.release_offsets()),
                         as_array(records.ids), as_array(records.ids.release_offsets()),
-                        as_array(std::move(records.has_id)), as_array(std::move(records.starts)),
+                        as_array(std::move(records.has_id)), as_array(records.sources),
+                        as_array(records.sources.release_offsets()),
+                        as_array(std::move(records.starts)),
                         as_array(std::move(rows)).reshape({bad, py::ssize_t{5}}),
                         records.reached.start, records.reached.search, records.reached.records);
 }
@@ -55,7 +60,7 @@ inline py::tuple text_records_of(const py::buffer& data, const std::string& sepa
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
-  Records records{Strings(0), Strings(0), {}, {}, {}, {}};
+  Records records;
   {
     const py::gil_scoped_release release;
     records = text_records(bytes, separator, cut, id_prefix, base);
@@ -65,15 +70,20 @@ inline py::tuple text_records_of(const py::buffer& data, const std::string& sepa
 
 inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_t search,
                                   std::size_t stop, bool final, std::size_t max_records,
-                                  std::size_t max_bytes, const std::string& text_field,
-                                  const std::string& id_field) {
+                                  std::size_t max_bytes, const std::vector<std::string>& text,
+                                  const std::vector<std::string>& id,
+                                  const std::vector<std::string>& source,
+                                  const std::string& other_source) {
+  if (std::max({text.size(), id.size(), source.size()}) > kMaxPathDepth) {
+    throw std::invalid_argument("a path has too many names");
+  }
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
-  Records records{Strings(0), Strings(0), {}, {}, {}, {}};
+  Records records;
   {
     const py::gil_scoped_release release;
-    records = jsonl_records(bytes, cut, text_field, id_field);
+    records = jsonl_records(bytes, cut, {text, id, source, other_source});
   }
   return as_tuple(std::move(records));
 }
@@ -109,15 +119,17 @@ inline void bind_records(py::module_& m) {
   for (const std::string_view name : kFlawNames) flaws.append(py::str(std::string(name)));
   m.attr("RECORD_FLAWS") = py::tuple(flaws);
   m.attr("MAX_JSON_DEPTH") = kMaxJsonDepth;
+  m.attr("MAX_PATH_DEPTH") = kMaxPathDepth;
   m.def("text_records", &text_records_of, "data"_a, "separator"_a, "start"_a, "search"_a, "stop"_a,
         "final"_a, "max_records"_a, "max_bytes"_a, "id_prefix"_a, "base"_a,
         "Cuts a window at a separator (empty: one record). Returns (text uint8[], its ends "
-        "int64[n + 1], ids uint8[], their ends int64[n + 1], has id uint8[0], starts int64[n], "
-        "bad int64[k, 5]: begin, end, flaw, position, index; and where to go on: start, search; "
+        "int64[n + 1], ids uint8[], their ends int64[n + 1], has id uint8[0], sources uint8[0], their "
+        "ends int64[1], starts int64[n], bad int64[k, 5]: begin, end, flaw, position, index; and where to go on: start, search; "
         "records passed).");
   m.def("jsonl_records", &jsonl_records_of, "data"_a, "start"_a, "search"_a, "stop"_a, "final"_a,
-        "max_records"_a, "max_bytes"_a, "text_field"_a, "id_field"_a,
-        "The same for lines of JSON: has id uint8[n]; blank lines count as records passed only.");
+        "max_records"_a, "max_bytes"_a, "text"_a, "id"_a, "source"_a, "other_source"_a,
+        "The same for lines of JSON, of fields by their paths (an empty one: no such field): has "
+        "id uint8[n]; the sources; blank lines count as records passed only.");
   m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
         "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
         "-1; where to go on).");

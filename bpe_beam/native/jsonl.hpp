@@ -1,8 +1,9 @@
-// JSON Lines: a block of lines to a column of texts and a column of ids, without a tree in between.
+// JSON Lines: a block of lines to columns of texts, ids and sources, without a tree in between.
 //
 // A line is checked whole, by RFC 8259 and as strictly as Python's `json` (which it follows in that
-// the last of equal keys wins), so that a line is good or bad whatever field was asked for. What is
-// stricter: NaN and Infinity are no JSON, and nesting has a limit. There is no recursion.
+// the last of equal keys wins, at every level), so that a line is good or bad whatever field was
+// asked for. What is stricter: NaN and Infinity are no JSON, and nesting has a limit. Recursion goes
+// as deep as the paths asked for, never as deep as the data.
 #pragma once
 
 #include <array>
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "records.hpp"
@@ -17,6 +19,18 @@
 namespace bpe_beam {
 
 inline constexpr std::size_t kMaxJsonDepth = 1024;
+inline constexpr std::size_t kMaxPathDepth = 16;
+
+/// Names of members, from the outermost object in; at most kMaxPathDepth of them. Empty: no field.
+using JsonPath = std::span<const std::string>;
+
+/// The fields to take out of each line, and what is the source of a line that names none.
+struct JsonFields {
+  JsonPath text;
+  JsonPath id;
+  JsonPath source;
+  std::string_view other_source;
+};
 
 /// The first byte of [at, end) that ends a plain run inside a JSON string: a quote, a backslash, or
 /// a control character.
@@ -138,17 +152,20 @@ class JsonLine {
     JsonString string;        // of a string
     std::string_view number;  // of a number, as it is written
     std::size_t position = 0;
+
+    /// Whether it can name something: a string, or a number by its JSON text.
+    bool is_name() const { return kind == Kind::kString || kind == Kind::kNumber; }
   };
 
-  JsonLine(std::span<const char> line, std::string_view text_field, std::string_view id_field)
+  JsonLine(std::span<const char> line, const JsonFields& fields)
       : begin_(line.data()),
         at_(line.data()),
         end_(line.data() + line.size()),
-        text_field_(text_field),
-        id_field_(id_field) {}
+        paths_{fields.text, fields.id, fields.source} {}
 
-  Field text;
-  Field id;
+  const Field& text() const { return fields_[0]; }
+  const Field& id() const { return fields_[1]; }
+  const Field& source() const { return fields_[2]; }
 
   std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
 
@@ -161,7 +178,7 @@ class JsonLine {
     skip_space();
     const bool object = peek() == '{';
     const char* const value = at_;
-    const Flaw flaw = object ? read_object() : skip_value(0);
+    const Flaw flaw = object ? read_object(0, kAllPaths) : skip_value(0);
     if (flaw != Flaw::kNone) return flaw;
     skip_space();
     if (at_ != end_) return Flaw::kJson;
@@ -183,14 +200,18 @@ class JsonLine {
     while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
   }
 
-  Flaw read_object() {
+  static constexpr unsigned kAllPaths = 7;
+
+  /// Reads the members of an object `depth` objects deep, which the first `depth` names of the
+  /// paths of the set `on_path` lead to.
+  Flaw read_object(std::size_t depth, unsigned on_path) {
     ++at_;
     skip_space();
     if (take('}')) return Flaw::kNone;
     for (;;) {
       JsonString key;
       if (!read_key(key)) return Flaw::kJson;
-      if (const Flaw flaw = read_field(key); flaw != Flaw::kNone) return flaw;
+      if (const Flaw flaw = read_member(key, depth, on_path); flaw != Flaw::kNone) return flaw;
       skip_space();
       if (take('}')) return Flaw::kNone;
       if (!take(',')) return Flaw::kJson;
@@ -198,25 +219,38 @@ class JsonLine {
     }
   }
 
-  Flaw read_field(const JsonString& key) {
-    const bool is_text = is_name(key, text_field_);
-    const bool is_id = is_name(key, id_field_);
+  Flaw read_member(const JsonString& key, std::size_t depth, unsigned on_path) {
+    unsigned here = 0;   // the paths that end with this member
+    unsigned below = 0;  // those that lead through it
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if ((on_path >> i & 1) == 0 || paths_[i].size() <= depth || !is_name(key, paths_[i][depth]))
+        continue;
+      (paths_[i].size() == depth + 1 ? here : below) |= 1U << i;
+    }
     skip_space();
-    if (!is_text && !is_id) return skip_value(1);
+    if ((here | below) == 0) return skip_value(depth + 1);
     Field field;
     field.position = position();
+    field.kind = Kind::kOther;
+    // the last of equal keys wins, so what one before held is gone
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if (below >> i & 1) fields_[i] = {};
+    }
     const char first = peek();
     const char* const value = at_;
     if (first == '"') {
       field.kind = Kind::kString;
       if (!read_string(field.string)) return Flaw::kJson;
+    } else if (first == '{' && below != 0) {
+      if (const Flaw flaw = read_object(depth + 1, below); flaw != Flaw::kNone) return flaw;
     } else {
-      field.kind = first == '-' || (first >= '0' && first <= '9') ? Kind::kNumber : Kind::kOther;
-      if (const Flaw flaw = skip_value(1); flaw != Flaw::kNone) return flaw;
+      if (first == '-' || (first >= '0' && first <= '9')) field.kind = Kind::kNumber;
+      if (const Flaw flaw = skip_value(depth + 1); flaw != Flaw::kNone) return flaw;
       field.number = {value, static_cast<std::size_t>(at_ - value)};
     }
-    if (is_text) text = field;  // the last of equal keys wins
-    if (is_id) id = field;
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if (here >> i & 1) fields_[i] = field;
+    }
     return Flaw::kNone;
   }
 
@@ -328,15 +362,24 @@ class JsonLine {
   const char* begin_;
   const char* at_;
   const char* end_;
-  std::string_view text_field_;
-  std::string_view id_field_;
+  std::array<JsonPath, 3> paths_;
+  std::array<Field, 3> fields_;
 };
 
-/// Cuts a window into lines and takes the text and the id out of each. An id that is a number is
-/// its JSON text, one of another kind (and a missing one) is none. Blank lines are no records.
-inline Records jsonl_records(std::span<const char> data, const Cut& cut,
-                             std::string_view text_field, std::string_view id_field) {
-  Records out{Strings(data.size() - std::min(cut.start, data.size())), Strings(256), {}, {}, {}};
+/// Appends a name's text, unfinished; nothing if it is none. False if it is half a surrogate pair.
+inline bool append_name(const JsonLine::Field& field, Strings& out) {
+  if (field.kind == JsonLine::Kind::kNumber) out.append(field.number);
+  return field.kind != JsonLine::Kind::kString || append_unescaped(field.string, out);
+}
+
+/// Cuts a window into lines and takes the text, the id and, if it has a path, the source out of
+/// each. A number as id or source is its JSON text; an id of another kind (and a missing one) is
+/// none, a source of another kind (and a missing or an empty one) is `other_source`. Blank lines
+/// are no records.
+inline Records jsonl_records(std::span<const char> data, const Cut& cut, const JsonFields& fields) {
+  Records out;
+  out.text.room(data.size() - std::min(cut.start, data.size()));
+  const bool with_sources = !fields.source.empty();
   constexpr std::array<char, 1> kNewline = {'\n'};
   std::size_t index = 0;
   out.reached = for_each_record(data, kNewline, cut, [&](std::size_t begin, std::size_t end) {
@@ -345,29 +388,35 @@ inline Records jsonl_records(std::span<const char> data, const Cut& cut,
     std::size_t position = 0;
     const auto take_line = [&]() -> Flaw {
       if (bytes.size() > cut.max_bytes) return Flaw::kTooLong;
-      JsonLine line(bytes, text_field, id_field);
+      JsonLine line(bytes, fields);
       if (line.is_blank()) return Flaw::kNone;
       if (position = valid_utf8_prefix(bytes); position < bytes.size()) return Flaw::kUtf8;
       const Flaw flaw = line.read();
       position = line.position();
       if (flaw != Flaw::kNone) return flaw;
-      if (line.text.kind == JsonLine::Kind::kMissing) return Flaw::kMissing;
-      position = line.text.position;
-      if (line.text.kind != JsonLine::Kind::kString) return Flaw::kNotString;
-      const bool has_id =
-          line.id.kind == JsonLine::Kind::kString || line.id.kind == JsonLine::Kind::kNumber;
-      if (line.id.kind == JsonLine::Kind::kNumber) out.ids.append(line.id.number);
-      if (line.id.kind == JsonLine::Kind::kString && !append_unescaped(line.id.string, out.ids)) {
-        position = line.id.position;
-        return Flaw::kSurrogate;
-      }
-      if (!append_unescaped(line.text.string, out.text)) {
+      if (line.text().kind == JsonLine::Kind::kMissing) return Flaw::kMissing;
+      position = line.text().position;
+      if (line.text().kind != JsonLine::Kind::kString) return Flaw::kNotString;
+      for (const auto& [field, column] :
+           {std::pair{&line.id(), &out.ids}, std::pair{&line.source(), &out.sources}}) {
+        if (append_name(*field, *column)) continue;
+        position = field->position;
         out.ids.abandon();
         return Flaw::kSurrogate;
       }
+      if (!append_unescaped(line.text().string, out.text)) {
+        position = line.text().position;
+        out.ids.abandon();
+        out.sources.abandon();
+        return Flaw::kSurrogate;
+      }
+      if (with_sources) {
+        if (out.sources.is_empty()) out.sources.append(fields.other_source);
+        out.sources.finish();
+      }
       out.text.finish();
       out.ids.finish();
-      out.has_id.push_back(has_id);
+      out.has_id.push_back(line.id().is_name());
       out.starts.push_back(static_cast<std::int64_t>(begin));
       return Flaw::kNone;
     };

@@ -156,6 +156,9 @@ class Strings {
   /// Ends the string that was being appended.
   void finish() { ends_.push_back(static_cast<std::int64_t>(size_)); }
 
+  /// Whether nothing was appended since the last `finish`.
+  bool is_empty() const { return size_ == static_cast<std::size_t>(ends_.back()); }
+
   /// Takes back what was appended since the last `finish`.
   void abandon() { size_ = static_cast<std::size_t>(ends_.back()); }
 
@@ -226,8 +229,9 @@ Reached for_each_record(std::span<const char> data, std::span<const char> separa
 
 /// The records of a block, as columns.
 struct Records {
-  Strings text;
-  Strings ids;
+  Strings text{0};
+  Strings ids{256};
+  Strings sources{0};                // of JSON, where they were asked for
   std::vector<std::uint8_t> has_id;  // one byte a record
   std::vector<std::int64_t> starts;
   std::vector<BadRecord> bad;
@@ -238,7 +242,8 @@ struct Records {
 /// `id_prefix` and the record's place in the file, `base` being that of data[0].
 inline Records text_records(std::span<const char> data, std::span<const char> separator,
                             const Cut& cut, std::string_view id_prefix, std::uint64_t base) {
-  Records out{Strings(data.size() - std::min(cut.start, data.size())), Strings(256), {}, {}, {}};
+  Records out;
+  out.text.room(data.size() - std::min(cut.start, data.size()));
   const bool by_line = separator.size() == 1 && separator[0] == '\n';
   std::size_t index = 0;
   out.reached = for_each_record(data, separator, cut, [&](std::size_t begin, std::size_t end) {

@@ -106,6 +106,11 @@ class _WindowTable:
                 return self.counts.add_texts(texts)
             if "place" not in element.schema.names:
                 raise DataError("with_places needs batches with a column 'place'")
+            if element.column("place").null_count:
+                raise DataError(
+                    "with_places needs the place of every document, which the cut of a compressed "
+                    "file hides: give ReadDocuments cut_compressed=False"
+                )
             return self.counts.add_texts(texts, element.column("place"))
         if self.counts.with_places:
             raise DataError("with_places needs batches with a column 'place', not single texts")

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.corpus import ReadSettings, Reject, RejectWriter, make_plan, read_split
+from bpe_beam.corpus import (
+    Plan,
+    ReadSettings,
+    Reject,
+    RejectWriter,
+    apart,
+    make_plan,
+    read_split,
+)
+from bpe_beam.corpus.edges import from_json, parts_of_guessed_files, to_json
+from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.split_work import SplitWork, SpreadWorks, piece_name, text_bytes, works_of
+
+_EDGES = "edges"
 
 
 @beam.typehints.with_output_types(pa.RecordBatch)
@@ -28,6 +42,10 @@ class ReadDocuments(beam.PTransform):
         rejects: Folder for the records that cannot be used, a JSONL file a split. Without one such
             a record fails the run, named by its file and place.
         range_bytes: How finely files are cut; by default as the command line does.
+        exclude: Files to leave out, named like the inputs.
+        cut_compressed: Cut gzip and zstd files at their members and frames, too. Documents behind
+            the first cut have no place then. If a file turns out not to be cut there, the run
+            fails in the end, and says so.
         storage: How storage is reached.
 
     Raises:
@@ -41,6 +59,8 @@ class ReadDocuments(beam.PTransform):
         *,
         rejects: str | None = None,
         range_bytes: int | None = None,
+        exclude: Iterable[str] = (),
+        cut_compressed: bool = True,
         storage: Storage | None = None,
     ) -> None:
         super().__init__()
@@ -55,15 +75,55 @@ class ReadDocuments(beam.PTransform):
             input_format=self.settings.input_format,
             document_separator=self.settings.document_separator,
             range_bytes=range_bytes,
+            exclude=list(exclude),
+            cut_compressed=cut_compressed,
         )
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Wires the steps."""
-        return (
+        read = (
             begin
             | "Splits" >> SpreadWorks(works_of(self.plan))
-            | "ReadSplit" >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects))
+            | "ReadSplit"
+            >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects)).with_outputs(
+                _EDGES, main="documents"
+            )
         )
+        read[_EDGES].element_type = str  # a hint on the DoFn is of its main output
+        guessed = parts_of_guessed_files(self.plan)
+        if guessed.splits:
+            (
+                read[_EDGES]
+                | "KeyEdges" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
+                | "GatherEdges" >> beam.GroupByKey()
+                | "ProveMeeting" >> beam.ParDo(_ProveMeeting(guessed))
+            )
+        return read["documents"]
+
+
+def _under_one_key(edges: str) -> tuple[int, str]:
+    return 0, edges
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
+@beam.typehints.with_output_types(str)
+class _ProveMeeting(beam.DoFn):
+    """Fails unless the slices of every file meet, where they were found by guessing."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def process(self, element: tuple[int, Iterable[str]]) -> None:
+        """Looks at what all slices reported."""
+        reported = [from_json(json.loads(row)) for row in element[1]]
+        wrong = apart(self.plan, reported)
+        if wrong:
+            names = [self.plan.files[number].name for number in sorted(wrong)]
+            raise DataError(
+                f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}: cannot be read "
+                "in slices (broken, or made in a way that hides where its parts begin): give "
+                "ReadDocuments cut_compressed=False, or range_bytes of the file's size"
+            )
 
 
 @beam.typehints.with_input_types(str)
@@ -76,7 +136,7 @@ class _ReadSplit(beam.DoFn):
         self.settings = settings
         self.rejects = rejects
 
-    def process(self, element: str) -> Iterator[pa.RecordBatch]:
+    def process(self, element: str) -> Iterator[Any]:
         """Reads one split."""
         work = SplitWork.from_json(element)
         with ExitStack() as stack:
@@ -85,16 +145,24 @@ class _ReadSplit(beam.DoFn):
                 name = f"{piece_name('rejects', work.split.index, work.splits)}.jsonl"
                 url = self.storage.join(self.rejects, name)
                 on_reject = stack.enter_context(RejectWriter(self.storage, url)).add
+            seen: list[Edges] = []
             for batch in read_split(
-                self.storage, work.plan, work.split, self.settings, _counting(on_reject)
+                self.storage,
+                work.plan,
+                work.split,
+                self.settings,
+                _counting(on_reject),
+                seen.append,
             ):
                 counters.counter(counters.TEXT_BYTES_READ).inc(text_bytes(batch))
                 yield batch
+        for edges in seen:
+            yield beam.pvalue.TaggedOutput(_EDGES, json.dumps(to_json(edges)))
 
 
 def _fail(reject: Reject) -> None:
     raise DataError(
-        f"{reject.file}, byte {reject.offset}: {reject.reason} {reject.detail}: mend it, or give "
+        f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}: mend it, or give "
         "ReadDocuments a folder for rejects"
     )
 

@@ -20,6 +20,7 @@ import apache_beam as beam
 
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import part_name, write_part
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
 from bpe_beam.transforms import counters
@@ -29,6 +30,7 @@ from bpe_beam.transforms.split_work import (
     SpreadWorks,
     file_facts,
     piece_name,
+    reading_facts,
     reject_writer,
     rejects_name,
     text_bytes,
@@ -129,12 +131,13 @@ class _CountSplit(beam.DoFn):
         work = SplitWork.from_json(element)
         facts = {"documents": 0, "text_bytes": 0, "words": 0}
         counts = WordCounts(**task.counting)
+        seen: list[Edges] = []
         with ExitStack() as stack:
             rejects = stack.enter_context(reject_writer(task.receipts, work))
             url = task.blocks_url(work.split.index)
             file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
             for batch in read_split(
-                task.receipts.storage, work.plan, work.split, task.reading, rejects.add
+                task.receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
             ):
                 places = batch.column("place") if counts.with_places else None
                 words = counts.add_texts(batch.column("text"), places)
@@ -151,7 +154,12 @@ class _CountSplit(beam.DoFn):
         task.receipts.write_receipt(
             piece_name("counts", work.split.index, task.splits),
             files,
-            {**facts, "rejects": dict(sorted(rejects.counts.items())), "blocks": file.blocks},
+            {
+                **facts,
+                "rejects": dict(sorted(rejects.counts.items())),
+                "blocks": file.blocks,
+                **reading_facts(work.plan, work.split, seen),
+            },
         )
         progress.report(task.stage, done=1)
         for partition, start, size in file.blocks:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -18,7 +19,9 @@ import pyarrow as pa
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, read_split
 from bpe_beam.corpus.batches import PLACE_BITS
+from bpe_beam.corpus.kinds import COLUMN_FORMATS
 from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
@@ -29,6 +32,7 @@ from bpe_beam.transforms.split_work import (
     SplitWork,
     SpreadWorks,
     file_facts,
+    reading_facts,
     reject_writer,
     rejects_name,
     text_bytes,
@@ -92,13 +96,14 @@ class _TokenizeSplit(beam.DoFn):
         work = SplitWork.from_json(element)
         name = shard_name(work.split.index, task.splits)
         size = 0
+        seen: list[Edges] = []
         with ExitStack() as stack:
             rejects = stack.enter_context(reject_writer(receipts, work))
             bound = task.encoding.tokenizer().max_id + 1
             writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
             stack.enter_context(writer)
             for batch in read_split(
-                receipts.storage, work.plan, work.split, task.reading, rejects.add
+                receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
             ):
                 ids = self._encode(batch, work.plan)
                 writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
@@ -109,10 +114,14 @@ class _TokenizeSplit(beam.DoFn):
         if rejects.total:
             files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
         counters.counter(counters.RECORDS_REJECTED).inc(rejects.total)
-        facts = {"documents": shard.documents, "text_bytes": size, "tokens": shard.tokens}
-        receipts.write_receipt(
-            name, files, {**facts, "rejects": dict(sorted(rejects.counts.items()))}
-        )
+        facts: dict[str, Any] = {
+            "documents": shard.documents,
+            "text_bytes": size,
+            "tokens": shard.tokens,
+        }
+        facts |= {"rejects": dict(sorted(rejects.counts.items()))}
+        facts |= reading_facts(work.plan, work.split, seen)
+        receipts.write_receipt(name, files, facts)
         progress.report(task.stage, done=1)
         yield name
 
@@ -120,14 +129,21 @@ class _TokenizeSplit(beam.DoFn):
         try:
             return self.task.encoding.encode(batch.column("text"))
         except TextError as error:
-            place = batch.column("place")[error.number].as_py()
-            file, offset = place >> PLACE_BITS, place & ((1 << PLACE_BITS) - 1)
-            raise DataError(
-                f"{plan.files[file].name}: the record at byte {offset:,}: {error.reason}"
-            ) from None
+            raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
 
     def _count(self, documents: int, size: int, tokens: int) -> None:
         counters.counter(counters.DOCUMENTS_TOKENIZED).inc(documents)
         counters.counter(counters.TEXT_BYTES_TOKENIZED).inc(size)
         counters.counter(counters.TOKENS_MADE).inc(tokens)
         progress.report(self.task.stage, documents=documents, bytes=size, tokens=tokens)
+
+
+def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
+    """A record of a batch by its place; by its id where nobody knows the place."""
+    place = batch.column("place")[number].as_py()
+    if place is None:
+        return f"the record {batch.column('id')[number].as_py()}"
+    file = plan.files[place >> PLACE_BITS]
+    offset = place & ((1 << PLACE_BITS) - 1)
+    unit = "row" if file.format in COLUMN_FORMATS else "byte"
+    return f"{file.name}: the record at {unit} {offset:,}"

@@ -12,6 +12,8 @@ import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam.corpus import InputFile, Plan, RejectWriter, Slice, Split
+from bpe_beam.corpus import edges as edges_json
+from bpe_beam.corpus.slices import Edges
 from bpe_beam.storage import Storage
 
 _BLOCK_BYTES = 1 << 20
@@ -75,11 +77,35 @@ class SplitWork:
 
 
 def works_of(plan: Plan, done: Collection[int] = ()) -> list[str]:
-    """The splits of a plan as elements, but for those that are done."""
+    """The splits of a plan as elements, but for those that are done; the largest first, so that no
+    worker is left alone with one at the end."""
     splits = len(plan.splits)
-    return [
-        SplitWork(plan, split, splits).to_json() for split in plan.splits if split.index not in done
-    ]
+    left = [split for split in plan.splits if split.index not in done]
+    left.sort(key=lambda split: (-split.size, split.index))
+    return [SplitWork(plan, split, splits).to_json() for split in left]
+
+
+def reading_facts(plan: Plan, split: Split, seen: Iterable[Edges]) -> dict[str, Any]:
+    """What a receipt says of the reading of a split: its slices, the tags of their files, and
+    where the slices' records began and ended, if that had to be guessed."""
+    return {
+        "slices": [[piece.file, piece.start, piece.end] for piece in split.slices],
+        "tags": [plan.files[piece.file].tag for piece in split.slices],
+        "edges": [edges_json.to_json(edge) for edge in seen],
+    }
+
+
+def restored_facts(split: Split) -> dict[str, Any]:
+    """As `reading_facts`, of a split of a finished job, whose slices have been proven to meet."""
+    slices = [[piece.file, piece.start, piece.end] for piece in split.slices]
+    return {"slices": slices, "tags": None, "edges": None}
+
+
+def was_read(facts: Mapping[str, Any], plan: Plan, split: Split) -> bool:
+    """Whether a receipt's facts are of these slices of these files."""
+    now = reading_facts(plan, split, ())
+    same_files = facts.get("tags") in (None, now["tags"])
+    return same_files and bool(facts.get("slices") == now["slices"])
 
 
 @beam.typehints.with_output_types(str)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from bpe_beam.corpus import BATCH_SCHEMA, Plan, ReadSettings, Reject, Slice, Split, read_split
-from bpe_beam.corpus.plan import make_plan
+from bpe_beam.corpus.cutting import make_plan
 from bpe_beam.storage import Storage
 
 STORAGE = Storage()
@@ -25,6 +25,7 @@ class Found:
 
     documents: list[tuple[int, str]] = field(default_factory=list)  # (place in the file, text)
     ids: list[str | None] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     batches: list[pa.RecordBatch] = field(default_factory=list)
 
@@ -50,6 +51,7 @@ def read(plan: Plan, splits: Iterable[Split], read_settings: ReadSettings, batch
             places = rows.column("place").to_pylist()
             found.documents += zip(places, rows.column("text").to_pylist(), strict=True)
             found.ids += rows.column("id").to_pylist()
+            found.sources += rows.column("source").to_pylist()
     return found
 
 
@@ -92,11 +94,28 @@ def expected_text(data: bytes, separator: bytes) -> tuple[list[tuple[int, str]],
     return good, bad
 
 
-def expected_json(line: bytes, text_field: str = "text", id_field: str = "id") -> Any:
-    """By Python's `json`: (id, text), the reason of a reject, or None for a blank line."""
+def expected_json(
+    line: bytes, text_field: str = "text", id_field: str = "id", source_field: str = ""
+) -> Any:
+    """By Python's `json`: (id, text), the reason of a reject, or None for a blank line; with a
+    source field (id, text, source). Fields are names with dots between them."""
 
     def refuse(constant: str) -> None:
         raise ValueError(constant)
+
+    def value_of(field: str) -> Any:
+        found = value
+        for name in field.split("."):
+            if not isinstance(found, dict) or name not in found:
+                return None
+            found = found[name]
+        return (found,)
+
+    def name_of(field: str) -> str | None:
+        found = value_of(field)
+        if found is None:
+            return None
+        return found[0][0] if isinstance(found[0], tuple) else found[0]
 
     if not line.strip(b" \t\r\n"):
         return None
@@ -113,32 +132,35 @@ def expected_json(line: bytes, text_field: str = "text", id_field: str = "id") -
         return "broken JSON"
     if not isinstance(value, dict):
         return "not a JSON object"
-    if text_field not in value:
+    text = value_of(text_field)
+    if text is None:
         return "field missing"
-    if not isinstance(value[text_field], str):
+    if not isinstance(text[0], str):
         return "field not a string"
-    found = value.get(id_field)
-    name = found[0] if isinstance(found, tuple) else found if isinstance(found, str) else None
+    names = [name_of(field) for field in (id_field, source_field) if field]
+    names = [name if isinstance(name, str) else None for name in names]
     try:
-        (value[text_field] + (name or "")).encode()
+        "".join([text[0], *(name or "" for name in names)]).encode()
     except UnicodeEncodeError:
         return "lone surrogate"
-    return name, value[text_field]
+    return (names[0], text[0], names[1] or "other") if source_field else (names[0], text[0])
 
 
 def check_json(path: Path, lines: list[bytes], batch: int = 1 << 20, **fields: str) -> None:
     """What is read of these lines is what is expected of each."""
     path.write_bytes(b"\n".join(lines))
     found = read_file(path, batch=batch, input_format="jsonl", **fields)
-    good, ids, bad, offset = [], [], [], 0
+    good, ids, sources, bad, offset = [], [], [], [], 0
     for line in lines:
         expected = expected_json(line, **fields)
         if isinstance(expected, tuple):
             ids.append(expected[0])
             good.append((offset, expected[1]))
+            sources.append(expected[2] if "source_field" in fields else path.name)
         elif expected is not None:
             bad.append((offset, expected, line))
         offset += len(line) + 1
     assert found.documents == good
     assert found.ids == ids
+    assert found.sources == sources
     assert [(r.offset, r.reason, r.data) for r in found.rejects] == bad

@@ -11,9 +11,9 @@ import pytest
 import zstandard
 
 from bpe_beam.corpus import InputFile, Plan, Slice, Split, make_plan
-from bpe_beam.corpus.plan import _slices, _splits
+from bpe_beam.corpus.cutting import _slices, _splits
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Found, Storage
 
 pytestmark = pytest.mark.quick
 
@@ -245,7 +245,7 @@ def test_several_protocols_and_hosts(tmp_path: Path) -> None:
 
 
 def test_web_queries_stay_out_of_names() -> None:
-    from bpe_beam.corpus.plan import _name
+    from bpe_beam.corpus.listing import _name
 
     root, names = _name(["https://me:pw@host/a/x.txt?sig=1", "https://me:pw@host/a/b/y.txt?sig=1"])
     assert list(names.values()) == ["x.txt", "b/y.txt"]
@@ -284,8 +284,8 @@ def test_the_default_range(tmp_path: Path) -> None:
 
 def test_files_that_a_place_cannot_hold_are_refused(tmp_path: Path) -> None:
     class Huge(Storage):
-        def expand(self, pattern: str) -> list[tuple[str, int]]:
-            return [("/x", (1 << 44) + 1)]
+        def expand(self, pattern: str) -> list[Found]:
+            return [Found("/x", (1 << 44) + 1)]
 
     with pytest.raises(UsageError, match="a file has at most 17592186044416"):
         make_plan(Huge(), ["x"])

@@ -9,6 +9,7 @@ import pytest
 from corpus_reading import check_json, expected_json, read_file
 
 from bpe_beam import _native
+from bpe_beam.corpus.read_settings import MAX_PATH_DEPTH
 
 pytestmark = pytest.mark.quick
 
@@ -146,6 +147,55 @@ def test_other_fields(tmp_path: Path) -> None:
     for text_field in ("text", "body", "bödy"):
         for id_field in ("id", "url", 'u"rl', text_field):
             check_json(path, lines, text_field=text_field, id_field=id_field)
+
+
+PATHS = [
+    (b'{"meta": {"body": "x", "id": 7, "from": {"site": "web"}}}', ("7", "x", "web")),
+    (b'{"meta": {"body": "x"}, "meta": 1}', "field missing"),
+    (b'{"meta": 1, "meta": {"body": "x"}}', (None, "x", "other")),
+    (
+        b'{"meta": {"body": "x", "from": {"site": "a"}}, "meta": {"body": "y"}}',
+        (None, "y", "other"),
+    ),
+    (b'{"meta": {"body": 1, "body": "x", "from": {"site": "a"}, "from": 2}}', (None, "x", "other")),
+    (b'{"meta": {"body": "x", "from": {"site": ""}}}', (None, "x", "other")),
+    (b'{"meta": {"body": "x", "from": {"site": -1.0}}}', (None, "x", "-1.0")),
+    (b'{"meta": {"body": "x", "from": {"site": ["a"]}}}', (None, "x", "other")),
+    (b'{"meta": {"body": "x", "from": {"site": {"site": "a"}}}}', (None, "x", "other")),
+    (rb'{"\u006deta": {"b\u006fdy": "x"}}', (None, "x", "other")),
+    (b'{"meta": {"body": ["x"]}}', "field not a string"),
+    (b'{"meta": [{"body": "x"}]}', "field missing"),
+    (b'{"meta": "body"}', "field missing"),
+    (b'{"meta.body": "x", "body": "y", "x": {"meta": {"body": "z"}}}', "field missing"),
+    (rb'{"meta": {"body": "x", "from": {"site": "\ud800"}}}', "lone surrogate"),
+    (rb'{"meta": {"body": "\ud800", "id": "1", "from": {"site": "a"}}}', "lone surrogate"),
+]
+
+
+def test_paths_into_objects(tmp_path: Path) -> None:
+    fields = {"text_field": "meta.body", "id_field": "meta.id", "source_field": "meta.from.site"}
+    for line, found in PATHS:
+        assert expected_json(line, **fields) == found
+    lines = [line for line, _ in PATHS]
+    for batch in (1, 200, 1 << 20):
+        check_json(tmp_path / "x", lines, batch=batch, **fields)
+    # one field for all, and a field within another
+    check_json(tmp_path / "x", lines, text_field="meta.body", id_field="meta", source_field="meta")
+    fields["source_field"] = fields["id_field"] = fields["text_field"]
+    check_json(tmp_path / "x", lines, **fields)
+
+
+def test_names_with_dots_and_backslashes(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(rb'{"a.b": {"\\": "x"}, "a": {"b": {"\\": "y"}}}')
+    for field, text in ((r"a\.b.\\", "x"), (r"a.b.\\", "y")):
+        assert read_file(tmp_path / "x", input_format="jsonl", text_field=field).texts == [text]
+
+
+def test_a_path_is_as_deep_as_it_may_be(tmp_path: Path) -> None:
+    deep = b'{"a":' * MAX_PATH_DEPTH + b'"x"' + b"}" * MAX_PATH_DEPTH
+    field = ".".join("a" * MAX_PATH_DEPTH)
+    check_json(tmp_path / "x", [deep, deep[5:-1]], text_field=field)
+    assert read_file(tmp_path / "x", input_format="jsonl", text_field=field).texts == ["x"]
 
 
 def test_depth_has_a_limit_and_costs_no_stack(tmp_path: Path) -> None:

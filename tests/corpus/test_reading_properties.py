@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.corpus import InputFile, ReadSettings, make_plan
-from bpe_beam.corpus.plan import _slices, _splits
+from bpe_beam.corpus.cutting import _slices, _splits, can_be_cut
 
 # a fixture's folder serves all examples of a test; each writes its file anew
 property_test = settings(
@@ -95,6 +95,33 @@ def json_lines(draw: st.DrawFn) -> bytes:
 @given(line=json_lines())
 def test_any_value_is_read_as_python_reads_it(tmp_path: Path, line: bytes) -> None:
     check_json(tmp_path / "x", [line, line])
+
+
+NESTED = st.recursive(
+    st.integers() | st.sampled_from(["", "x", "é"]),
+    lambda inner: st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=4),
+    max_leaves=12,
+)
+
+
+def with_equal_keys(value: object) -> str:
+    """Pairs as an object, equal keys and all."""
+    if not isinstance(value, list):
+        return json.dumps(value)
+    return "{" + ", ".join(f'"{key}": {with_equal_keys(inner)}' for key, inner in value) + "}"
+
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=3).map(".".join)
+
+
+@property_test
+@given(value=NESTED, text=PATHS, name=PATHS, source=PATHS)
+def test_any_path_is_followed_as_python_follows_it(
+    tmp_path: Path, value: object, text: str, name: str, source: str
+) -> None:
+    line = with_equal_keys(value).encode()
+    fields = {"text_field": text, "id_field": name, "source_field": source}
+    check_json(tmp_path / "x", [line, line[1:], line[:-1], line], **fields)
 
 
 @property_test
@@ -181,7 +208,7 @@ def test_splits_cover_the_files_once_and_in_order(
         mine = [piece for piece in pieces if piece.file == index]
         assert [p.start for p in mine] == [0, *(p.end for p in mine[:-1])]
         assert mine[-1].end == file.size
-        if file.compression != "none" or (file.format == "text" and separator == "file"):
+        if not can_be_cut(file, separator):
             assert len(mine) == 1
         else:
             lengths = [p.end - p.start for p in mine]

@@ -63,8 +63,12 @@ WAYS: dict[str, tuple[Callable[[Path], list[Path]], int, str, int]] = {
     "several files, split": (several_files, 9, "4KB", 2),
     "listed otherwise": (listed_otherwise, 3, "14KB", 2),
     "text": (one_file("a.txt"), 7, "3200", 2),
-    "gzip": (one_file("a.jsonl.gz"), 1, "1KB", 1),
-    "zstd": (one_file("a.jsonl.zst"), 1, "1KB", 2),
+    "gzip": (one_file("a.jsonl.gz"), 9, "1KB", 1),
+    "zstd": (one_file("a.jsonl.zst"), 9, "1KB", 2),
+    "bzip2": (one_file("a.jsonl.bz2"), 1, "1KB", 1),
+    "xz": (one_file("a.txt.xz"), 1, "1KB", 1),
+    "gzip of members": (one_file("members.jsonl.gz"), 13, "1300", 2),
+    "zstd of frames": (one_file("members.txt.zst"), 11, "1300", 2),
     "packed differently": (packed_differently, 6, "4KB", 2),
 }
 

@@ -12,10 +12,12 @@ using namespace bpe_beam;
 
 namespace {
 
+const std::vector<std::string> kText = {"t"}, kId = {"i", "t"}, kSource = {"i", "t", "i"};
+
 constexpr std::size_t kFar = static_cast<std::size_t>(1) << 62;
 
 struct Seen {
-  std::string text, ids;
+  std::string text, ids, sources;
   std::vector<std::size_t> starts;
   std::vector<std::vector<std::int64_t>> bad;
   bool operator==(const Seen&) const = default;
@@ -29,14 +31,17 @@ Seen read(std::string_view data, std::size_t step, std::size_t max_records) {
     const ExactCopy window(data.substr(base, end - base));
     const bool final = end == data.size();
     const Cut cut{start - base, search - base, kFar, final, max_records, 1000};
-    const Records records = jsonl_records(window.view(), cut, "t", "i");
+    const Records records = jsonl_records(window.view(), cut, {kText, kId, kSource, "-"});
     CHECK(valid_utf8_prefix(records.text.bytes()) == records.text.bytes().size());
     CHECK(valid_utf8_prefix(records.ids.bytes()) == records.ids.bytes().size());
+    CHECK(valid_utf8_prefix(records.sources.bytes()) == records.sources.bytes().size());
+    CHECK(records.sources.offsets().size() == records.starts.size() + 1);
     CHECK(records.text.offsets().size() == records.starts.size() + 1);
     CHECK(records.ids.offsets().size() == records.starts.size() + 1);
     CHECK(records.has_id.size() == records.starts.size());
     seen.text += records.text.bytes();
     seen.ids += records.ids.bytes();
+    seen.sources += records.sources.bytes();
     for (const auto at : records.starts) seen.starts.push_back(base + static_cast<std::size_t>(at));
     for (const BadRecord& bad : records.bad) {
       const auto from = static_cast<std::int64_t>(base);

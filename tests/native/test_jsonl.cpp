@@ -14,9 +14,11 @@ namespace {
 
 constexpr std::size_t kFar = static_cast<std::size_t>(1) << 62;
 
+const std::vector<std::string> kText = {"text"}, kId = {"id"};
+
 Records read(std::string_view data) {
   const ExactCopy copy(data);
-  return jsonl_records(copy.view(), Cut{0, 0, kFar, true, 100, kFar}, "text", "id");
+  return jsonl_records(copy.view(), Cut{0, 0, kFar, true, 100, kFar}, {kText, kId, {}, {}});
 }
 
 Flaw flaw_of(std::string_view line) {
@@ -84,6 +86,52 @@ void test_flaws() {
   CHECK(flaw_of(std::string(1'000'000, '[')) == Flaw::kDepth);
 }
 
+// The last of equal keys counts at every level, and only objects are entered.
+void test_paths() {
+  const std::vector<std::string> text = {"m", "t"}, id = {"m", "n", "i"}, source = {"s.x"};
+  const auto read = [&](std::string_view data) {
+    const ExactCopy copy(data);
+    return jsonl_records(copy.view(), Cut{0, 0, kFar, true, 100, kFar}, {text, id, source, "none"});
+  };
+  const Records all = read(
+      R"({"m": {"t": "a", "n": {"i": 5}, "t": "b"}, "t": "c", "s.x": "one"})"
+      "\n"
+      R"({"m": {"n": {"i": 5}}, "m": {"t": "c", "n": {"i": ["i"]}}, "s.x": ""})"
+      "\n"
+      R"({"s.x": "\ud800", "m": {"t": "x", "n": {"i": "gone"}}})"
+      "\n"
+      R"({"m": {"t": "\ud800", "n": {"i": "gone"}}, "s.x": "gone"})"
+      "\n"
+      R"({"\u006d": {"t": "d"}, "s.x": {"s.x": "x"}, "s": {"x": "y"}})"
+      "\n"
+      R"({"m": {"t": "d"}, "s.x": -1e5})");
+  CHECK(all.text.bytes() == "bcdd");
+  CHECK(all.ids.bytes() == "5");
+  CHECK((all.has_id == std::vector<std::uint8_t>{1, 0, 0, 0}));
+  CHECK(all.sources.bytes() == "onenonenone-1e5");
+  CHECK(all.sources.offsets().size() == 5);
+  CHECK(all.bad.size() == 2);
+  for (const std::string_view line :
+       {R"({"m": {"t": "x"}, "m": 1})", R"({"m": {"t": "x"}, "m": {}})", R"({"m": [{"t": "x"}]})",
+        R"({"m.t": "x"})", R"({"t": {"m": "x"}})", R"({"m": "t"})", R"({"n": {"m": {"t": "x"}}})"}) {
+    const Records none = read(line);
+    CHECK(none.bad.size() == 1 && none.bad[0].flaw == static_cast<std::int64_t>(Flaw::kMissing));
+  }
+  const std::string_view whole = R"({"m": {"t": "x", "n": {"i": "y"}, "m": {"t": 1}}, "s.x": 1})";
+  CHECK(read(whole).bad.empty());
+  for (std::size_t size = 1; size < whole.size(); ++size)
+    CHECK(read(whole.substr(0, size)).bad.size() == 1);
+  // depth is counted alike on a path and beside it
+  for (const std::string_view key : {"m", "x"}) {
+    const auto nested = [&](std::size_t depth) {
+      return "{\"" + std::string(key) + "\": {\"n\": " + std::string(depth, '[') +
+             std::string(depth, ']') + "}, \"m\": {\"t\": \"\"}}";
+    };
+    CHECK(read(nested(kMaxJsonDepth - 2)).bad.empty());
+    CHECK(read(nested(kMaxJsonDepth - 1)).bad.size() == 1);
+  }
+}
+
 // A line that ends anywhere is broken, and nothing behind its end is read.
 void test_every_end() {
   const std::string_view line =
@@ -102,5 +150,6 @@ int main() {
   test_texts();
   test_ids();
   test_flaws();
+  test_paths();
   test_every_end();
 }

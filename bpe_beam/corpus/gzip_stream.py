@@ -1,0 +1,56 @@
+"""Reading gzip; its units are members."""
+
+from __future__ import annotations
+
+import zlib
+
+from bpe_beam.corpus.decompressed import Decompressed
+from bpe_beam.corpus.stored import Stored
+
+# What zlib gets at once: behind the end of a member it copies all that is left of it, and files of
+# Common Crawl have a member a record.
+_GZIP_STEP = 64 << 10
+
+
+class Gzip(Decompressed):
+    """gzip, of any number of members, with zeros behind one taken for padding, as Python does."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(stored)
+        self._member: zlib._Decompress | None = None
+
+    def advance(self, limit: int) -> bytes | None:
+        """See `Decompressed`."""
+        more = self._fill(1)
+        if self._member is None:
+            while more and self._input[self._at] == 0:
+                self._input, self._at = self._input[self._at :].lstrip(b"\0"), 0
+                more = self._fill(1)
+            if not more:
+                return None
+            self._begin_unit(self._place)
+            self._member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        output = self._decompress(self._member, limit)
+        if self._member.eof:
+            self._member = None
+        elif not more and not output:
+            raise self._broken("the gzip stream ends too soon")
+        return output
+
+    def _decompress(self, member: zlib._Decompress, limit: int) -> bytes:
+        """One step. When it fails, half as much is tried, so that in the end all came out that
+        the bytes before the broken one give."""
+        count = min(_GZIP_STEP, len(self._input) - self._at)
+        while True:
+            self._member = member.copy()
+            try:
+                output = self._member.decompress(self._input[self._at : self._at + count], limit)
+            except zlib.error as error:
+                if count <= 1:
+                    raise self._broken(f"the gzip stream is corrupt ({error})") from None
+                count //= 2
+                continue
+            ended = self._member.eof  # then the tail can hold the same bytes again
+            left = self._member.unused_data if ended else self._member.unconsumed_tail
+            self._at += count - len(left)
+            return output

@@ -1,0 +1,92 @@
+"""A file that pyarrow reads: seekable, held to its planned size, its failures told apart.
+
+pyarrow raises OSError for a file that is broken as well as for one that cannot be read. The first
+is a reject, the second ends the job; so what storage raised is kept here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.errors import DataError
+from bpe_beam.storage import named_errors, redact
+
+
+class HeldFile:
+    """An input file, opened; what `pyarrow.PythonFile` wants of one.
+
+    Args:
+        given: A slice of the file.
+
+    Raises:
+        DataError: It cannot be opened, or is not as long as it was planned.
+    """
+
+    def __init__(self, given: SliceInput) -> None:
+        self.size = given.file.size
+        self.closed = False
+        self._url = given.url
+        self._failure: DataError | None = None
+        with named_errors("read", given.url):
+            self._file: BinaryIO = given.storage.open(given.url)
+            found = self._file.seek(0, os.SEEK_END)
+            self._file.seek(0)
+        if found != self.size:
+            self.close()
+            raise self._changed(f"it has {found} now")
+
+    def read(self, count: int = -1) -> bytes:
+        """So many bytes, or all to the end; fewer only at the end."""
+        left = self.size - self.tell()
+        count = max(0, left if count < 0 else min(count, left))
+        parts, missing = [], count
+        try:
+            with named_errors("read", self._url):
+                while missing:
+                    part = self._file.read(missing)
+                    if not part:
+                        raise self._changed(f"reading ended {missing} bytes too soon")
+                    parts.append(part)
+                    missing -= len(part)
+        except DataError as error:
+            self._failure = error
+            raise
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves; returns the place."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The place."""
+        return self._file.tell()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is not."""
+        return False
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.closed = True
+        self._file.close()
+
+    def check(self) -> None:
+        """Raises what storage raised, if it did: then the file is not to blame."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _changed(self, how: str) -> DataError:
+        return DataError(
+            f"{redact(self._url)} had {self.size} bytes when the job was planned, and {how}; "
+            "start the job again on files that stay as they are"
+        )

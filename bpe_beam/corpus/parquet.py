@@ -1,0 +1,134 @@
+"""Parquet: row groups, of which only the columns of text, id and source are read.
+
+A row group belongs to the slice that holds byte `size * rows before it // all rows` of the file, so
+that any cut gives each to one slice, and a plan need not open a footer. A document's place is its
+row in the file.
+
+Memory: a page of each column that is read with its dictionary, and a batch of rows. That has
+`batch_bytes` if its rows are of the row group's average size, all columns taken together; a huge
+text is in memory whole, with the rows of its batch. Where rows are short, texts are read as a
+dictionary and resolved a piece at a time: the stored size of a column that repeats a few long texts
+says nothing of how large its rows are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bpe_beam.corpus.columns import BROKEN, RowReader, check_names, useful_paths
+from bpe_beam.corpus.held_file import HeldFile
+from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.slices import SliceInput
+
+_BUFFER_BYTES = 256 << 10
+_SHORT_TEXT = 1 << 10
+
+
+def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
+    """Reads the documents of a slice's row groups.
+
+    A row whose text is null or not UTF-8 is a reject; so is what is lost of a broken row group,
+    after which the next one is read, and a file whose footer is broken.
+
+    Raises:
+        DataError: Storage fails, the file is not as long as planned, or has no column of texts.
+    """
+    with contextlib.closing(HeldFile(given)) as held:
+        try:
+            metadata = pq.ParquetFile(pa.PythonFile(held, mode="r")).metadata
+            rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            schema = metadata.schema.to_arrow_schema()
+            check_names(schema)
+            if any(count < 0 for count in rows):
+                raise ValueError("a row group has less than no rows")
+        except BROKEN as error:
+            held.check()
+            if given.start == 0:
+                _reject(given, "broken Parquet file", str(error), given.file.size)
+            return
+        if not sum(rows):
+            return
+        columns = [".".join(path) for path in useful_paths(given, schema)]
+        before = 0
+        for group, count in enumerate(rows):
+            if count and given.start <= given.file.size * before // sum(rows) < given.end:
+                yield from _Group(given, held, metadata, group, before, columns).read()
+            before += count
+
+
+class _Group:
+    """One row group."""
+
+    def __init__(
+        self,
+        given: SliceInput,
+        held: HeldFile,
+        metadata: pq.FileMetaData,
+        number: int,
+        first_row: int,
+        columns: list[str],
+    ) -> None:
+        self.given = given
+        self.held = held
+        self.metadata = metadata
+        self.number = number
+        self.first_row = first_row
+        self.columns = columns
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yields its documents; what is lost of it is one reject."""
+        reader = RowReader(self.given)
+        expected = self.metadata.row_group(self.number).num_rows
+        done, why = 0, "it ends too soon"
+        batches: Iterator[pa.RecordBatch] = iter(())
+        while done < expected:
+            try:
+                if not done:
+                    batches = self._open()
+                batch = next(batches, None)
+                if batch is None or not len(batch):
+                    break
+                rows = reader.check(batch)
+            except BROKEN as error:
+                self.held.check()
+                why = str(error)
+                break
+            first = self.first_row + done
+            yield from reader.documents(rows, first, first)
+            done += len(batch)
+        if done < expected:
+            lost = expected - done
+            detail = f"row group {self.number}: {lost} of its {expected} rows are lost: {why}"
+            size = self.metadata.row_group(self.number).total_byte_size
+            _reject(self.given, "broken row group", detail, size, self.first_row + done)
+
+    def _open(self) -> Iterator[pa.RecordBatch]:
+        # All columns are in that, and there is no asking for less: `RowGroupMetaData.column` of
+        # pyarrow ends the process where a column's statistics are broken.
+        group = self.metadata.row_group(self.number)
+        average = max(0, group.total_byte_size) // group.num_rows + 1
+        file = pq.ParquetFile(
+            pa.PythonFile(self.held, mode="r"),
+            metadata=self.metadata,
+            read_dictionary=self.columns if average < _SHORT_TEXT else None,
+            buffer_size=_BUFFER_BYTES,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+        batches: Iterator[pa.RecordBatch] = file.iter_batches(
+            min(self.given.max_rows, max(1, self.given.batch_bytes // average)),
+            row_groups=[self.number],
+            columns=self.columns,
+            use_threads=False,
+        )
+        return batches
+
+
+def _reject(given: SliceInput, reason: str, detail: str, size: int, row: int | None = None) -> None:
+    given.on_reject(
+        Reject.of(given.file.name, None, None, reason, detail, b"", max(0, size), row=row)
+    )

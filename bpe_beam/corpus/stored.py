@@ -1,0 +1,81 @@
+"""A file as it is stored, held to what was planned."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from bpe_beam.errors import DataError
+from bpe_beam.storage import Storage, named_errors, redact
+
+
+class Stored:
+    """The stored bytes of a file from some place on.
+
+    A part of a file that was changed meanwhile must not pass for the whole: another size or tag
+    than planned is an error. What storage reads from then on is of one version, where the store
+    can promise that; where it cannot, another length is seen at the file's end.
+
+    Attributes:
+        size: The planned size in bytes.
+        position: The byte that is read next.
+        first, boundary, boundary_unit: As a `Source` has them; a plain file has no units.
+    """
+
+    def __init__(
+        self, storage: Storage, url: str, size: int, start: int = 0, tag: str = ""
+    ) -> None:
+        self.size = size
+        self.position = start
+        self.first = start
+        self.boundary: int | None = None
+        self.boundary_unit = 0
+        self._url = url
+        if tag:
+            found = storage.stat(url)
+            if found.size != size:
+                raise DataError(self._changed(f"has {found.size} now"))
+            if found.tag not in ("", tag):
+                raise DataError(self._changed("its content has changed since"))
+        with named_errors("read", url):
+            self._file: BinaryIO = storage.open(url)
+            if start:
+                self._file.seek(start)
+
+    def readinto(self, view: memoryview) -> int:
+        """Fills the view from its start; returns how many bytes, 0 at the end.
+
+        Raises:
+            DataError: Storage fails, or the file is shorter or longer than planned.
+        """
+        view = view[: self.size - self.position]
+        with named_errors("read", self._url):
+            if not view:
+                if self._file.read(1):
+                    raise DataError(self._changed("it is longer now"))
+                return 0
+            count = self._file.readinto(view)  # type: ignore[attr-defined]
+        if not count:
+            raise DataError(self._changed(f"reading ended at byte {self.position}"))
+        self.position += count
+        return int(count)
+
+    def read(self, count: int) -> bytes:
+        """At most `count` bytes; none at the end."""
+        buffer = bytearray(count)
+        return bytes(memoryview(buffer)[: self.readinto(memoryview(buffer))])
+
+    def seek(self, position: int) -> None:
+        """Goes on from another place."""
+        with named_errors("read", self._url):
+            self._file.seek(position)
+        self.position = position
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def _changed(self, how: str) -> str:
+        return (
+            f"{redact(self._url)} had {self.size} bytes when the job was planned, and {how}; "
+            "start the job again on files that stay as they are"
+        )

@@ -1,0 +1,85 @@
+"""Reading zstd; its units are frames, but for those that are skipped."""
+
+from __future__ import annotations
+
+import zstandard
+
+from bpe_beam.corpus.decompressed import STORED_BLOCK, Decompressed
+from bpe_beam.corpus.kinds import is_skippable_zstd
+from bpe_beam.corpus.stored import Stored
+
+_ZSTD_MAX_HEADER = 18
+_ZSTD_MAX_BLOCK = 128 << 10
+_ZSTD_RLE, _ZSTD_RESERVED = 1, 3
+
+
+class Zstd(Decompressed):
+    """zstd, of any number of frames, some of them skippable.
+
+    Frames are taken apart into blocks here, because the library's streams either say nothing of a
+    file that ends too soon, or withhold what comes before the flaw, or write without bound (four
+    stored bytes can stand for 128 KiB).
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(stored)
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._checksum_bytes = 0
+        self._blocks_done = False
+
+    def advance(self, limit: int) -> bytes | None:
+        """See `Decompressed`."""
+        if self._frame is None:
+            return b"" if self._begin_frame() else None
+        if self._blocks_done:
+            # The checksum comes by itself: if it is wrong, what it is of has been handed out.
+            output = self._feed(self._take(self._checksum_bytes))
+            if not self._frame.eof:
+                raise self._broken("the zstd stream is corrupt (a frame does not end)")
+            self._frame = None
+            return output
+        head = self._take(3)
+        fields = int.from_bytes(head, "little")
+        last, kind, size = fields & 1, fields >> 1 & 3, fields >> 3
+        if kind == _ZSTD_RESERVED or (size > _ZSTD_MAX_BLOCK and kind != _ZSTD_RLE):
+            raise self._broken("the zstd stream is corrupt (a block's header)")
+        self._blocks_done = bool(last)
+        return self._feed(head + self._take(1 if kind == _ZSTD_RLE else size))
+
+    def _begin_frame(self) -> bool:
+        """Reads a frame's header, or passes over a skippable frame. False at the end."""
+        self._fill(_ZSTD_MAX_HEADER)
+        head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
+        if not head:
+            return False
+        if is_skippable_zstd(head):
+            left = int.from_bytes(self._take(8)[4:], "little")
+            while left:
+                left -= len(self._take(min(left, STORED_BLOCK)))
+            return True
+        try:
+            size = zstandard.frame_header_size(head)
+            header = zstandard.get_frame_parameters(head)
+        except zstandard.ZstdError as error:
+            raise self._broken(f"the zstd stream is corrupt ({error})") from None
+        self._begin_unit(self._place)
+        self._frame = self._decompressor.decompressobj()
+        self._checksum_bytes = 4 if header.has_checksum else 0
+        self._blocks_done = False
+        self._feed(self._take(size))
+        return True
+
+    def _feed(self, data: bytes) -> bytes:
+        assert self._frame is not None
+        try:
+            return self._frame.decompress(data) if data else b""
+        except zstandard.ZstdError as error:
+            raise self._broken(f"the zstd stream is corrupt ({error})") from None
+
+    def _take(self, count: int) -> bytes:
+        if not self._fill(count):
+            self._at = len(self._input)
+            raise self._broken("the zstd stream ends too soon")
+        self._at += count
+        return self._input[self._at - count : self._at]

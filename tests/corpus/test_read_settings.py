@@ -1,0 +1,52 @@
+"""Paths to fields, and what of the settings is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bpe_beam.corpus.read_settings import MAX_PATH_DEPTH, OTHER_SOURCE, ReadSettings, field_path
+from bpe_beam.errors import UsageError
+
+pytestmark = pytest.mark.quick
+
+
+def test_paths() -> None:
+    for field, names in (
+        ("text", ("text",)),
+        ("meta.body", ("meta", "body")),
+        (r"meta\.body", ("meta.body",)),
+        (r"a\\.b", ("a\\", "b")),
+        (r"a\\\.b", ("a\\.b",)),
+        (" .é", (" ", "é")),
+        (".".join("a" * MAX_PATH_DEPTH), ("a",) * MAX_PATH_DEPTH),
+    ):
+        assert field_path(field) == names
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (".", "a name of it is empty"),
+        ("a..b", "a name of it is empty"),
+        ("a.", "a name of it is empty"),
+        ("a\\", "a lone backslash"),
+        (r"a\n", "a lone backslash"),
+        (".".join("a" * (MAX_PATH_DEPTH + 1)), "has 17 names; a field is at most 16 deep"),
+    ],
+)
+@pytest.mark.parametrize("option", ["text", "id", "source"])
+def test_paths_that_lead_nowhere(field: str, message: str, option: str) -> None:
+    given: dict[str, Any] = {f"{option}_field": field}
+    with pytest.raises(UsageError, match=message) as caught:
+        ReadSettings(**given)
+    assert str(caught.value).startswith(f"{option}-field is {field!r}: ")
+
+
+def test_the_source_of_a_file() -> None:
+    assert ReadSettings().source_of("a/b") == "a/b"
+    assert ReadSettings(source_field="x").source_of("a/b") == OTHER_SOURCE
+    patterns = ReadSettings(sources=(("one", "a/*"), ("two", "*")))
+    assert [patterns.source_of(name) for name in ("a/b/c", "b")] == ["one", "two"]
+    assert ReadSettings(sources=(("one", "a/*"),)).source_of("b") == OTHER_SOURCE
