@@ -154,7 +154,6 @@ def test_a_corpus_on_the_web(manner: str, local: Made, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.xfail(strict=True, reason="the plan does not hold files to their tags yet")
 def test_an_object_that_changes_between_plan_and_read(local: Made, tmp_path: Path) -> None:
     with Web({"a.jsonl": local.data["a 1.jsonl"]}).running() as web:
         reading = ("--input", web.url("changing", "a.jsonl"), "--range-bytes", "5KB")
