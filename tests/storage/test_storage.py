@@ -282,6 +282,7 @@ def test_join() -> None:
 
 def test_redact() -> None:
     assert redact("https://me:pw@host/a/b?sig=1") == "https://host/a/b"
+    assert redact("https://token@host/a") == "https://host/a"
     assert redact("s3://key:secret@bucket/a?b") == "s3://bucket/a?b"
     assert redact("abfss://container@account/a") == "abfss://container@account/a"
     assert redact("/a/me:pw@host?x") == "/a/me:pw@host?x"
