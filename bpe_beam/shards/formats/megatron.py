@@ -14,7 +14,7 @@ The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM),
 
 A document is one sequence here, so D is S + 1 and the document index counts from 0 to S.
 Document boundaries stand in the index alone; they are never inferred from an end-of-text id.
-A shard without tokens has an empty .bin, which Megatron opens with `mmap=False` only.
+A .bin without tokens holds one id 0 that no document has: an empty file cannot be mapped.
 
 Both classes hold blocks of fixed size, never a whole file. The writer spools the lengths to a
 local temporary file, since a gigabyte of empty lines has a billion documents.
@@ -72,9 +72,7 @@ class MegatronWriter:
     """Writes one shard as a stream; a context manager.
 
     When the `with` block ends well, `.bin` and then `.idx` become visible, each as a whole; when
-    it ends with an exception, neither does. Equal documents give equal bytes. A `.bin` without
-    tokens holds one id 0 that no document has: readers map the file into memory, and an empty file
-    cannot be mapped.
+    it ends with an exception, neither does. Equal documents give equal bytes.
 
         with MegatronWriter(storage, "tokens", "shard-00000-of-00001", 50_257) as writer:
             writer.write_documents(ids, offsets)
@@ -175,8 +173,7 @@ class MegatronWriter:
         try:
             if not self._whole:
                 raise DataError(f"{self._name}: writing a batch of documents failed before")
-            if not self._tokens:
-                self._bin.write(bytes(self._dtype.itemsize))
+            self._bin.write(b"" if self._tokens else bytes(self._dtype.itemsize))
             with self._storage.create(self._idx_url) as file:
                 idx = HashingFile(file)
                 self._write_index(idx)
