@@ -66,6 +66,8 @@ class SliceInput:
         on_reject: Called for each record that cannot be used.
         on_edges: Called at the slice's end, if the reader had to guess where records begin.
         batch_bytes: About so many bytes of text are in a batch.
+        only_text: Ids are not wanted, nor sources that nobody asked for: a reader may leave them
+            null.
     """
 
     storage: Storage
@@ -78,6 +80,7 @@ class SliceInput:
     on_reject: Callable[[Reject], None]
     on_edges: Callable[[Edges], None]
     batch_bytes: int
+    only_text: bool = False
 
     @property
     def whole(self) -> bool:

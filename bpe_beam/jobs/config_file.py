@@ -26,6 +26,7 @@ def read_config(
     texts: Collection[str],
     switches: Collection[str],
     mappings: Collection[str],
+    pairs: Collection[str] = (),
     storage: Storage | None = None,
 ) -> dict[str, GivenValue]:
     """Reads a YAML file of settings.
@@ -36,6 +37,8 @@ def read_config(
         texts: Keys whose value is a text or a number, or a list of them.
         switches: Keys whose value is true or false.
         mappings: Keys whose value is a mapping.
+        pairs: Those of `texts` whose texts are NAME=VALUE: a mapping stands for them too, of names
+            to a value or a list of values.
         storage: The door to storage; it cannot have the options that stand in the file.
 
     Returns:
@@ -61,6 +64,9 @@ def read_config(
                 f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
             )
         where = f"{where}: {key}"
+        if key in pairs and isinstance(node, yaml.MappingNode):
+            settings[key] = GivenValue(where, _pairs(node, where))
+            continue
         settings[key] = GivenValue(where, _value(node, where, key, switches, mappings))
     stated = settings.pop("job", None)
     if stated is not None and stated.value != [job]:
@@ -108,6 +114,24 @@ def _value(
         if isinstance(node, yaml.MappingNode):
             return _mapping(node, where)
         raise UsageError(f"{where} must be a mapping, one `name: value` a line")
+    return _texts(node, where)
+
+
+def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
+    """A mapping as NAME=VALUE, one for each value."""
+    if not all(
+        isinstance(name, yaml.ScalarNode) and "=" not in name.value for name, _ in node.value
+    ):
+        raise UsageError(f"{where}: a name in it must be a word without =")
+    _refuse_repeated(node, where)
+    found = []
+    for name, values in node.value:
+        found += [f"{name.value}={value}" for value in _texts(values, f"{where}.{name.value}")]
+    return found
+
+
+def _texts(node: yaml.Node, where: str) -> list[str]:
+    """A text, or a list of them, as they were typed."""
     items = node.value if isinstance(node, yaml.SequenceNode) else [node]
     for item in items:
         if not isinstance(item, yaml.ScalarNode):

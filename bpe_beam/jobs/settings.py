@@ -17,6 +17,7 @@ from bpe_beam.jobs.checks import (
     require_choice,
     require_normalizer,
     require_pretokenizer,
+    require_sources,
     require_special_tokens,
     require_text,
 )
@@ -118,6 +119,9 @@ class InputSettings:
         range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
         max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
         exclude: Files to leave out, named like the inputs.
+        source_field: JSON field that names a document's source; or
+        sources: (name, glob) of sources by files' names in the plan: the first that matches. With
+            either, sources are told apart; not with both.
     """
 
     inputs: tuple[str, ...]
@@ -128,6 +132,8 @@ class InputSettings:
     range_bytes: int | None = None
     max_rejects: str = "0.1%"
     exclude: tuple[str, ...] = ()
+    source_field: str | None = None
+    sources: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks each setting."""
@@ -144,6 +150,7 @@ class InputSettings:
                 f"range_bytes must be between 1 and {MAX_RANGE_BYTES:,} (16 TiB), "
                 f"not {self.range_bytes:,}",
             )
+        require_sources(self.source_field, self.sources)
         share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", self.max_rejects)
         require(
             share is not None,
@@ -156,6 +163,11 @@ class InputSettings:
                 whole < 100 or (whole == 100 and fraction == 0),
                 f"max_rejects must be at most 100%, not {self.max_rejects}",
             )
+
+    @property
+    def by_source(self) -> bool:
+        """Whether documents are told apart by source."""
+        return self.source_field is not None or bool(self.sources)
 
 
 @dataclass(frozen=True)

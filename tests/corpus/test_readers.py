@@ -104,7 +104,7 @@ def test_rejects_of_text_have_places(tmp_path: Path) -> None:
 
 def test_all_of_utf8_is_checked_as_python_does() -> None:
     def accepted(data: bytes) -> bool:
-        return len(_native.text_records(data, b"", 0, 0, 1, True, 1, 100, "", 0)[5]) == 1
+        return len(_native.text_records(data, b"", 0, 0, 1, True, 1, 100, "", 0)[7]) == 1
 
     def is_utf8(data: bytes) -> bool:
         try:

@@ -15,6 +15,7 @@ import recording_runner
 from command_line import Ran, run
 from made_text import write
 from read_back import read_shards, tree
+from source_options import COUNTS_JOBS, SOURCES, WEIGHING
 
 from bpe_beam import Tokenizer
 from bpe_beam.jobs import quickstart, verify
@@ -552,6 +553,7 @@ READING: dict[str, Case] = {
     ),
     "--range-bytes": finer_ranges,
     "--max-rejects": allowed_rejects,
+    **SOURCES,
 }
 CUT_SMALL = ("--range-bytes", "1KB")
 CHARACTERS = ("--symbols", "characters")
@@ -563,10 +565,12 @@ CUTTING: dict[str, Case] = {
 }
 CASES: dict[str, dict[str, Case]] = {
     "count": {**RUNNING, **READING, **CUTTING, "--tie-break": where_words_stand_first},
+    **COUNTS_JOBS,
     "train": {
         **RUNNING,
         **READING,
         **CUTTING,
+        **WEIGHING,
         "--vocab-size": changes("--vocab-size", "290"),
         "--counts": from_counts,
         "--model": every_model_is_another,
