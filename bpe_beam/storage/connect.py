@@ -115,8 +115,8 @@ def _kind_of(protocol: str, url: str) -> Any:
         ) from None
 
 
-def _near(word: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(word, sorted(known), 1, 0.5)
+def _near(word: str, known: Collection[str], likeness: float = 0.5) -> str:
+    near = difflib.get_close_matches(word, sorted(known), 1, likeness)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -125,11 +125,16 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
     if protocol not in _EXTRAS or protocol in WEB:
         return
     known = set(_GENERAL)
+    if protocol == "s3":
+        known.add("profile")  # for the session that s3fs makes
     for each in kind.__mro__:
         if "__init__" in vars(each) and each.__module__.partition(".")[0] != "fsspec":
             known |= set(inspect.signature(each.__init__).parameters)
+    known -= {"self", "kwargs", "storage_options", "args"}
     for name in settings:
-        if name not in known - {"self", "kwargs", "storage_options", "args"}:
+        # adlfs hands what it does not know on to Azure's credentials, which know many more
+        handed_on = _EXTRAS[protocol] == "azure" and not _near(name, known, 0.8)
+        if name not in known and not handed_on:
             raise UsageError(
                 f"storage options: {name!r} is not an option of {protocol}{_near(name, known)}"
             )

@@ -163,9 +163,14 @@ class Storage:
         short is read again and then an error, and so is a file that changes meanwhile. A web
         server without ranges is read from the start, anew for each step back.
         """
+        return self.open_found(url)[1]
+
+    def open_found(self, url: str) -> tuple[Found, BinaryIO]:
+        """Opens a file for reading, as `open` does, and says what it was at that moment."""
         if is_local(url):
             with named_errors("read", url):
-                return local_path(url).open("rb")
+                stream = local_path(url).open("rb")
+                return stat_local(local_path(url), stream.fileno()), stream
         return open_reader(lambda: self._ranges(url), url, self._secrets)
 
     def read_bytes(self, url: str) -> bytes:

@@ -61,6 +61,13 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
     storage = Storage({"s3": {"endpont_url": "hunter2"}})
     with pytest.raises(UsageError, match="'endpont_url' is not an option of s3; did you mean"):
         storage.exists("s3://bucket/key")
+    assert Storage({"s3": {"profile": "dev"}})._remote("s3://bucket/key")
+    with pytest.raises(UsageError, match=r"'foo' is not an option of s3$"):
+        Storage({"s3": {"foo": 1}})._remote("s3://bucket/key")
+    # what adlfs does not know itself it hands on
+    assert Storage({"az": {"exclude_cli_credential": True}})._remote("az://bucket/key")
+    with pytest.raises(UsageError, match="'endpont_url' is not an option of az; did you mean"):
+        Storage({"az": {"endpont_url": "x"}})._remote("az://bucket/key")
 
 
 def test_options_for_a_protocol_that_there_is_none_of() -> None:

@@ -52,7 +52,7 @@ class Ranges:
 
 def test_ranges_grow_and_end_with_the_file() -> None:
     ranges = Ranges()
-    with open_reader(ranges.opened, URL, ()) as stream:
+    with open_reader(ranges.opened, URL, ())[1] as stream:
         assert stream.read() == DATA
     sizes = [end - start for start, end in ranges.asked]
     assert sizes[:3] == [FIRST_BLOCK, 4 * FIRST_BLOCK, BLOCK]
@@ -63,7 +63,7 @@ def test_ranges_grow_and_end_with_the_file() -> None:
 
 def test_any_part() -> None:
     ranges, chance = Ranges(), random.Random(2)
-    with open_reader(ranges.opened, URL, ()) as stream:
+    with open_reader(ranges.opened, URL, ())[1] as stream:
         for _ in range(200):
             start, count = chance.randrange(len(DATA) + 9), chance.choice([1, 99, 70_000, BLOCK])
             assert stream.seek(start) == start
@@ -81,7 +81,7 @@ def test_any_part() -> None:
 @pytest.mark.parametrize("wrong", [-1, 1, -BLOCK, ConnectionResetError(), TimeoutError()])
 def test_a_wrong_answer_is_asked_for_again(wrong: object) -> None:
     ranges = Ranges(0, wrong, wrong)
-    with open_reader(ranges.opened, URL, ()) as stream:
+    with open_reader(ranges.opened, URL, ())[1] as stream:
         assert stream.read(2 * FIRST_BLOCK) == DATA[: 2 * FIRST_BLOCK]
     assert len(ranges.asked) == 4
 
@@ -91,7 +91,7 @@ def test_an_answer_that_stays_wrong_is_an_error(wrong: int, why: str) -> None:
     ranges = Ranges(*[wrong] * 99)
     with (
         pytest.raises(DataError, match=rf"cannot read {URL}: bytes 0 to .* {why}"),
-        open_reader(ranges.opened, URL, ()) as stream,
+        open_reader(ranges.opened, URL, ())[1] as stream,
     ):
         stream.read(1)
     assert len(ranges.asked) == failures.ATTEMPTS
@@ -101,7 +101,7 @@ def test_what_fails_for_good_fails_at_once() -> None:
     ranges = Ranges(PermissionError("Forbidden"))
     with (
         pytest.raises(DataError, match=f"cannot read {URL}: Forbidden"),
-        open_reader(ranges.opened, URL, ()) as stream,
+        open_reader(ranges.opened, URL, ())[1] as stream,
     ):
         stream.read(1)
     assert len(ranges.asked) == 1
