@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from bpe_beam.corpus.arrow_ipc import read_arrow
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
+from bpe_beam.corpus.csv_records import read_csv
 from bpe_beam.corpus.parquet import read_parquet
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -25,6 +26,8 @@ READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
     "jsonl": read_records,
     "parquet": read_parquet,
     "arrow": read_arrow,
+    "csv": read_csv,
+    "tsv": read_csv,
 }
 """By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
 

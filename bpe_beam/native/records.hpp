@@ -120,9 +120,13 @@ enum class Flaw : std::int64_t {
   kNotString,
   kSurrogate,
   kDepth,
+  kColumns,
+  kNul,
+  kUnclosedQuote,
+  kBehindQuote,
 };
 
-inline constexpr std::array<std::string_view, 9> kFlawNames = {
+inline constexpr std::array<std::string_view, 13> kFlawNames = {
     "",
     "invalid UTF-8",
     "record too long",
@@ -132,6 +136,10 @@ inline constexpr std::array<std::string_view, 9> kFlawNames = {
     "field not a string",
     "lone surrogate",
     "nested too deeply",
+    "wrong number of columns",
+    "NUL byte",
+    "unclosed quote",
+    "text behind a closing quote",
 };
 
 /// A column of strings as Arrow wants it: bytes without gaps, and where each string ends.
@@ -231,7 +239,7 @@ Reached for_each_record(std::span<const char> data, std::span<const char> separa
 struct Records {
   Strings text{0};
   Strings ids{256};
-  Strings sources{0};                // of JSON, where they were asked for
+  Strings sources{0};                // where they were asked for
   std::vector<std::uint8_t> has_id;  // one byte a record
   std::vector<std::int64_t> starts;
   std::vector<BadRecord> bad;
