@@ -19,6 +19,8 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.records import read_records
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
+from bpe_beam.corpus.tar_members import read_tar
+from bpe_beam.corpus.warc import read_warc
 from bpe_beam.storage import Storage
 
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
@@ -28,6 +30,8 @@ READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
     "arrow": read_arrow,
     "csv": read_csv,
     "tsv": read_csv,
+    "warc": read_warc,
+    "tar": read_tar,
 }
 """By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
 
