@@ -13,7 +13,8 @@ import resource
 import subprocess
 import sys
 
-from bpe_beam.counts.artifact import iter_parts, read_manifest
+from bpe_beam.counts.artifact import iter_words
+from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.storage import Storage
 from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.recipe import BpeRecipe
@@ -30,7 +31,7 @@ def measure(folder: str, vocab_size: int) -> None:
     storage = Storage()
     manifest = read_manifest(storage, folder)
     before = peak_bytes()
-    words = gather_words(iter_parts(storage, folder, manifest), in_order_of_place=False)
+    words = gather_words(iter_words(storage, folder, manifest), in_order_of_place=False)
     learn_bpe(words, BpeRecipe(vocab_size))
     taken = peak_bytes() - before
     estimate = memory_needed(manifest.word_bytes, manifest.unique_words)

@@ -32,7 +32,7 @@ def text_records(
     final: bool,
     max_records: int,
     max_bytes: int,
-    id_prefix: str,
+    id_prefix: str | None,
     base: int,
 ) -> tuple[Any, ...]: ...
 def jsonl_records(

@@ -17,14 +17,17 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.failures import WithoutTracebacks, describe, our_error
-from bpe_beam.jobs.given import Given, settings_of
-from bpe_beam.jobs.options import JOBS, RUNNING_JOBS
+from bpe_beam.jobs.given import Given, read_storage_options, settings_of
+from bpe_beam.jobs.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS
 from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.jobs.values import GivenValue, did_you_mean
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
 
 _SHOWN = ("quickstart", "count", "train", "tokenize", "verify", "encode")
 """The jobs whose examples the overview shows."""
@@ -74,15 +77,15 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         The exit code; never raises, except for what `--debug` lets through to stderr.
     """
-    job = argv[0] if argv and argv[0] in JOBS else ""
+    job, rest = _job_of(argv)
     name = f"bpe-beam {job}".rstrip()
     try:
-        code = _main(job, argv)
+        code = _main(job, argv, rest)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         again = " without --overwrite" if "--overwrite" in argv else ""
-        resumes = f"; the same command{again} resumes" if job in RUNNING_JOBS else ""
+        resumes = f"; the same command{again} resumes" if job in SUMMED_UP_JOBS else ""
         return _say(f"{name}: interrupted{resumes}", _INTERRUPTED)
     except BrokenPipeError:
         # Python would try to flush once more at exit, and complain.
@@ -111,7 +114,16 @@ def _say(message: str, code: int) -> int:
     return code
 
 
-def _main(job: str, argv: Sequence[str]) -> int:
+def _job_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The job that the first words name, one or two of them, or none; and what follows them."""
+    for words in (2, 1):
+        name = " ".join(argv[:words])
+        if name in JOBS:
+            return name, argv[words:]
+    return "", argv
+
+
+def _main(job: str, argv: Sequence[str], rest: Sequence[str]) -> int:
     first = argv[0] if argv else ""
     if first in ("-h", "--help", "help"):
         print(_overview(), end="")
@@ -119,16 +131,25 @@ def _main(job: str, argv: Sequence[str]) -> int:
     if first == "--version":
         print(f"bpe-beam {_version()}")
         return 0
+    if first in GROUPS and not job:
+        explained = "\n".join(
+            f"  bpe-beam {name:14} {JOBS[name].summary}" for name in GROUPS[first]
+        )
+        if argv[1:] and argv[1] in ("-h", "--help", "help"):
+            print(f"{explained}\n\nbpe-beam {GROUPS[first][0]} --help shows its options")
+            return 0
+        raise UsageError(f"{first} is the first word of these jobs:\n{explained}")
     if not job:
-        jobs = ", ".join(JOBS)
+        names = [name for name in JOBS if " " not in name] + list(GROUPS)
+        jobs = ", ".join(names)
         if not argv:
             raise UsageError(f"name a job ({jobs}), or --help")
         if first.startswith("-"):
             raise UsageError(f"the job comes first ({jobs}), then its options; not {first}")
-        raise UsageError(f"{first!r} is none of the jobs {jobs}{did_you_mean(first, JOBS)}")
+        raise UsageError(f"{first!r} is none of the jobs {jobs}{did_you_mean(first, names)}")
     try:
         with _calm("--debug" in argv):
-            settings = settings_of(_read_arguments(job, argv[1:]))
+            settings = settings_of(_read_arguments(job, rest))
     except SystemExit:  # argparse has printed the help
         return 0
     _run_job(job, settings)
@@ -143,12 +164,16 @@ def _run_job(job: str, settings: Any) -> None:
     # Before stderr is filtered: what the job shows of itself needs no filter.
     progress = Progress(quiet=run.quiet, stream=sys.stderr)
     with _calm(run.debug):
-        summary = importlib.import_module(f"bpe_beam.jobs.{job}").run(settings, progress)
+        summary = _module(job).run(settings, progress)
     # The others' results are what they print.
-    if job in RUNNING_JOBS and not run.quiet:
+    if job in SUMMED_UP_JOBS and not run.quiet:
         show_summary(summary, sys.stderr)
     if run.summary_file is not None:
         write_summary(summary, run.summary_file, run.storage_options)
+
+
+def _module(job: str) -> Any:
+    return importlib.import_module(f"bpe_beam.jobs.{job.replace(' ', '_')}")
 
 
 @contextlib.contextmanager
@@ -185,15 +210,33 @@ def _read_arguments(job: str, argv: Sequence[str]) -> Given:
         keys = {option.key: option for option in options.values() if option.flag[0] == "-"}
         mappings = {"storage_options"} | ({"runner_options"} if job in RUNNING_JOBS else set())
         switches = {key for key, option in keys.items() if option.kind == "switch"}
+        pairs = {key for key, option in keys.items() if option.kind == "pairs"}
         texts = keys.keys() - mappings - switches - {"config"}
+        storage = _storage_of_configs(typed)
         for file in files:
-            values |= read_config(file, job, texts=texts, switches=switches, mappings=mappings)
+            values |= read_config(
+                file,
+                job,
+                texts=texts,
+                switches=switches,
+                mappings=mappings,
+                pairs=pairs,
+                storage=storage,
+            )
     for option in options.values():
         if option.key in typed:
             value = typed[option.key]
             value = [value] if isinstance(value, str) else value
             values[option.key] = GivenValue(option.flag, value)
     return Given(job, values, tuple(runner_flags))
+
+
+def _storage_of_configs(typed: dict[str, Any]) -> Storage:
+    """The door to the files of `--config`: with the options of the command line only."""
+    from bpe_beam.storage import Storage
+
+    name = "storage_options"
+    return Storage(read_storage_options("--storage-options", typed[name]) if name in typed else {})
 
 
 def _split(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -267,8 +310,8 @@ def _parser(job: str) -> _Parser:
                 section.add_argument(option.flag, action="store_true", help=option.help)
                 continue
             positional_one = "?" if option.kind == "one" else "*"
-            nargs = {"one": None, "many": "+", "repeat": None}[option.kind]
-            action = {"one": "store", "many": "extend", "repeat": "append"}[option.kind]
+            nargs = {"one": None, "many": "+", "repeat": None, "pairs": None}[option.kind]
+            action = {"one": "store", "many": "extend"}.get(option.kind, "append")
             section.add_argument(
                 option.flag,
                 metavar=option.metavar,
@@ -281,7 +324,7 @@ def _parser(job: str) -> _Parser:
 
 
 def _overview() -> str:
-    jobs = "\n".join(f"  {name:11} {job.summary}" for name, job in JOBS.items())
+    jobs = "\n".join(f"  {name:14} {job.summary}" for name, job in JOBS.items())
     examples = "\n".join(f"  {JOBS[name].example}" for name in _SHOWN)
     return (
         "usage: bpe-beam JOB [options] [flags of the Beam runner]\n\n"

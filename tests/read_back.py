@@ -47,7 +47,7 @@ def read_pair(shard: Path) -> list[list[int]]:
     data = shard.with_suffix(".bin").read_bytes()
     ids = np.dtype(_DTYPES[dtype])
     assert pointers.tolist() == [0, *(np.cumsum(lengths) * ids.itemsize).tolist()][: len(pointers)]
-    assert len(data) == int(lengths.sum()) * ids.itemsize
+    assert len(data) == max(1, int(lengths.sum())) * ids.itemsize
     return [
         np.frombuffer(data, ids, length, start).tolist()
         for length, start in zip(lengths.tolist(), pointers.tolist(), strict=True)

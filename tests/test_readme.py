@@ -65,10 +65,11 @@ def run(folder: Path, language: str, content: str) -> str:
 def test_every_example_runs(folder: Path) -> None:
     shown = [run(folder, *block) for block in blocks(README) + blocks(RUNNING)]
 
-    assert len(shown) == 6
+    assert len(shown) == 7
     assert shown[0].startswith("token ")
-    assert "first documents" in shown[2]
-    for output in ("tokenizer", "tokenizer-8k", "tokenizer-64k"):
+    assert shown[2].split()[:5] == ["count", "share", "books", "web", "word"]
+    assert "first documents" in shown[3]
+    for output in ("tokenizer", "tokenizer-8k", "tokenizer-64k", "weighted"):
         assert (folder / output / "tokenizer.json").exists()
     for output in ("tokens", "tokens-of-mine"):
         assert (folder / output / "manifest.json").exists()
@@ -86,7 +87,7 @@ def test_the_two_commands_stand_there() -> None:
 @pytest.mark.quick
 def test_every_job_is_named() -> None:
     table = README.split("## What it does")[1].split("##")[0]
-    assert set(JOBS) <= set(re.findall(r"`(?:bpe-beam )?([a-z]+)`", table))
+    assert set(JOBS) <= set(re.findall(r"`(?:bpe-beam )?([a-z ]+)`", table))
 
 
 @pytest.mark.quick

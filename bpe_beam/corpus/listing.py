@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from bpe_beam.corpus.kinds import HEAD_BYTES, compression_of, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile
 from bpe_beam.errors import UsageError
-from bpe_beam.storage import Storage, redact
+from bpe_beam.storage import Found, Storage, redact
 
 _LISTING_THREADS = 32
-
-
-class Found(NamedTuple):
-    url: str
-    size: int
-    tag: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ def list_files(
                 repeated.add(file.url)
             found[file.url] = file
     left_out = {
-        url for pattern in _patterns(storage, exclude) for url, _ in storage.expand(pattern)
+        file.url for pattern in _patterns(storage, exclude) for file in storage.expand(pattern)
     }
     sizes = {url: file for url, file in found.items() if url not in left_out}
     excluded = len(found) - len(sizes)
@@ -112,7 +105,7 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
 
 
 def _expand(storage: Storage, pattern: str) -> list[Found]:
-    found = [Found(*row) for row in storage.expand(pattern)]
+    found = storage.expand(pattern)
     if found:
         return found
     shown = redact(pattern)

@@ -14,7 +14,7 @@ from bpe_beam.corpus.arrow_ipc import read_arrow
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
 from bpe_beam.corpus.csv_records import read_csv
 from bpe_beam.corpus.parquet import read_parquet
-from bpe_beam.corpus.plan import Plan, Slice, Split
+from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.records import read_records
 from bpe_beam.corpus.rejects import Reject
@@ -49,6 +49,7 @@ def read_split(
     on_edges: Callable[[Edges], None] = _no_edges,
     *,
     batch_bytes: int = 4 << 20,
+    only_text: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     r"""Reads the documents that begin in a split.
 
@@ -71,6 +72,8 @@ def read_split(
         on_edges: Called at the end of each slice of which the reader had to guess where its
             records begin; see `edges.py` for the proof that they meet.
         batch_bytes: About so many bytes of text are in a batch; smaller files are joined.
+        only_text: Ids are not wanted, nor sources unless the settings name some: they may be null,
+            which is faster where documents are short.
 
     Yields:
         Batches of BATCH_SCHEMA, none of them empty, of at most 65,536 documents.
@@ -81,7 +84,19 @@ def read_split(
     pending: list[pa.RecordBatch] = []
     size = rows = 0
     for piece in split.slices:
-        given = _slice_input(storage, plan, piece, settings, on_reject, on_edges, batch_bytes)
+        given = SliceInput(
+            storage=storage,
+            url=plan.url(piece.file),
+            file=plan.files[piece.file],
+            number=piece.file,
+            start=piece.start,
+            end=piece.end,
+            settings=settings,
+            on_reject=on_reject,
+            on_edges=on_edges,
+            batch_bytes=batch_bytes,
+            only_text=only_text,
+        )
         for batch in READERS[given.file.format](given):
             if pending and (
                 size + batch.nbytes > batch_bytes or rows + len(batch) > MAX_BATCH_ROWS
@@ -95,26 +110,3 @@ def read_split(
                 pending, size, rows = [], 0, 0
     if pending:
         yield join(pending)
-
-
-def _slice_input(
-    storage: Storage,
-    plan: Plan,
-    piece: Slice,
-    settings: ReadSettings,
-    on_reject: Callable[[Reject], None],
-    on_edges: Callable[[Edges], None],
-    batch_bytes: int,
-) -> SliceInput:
-    return SliceInput(
-        storage=storage,
-        url=plan.url(piece.file),
-        file=plan.files[piece.file],
-        number=piece.file,
-        start=piece.start,
-        end=piece.end,
-        settings=settings,
-        on_reject=on_reject,
-        on_edges=on_edges,
-        batch_bytes=batch_bytes,
-    )

@@ -144,7 +144,12 @@ class _SliceReader:
         # Lines have numbers where all of them pass by.
         self.line = 1 if self.separator == b"\n" and not given.start else None
         self.unit = self.window.source.first if self.in_the_middle else None
-        self.id_prefix = f"{self.name}:" if self.unit is None else f"{self.name}:{self.unit}+"
+        self.id_prefix: str | None = None
+        if self.unit is not None:
+            # Where there is no place, an id is all that names a record.
+            self.id_prefix = f"{self.name}:{self.unit}+"
+        elif not given.only_text:
+            self.id_prefix = f"{self.name}:"
 
     @property
     def stop(self) -> int:
@@ -278,11 +283,12 @@ class _SliceReader:
             self.line += passed
         batch = None
         if len(starts):
+            rows = len(starts)
             columns = [
-                strings(ids, id_ends, has_id),
-                strings(named, named_ends)
-                if len(named_ends) > 1
-                else pa.repeat(pa.scalar(self.given.source, pa.large_string()), len(starts)),
+                strings(ids, id_ends, has_id)
+                if len(id_ends) > 1
+                else pa.nulls(rows, pa.large_string()),
+                strings(named, named_ends) if len(named_ends) > 1 else self._source(rows),
                 self._places(starts + base),
                 strings(texts, text_ends),
             ]
@@ -320,6 +326,12 @@ class _SliceReader:
     ) -> None:
         reject = Reject.of(self.name, offset, line, reason, detail, data, total, unit=self.unit)
         self.given.on_reject(reject)
+
+    def _source(self, rows: int) -> pa.Array:
+        given = self.given
+        if given.only_text and not given.settings.names_sources:
+            return pa.nulls(rows, pa.large_string())
+        return pa.repeat(pa.scalar(given.source, pa.large_string()), rows)
 
     def _places(self, offsets: np.ndarray[Any, Any]) -> pa.Array:
         if self.in_the_middle:

@@ -66,6 +66,8 @@ class SliceInput:
         on_reject: Called for each record that cannot be used.
         on_edges: Called at the slice's end, if the reader had to guess where records begin.
         batch_bytes: About so many bytes of text are in a batch.
+        only_text: Ids are not wanted, nor sources that nobody asked for: a reader may leave them
+            null.
     """
 
     storage: Storage
@@ -78,6 +80,7 @@ class SliceInput:
     on_reject: Callable[[Reject], None]
     on_edges: Callable[[Edges], None]
     batch_bytes: int
+    only_text: bool = False
 
     @property
     def whole(self) -> bool:
@@ -106,15 +109,15 @@ class SliceInput:
         Returns:
             The bytes up to the file's end, or None if no unit begins in the slice.
         """
-        if self.file.compression == "none":
-            return open_source(self.storage, self.url, "none", self.file.size, start)
+        plain = self.file.compression == "none"
         source = open_source(
             self.storage,
             self.url,
             self.file.compression,
             self.file.size,
-            self.start,
-            self.end,
+            start if plain else self.start,
+            self.file.size if plain else self.end,
+            self.file.tag,
         )
         if source is None:
             self.on_edges(Edges(self.number, self.start, self.end, None, None))

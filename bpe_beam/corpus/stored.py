@@ -11,8 +11,9 @@ from bpe_beam.storage import Storage, named_errors, redact
 class Stored:
     """The stored bytes of a file from some place on.
 
-    A part of a file that was changed meanwhile must not pass for the whole: a size other than
-    planned is an error, seen at the file's end at the latest.
+    A part of a file that was changed meanwhile must not pass for the whole: another size or tag
+    than planned is an error. What storage reads from then on is of one version, where the store
+    can promise that; where it cannot, another length is seen at the file's end.
 
     Attributes:
         size: The planned size in bytes.
@@ -20,13 +21,21 @@ class Stored:
         first, boundary, boundary_unit: As a `Source` has them; a plain file has no units.
     """
 
-    def __init__(self, storage: Storage, url: str, size: int, start: int = 0) -> None:
+    def __init__(
+        self, storage: Storage, url: str, size: int, start: int = 0, tag: str = ""
+    ) -> None:
         self.size = size
         self.position = start
         self.first = start
         self.boundary: int | None = None
         self.boundary_unit = 0
         self._url = url
+        if tag:
+            found = storage.stat(url)
+            if found.size != size:
+                raise DataError(self._changed(f"has {found.size} now"))
+            if found.tag not in ("", tag):
+                raise DataError(self._changed("its content has changed since"))
         with named_errors("read", url):
             self._file: BinaryIO = storage.open(url)
             if start:

@@ -64,6 +64,7 @@ def open_source(
     size: int,
     start: int = 0,
     end: int | None = None,
+    tag: str = "",
 ) -> Source | None:
     """Opens a file of the plan.
 
@@ -74,6 +75,7 @@ def open_source(
         size: Its planned size as stored, in bytes.
         start: Where to begin; in a compressed file, where to look for the first unit.
         end: The stored byte behind the slice; None: the file's end.
+        tag: Its planned tag, or "".
 
     Returns:
         The bytes from there to the file's end, whatever `end` is; None if the file is compressed
@@ -83,7 +85,7 @@ def open_source(
         DataError: When opening or reading fails, or when the file is shorter or longer than
             planned.
     """
-    stored = Stored(storage, url, size, start)
+    stored = Stored(storage, url, size, start, tag)
     if compression == "none":
         return stored
     kind = _KINDS[compression]

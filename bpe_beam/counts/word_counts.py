@@ -35,9 +35,11 @@ _ROW_BYTES = {False: 16, True: 32}
 _BLOCK_OVERHEAD = 1024
 
 
-def schema_of(with_places: bool) -> pa.Schema:
-    """The columns of counted words; with places, also where each word occurred first."""
-    return PLACED_SCHEMA if with_places else WORD_SCHEMA
+def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
+    """The columns of counted words; with places, also where each word occurred first; with
+    sources, `source` before them."""
+    schema = PLACED_SCHEMA if with_places else WORD_SCHEMA
+    return pa.schema([("source", pa.large_string()), *schema]) if with_sources else schema
 
 
 class WordCounts:

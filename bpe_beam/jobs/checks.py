@@ -56,3 +56,18 @@ def require_allowed_special(allowed: str | tuple[str, ...]) -> None:
             require_text("allowed_special", token)
     else:
         require_choice("allowed_special", allowed, ("none", "all"))
+
+
+def require_sources(field: str | None, patterns: tuple[tuple[str, str], ...]) -> None:
+    """Refuses sources that cannot be told apart."""
+    require(
+        field is None or not patterns,
+        "source_field and source both say which source a document has: give one of them",
+    )
+    if field is not None:
+        require_text("source_field", field)
+    for name, glob in patterns:
+        require_text("the name of a source", name)
+        require_text(f"the glob of the source {name!r}", glob)
+    names = len({name for name, _ in patterns})
+    require(names < 1000, f"source names {names:,} sources; at most 999 and the rest, other")

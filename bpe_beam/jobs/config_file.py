@@ -7,13 +7,13 @@ they mean on a command line, and errors can name the line.
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.values import GivenValue, did_you_mean
+from bpe_beam.storage import Storage, redact
 
 MAX_CONFIG_BYTES = 1 << 20
 """Nobody writes a megabyte of settings; a corpus given by mistake has more."""
@@ -26,15 +26,20 @@ def read_config(
     texts: Collection[str],
     switches: Collection[str],
     mappings: Collection[str],
+    pairs: Collection[str] = (),
+    storage: Storage | None = None,
 ) -> dict[str, GivenValue]:
     """Reads a YAML file of settings.
 
     Args:
-        path: A local file.
+        path: A path or URL.
         job: The job that is to run; a `job` key of the file must say the same.
         texts: Keys whose value is a text or a number, or a list of them.
         switches: Keys whose value is true or false.
         mappings: Keys whose value is a mapping.
+        pairs: Those of `texts` whose texts are NAME=VALUE: a mapping stands for them too, of names
+            to a value or a list of values.
+        storage: The door to storage; it cannot have the options that stand in the file.
 
     Returns:
         The settings by key, with `_` for `-`.
@@ -44,7 +49,9 @@ def read_config(
             a value cannot be one; with file and line.
     """
     settings: dict[str, GivenValue] = {}
-    for key_node, node in _read_pairs(path):
+    root = _read_pairs(path, storage or Storage())
+    path = redact(path)
+    for key_node, node in root:
         where = f"{path}, line {key_node.start_mark.line + 1}"
         if not isinstance(key_node, yaml.ScalarNode):
             raise UsageError(f"{where}: a key must be a word")
@@ -57,6 +64,9 @@ def read_config(
                 f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
             )
         where = f"{where}: {key}"
+        if key in pairs and isinstance(node, yaml.MappingNode):
+            settings[key] = GivenValue(where, _pairs(node, where))
+            continue
         settings[key] = GivenValue(where, _value(node, where, key, switches, mappings))
     stated = settings.pop("job", None)
     if stated is not None and stated.value != [job]:
@@ -64,12 +74,15 @@ def read_config(
     return settings
 
 
-def _read_pairs(path: str) -> list[tuple[yaml.Node, yaml.Node]]:
+def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]]:
+    shown = redact(path)
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"config {path} cannot be read: {error.strerror or error}") from error
+        with storage.open(path) as stream:
+            data = stream.read(MAX_CONFIG_BYTES + 1)
+    except DataError as error:
+        reason = str(error).removeprefix(f"cannot read {shown}: ")
+        raise UsageError(f"config {shown} cannot be read: {reason}") from error
+    path = shown
     if len(data) > MAX_CONFIG_BYTES:
         raise UsageError(f"config {path} has over {MAX_CONFIG_BYTES:,} bytes: not a settings file")
     try:
@@ -101,6 +114,24 @@ def _value(
         if isinstance(node, yaml.MappingNode):
             return _mapping(node, where)
         raise UsageError(f"{where} must be a mapping, one `name: value` a line")
+    return _texts(node, where)
+
+
+def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
+    """A mapping as NAME=VALUE, one for each value."""
+    if not all(
+        isinstance(name, yaml.ScalarNode) and "=" not in name.value for name, _ in node.value
+    ):
+        raise UsageError(f"{where}: a name in it must be a word without =")
+    _refuse_repeated(node, where)
+    found = []
+    for name, values in node.value:
+        found += [f"{name.value}={value}" for value in _texts(values, f"{where}.{name.value}")]
+    return found
+
+
+def _texts(node: yaml.Node, where: str) -> list[str]:
+    """A text, or a list of them, as they were typed."""
     items = node.value if isinstance(node, yaml.SequenceNode) else [node]
     for item in items:
         if not isinstance(item, yaml.ScalarNode):

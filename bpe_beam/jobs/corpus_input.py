@@ -28,6 +28,8 @@ def read_settings(given: InputSettings) -> ReadSettings:
         text_field=given.text_field,
         id_field=given.id_field,
         document_separator=given.document_separator,
+        source_field=given.source_field,
+        sources=given.sources,
     )
 
 
@@ -49,6 +51,7 @@ def plan_of(storage: Storage, given: InputSettings, *, with_places: bool = False
         input_format=given.input_format,
         document_separator=given.document_separator,
         range_bytes=given.range_bytes,
+        exclude=list(given.exclude),
         cut_compressed=not with_places,
     )
 
@@ -61,6 +64,7 @@ def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
             "text_field": given.text_field,
             "id_field": given.id_field,
             "document_separator": given.document_separator,
+            **_sources(given),
         },
         "plan": {
             "files": len(plan.files),
@@ -69,6 +73,13 @@ def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
             "fingerprint": plan.fingerprint(),
         },
     }
+
+
+def _sources(given: InputSettings) -> dict[str, Any]:
+    """How documents are told apart by source; nothing where they are not, as before there was."""
+    if given.source_field is not None:
+        return {"source_field": given.source_field}
+    return {"sources": [list(pair) for pair in given.sources]} if given.sources else {}
 
 
 def rejects_names(plan: Plan) -> list[str]:

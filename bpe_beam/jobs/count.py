@@ -8,16 +8,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_beam.corpus import Plan
-from bpe_beam.counts.artifact import CountsManifest, CountsPart, part_name
+from bpe_beam.counts.artifact import part_name
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import CountSettings
+from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.split_counts import BlockPlace, CountSplits, CountTask, blocks_name
+from bpe_beam.transforms.split_counts import (
+    BlockPlace,
+    CountSplits,
+    CountTask,
+    block_places,
+    blocks_name,
+)
 from bpe_beam.transforms.split_work import piece_name, works_of
+
+_PLAN = "plan.json"
 
 
 def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
@@ -53,6 +64,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    _write_plan(folder, plan)
     not_cut: list[str] = []
     if not folder.finished:
         not_cut = _count(settings, plan, counting, folder, progress)
@@ -63,10 +75,18 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     return _summary(settings, manifest, inputs, resumed, time.monotonic() - started)
 
 
+def _write_plan(folder: OutputFolder, plan: Plan) -> None:
+    """Leaves the plan beside the counts, unless it stands there, by name and size."""
+    url, data = folder.path(_PLAN), json_bytes(plan.to_json())
+    if not folder.storage.exists(url) or folder.storage.size(url) != len(data):
+        folder.storage.write_bytes(url, data)
+
+
 def _names(plan: Plan) -> list[str]:
     """Every file that the job may write."""
     splits = len(plan.splits)
     return [
+        _PLAN,
         *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
         *(f"work/{blocks_name(split.index, splits)}" for split in plan.splits),
         *corpus_input.rejects_names(plan),
@@ -99,6 +119,7 @@ def _count(
         reading=corpus_input.read_settings(settings.input),
         counting=counting,
         splits=len(plan.splits),
+        by_source=settings.input.by_source,
     )
     parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
@@ -119,7 +140,7 @@ def _count(
             )
 
     plan, receipts = corpus_input.read_whole(folder, plan, "counts", run_splits, parts)
-    manifest = _manifest(counting, plan, receipts)
+    manifest = _manifest(counting, plan, receipts, settings.input.by_source)
     rejects_files = _rejects_files(receipts)
     corpus_input.check_documents(
         folder, settings.input, manifest.documents, sum(manifest.rejects.values()), rejects_files
@@ -134,9 +155,9 @@ def _count(
 def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
     """Where the blocks of finished splits stand."""
     return [
-        (partition, (split, start, size))
+        row
         for split, receipt in done.items()
-        for partition, start, size in receipt["facts"]["blocks"]
+        for row in block_places(split, receipt["facts"]["blocks"])
     ]
 
 
@@ -150,7 +171,7 @@ def _rejects_files(receipts: Mapping[str, Receipt]) -> list[str]:
 
 
 def _manifest(
-    counting: dict[str, Any], plan: Plan, receipts: Mapping[str, Receipt]
+    counting: dict[str, Any], plan: Plan, receipts: Mapping[str, Receipt], by_source: bool
 ) -> CountsManifest:
     splits = [
         receipts[piece_name("counts", split.index, len(plan.splits))]["facts"]
@@ -160,17 +181,21 @@ def _manifest(
         CountsPart(**receipts[piece_name("part", i, PARTITIONS)]["facts"])
         for i in range(PARTITIONS)
     )
+    totals = corpus_input.sums(splits, "documents", "text_bytes", "words")
     return CountsManifest(
         normalizer=counting["normalizer"],
         pretokenizer=counting["pretokenizer"],
         special_tokens=tuple(counting["special_tokens"]),
         with_places=counting["with_places"],
-        **corpus_input.sums(splits, "documents", "text_bytes", "words"),
+        documents=totals["documents"],
+        text_bytes=totals["text_bytes"],
+        words=totals["words"],
         unique_words=sum(part.unique_words for part in parts),
         word_bytes=sum(part.word_bytes for part in parts),
         rejects=corpus_input.reject_reasons(splits),
         inputs=tuple((file.name, file.size) for file in plan.files),
         parts=parts,
+        sources=source_totals((row["sources"] for row in splits), parts) if by_source else None,
     )
 
 
@@ -190,6 +215,7 @@ def _summary(
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
         "unique_words": manifest.unique_words,
+        "sources": source_facts(manifest),
         "rejects": sum(manifest.rejects.values()),
         "rejects_by_reason": manifest.rejects or None,
         "seconds": round(seconds, 3),

@@ -13,14 +13,21 @@ from typing import Any, Literal
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs import settings as s
 from bpe_beam.jobs.checks import require_choice
+from bpe_beam.jobs.counts_settings import (
+    FilterCountsSettings,
+    MergeCountsSettings,
+    ShowCountsSettings,
+)
 from bpe_beam.jobs.options import JOBS
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     GivenValue,
     parse_integer,
+    parse_pair,
     parse_separator,
     parse_size,
     parse_storage_options,
+    parse_weights,
 )
 
 Parse = Callable[[str, str], Any]
@@ -32,6 +39,7 @@ _READING: Mapping[str, Parse | None] = {
     "document_separator": parse_separator,
     "range_bytes": parse_size,
     "max_rejects": None,
+    "source_field": None,
 }
 
 _TRAINING: Mapping[str, Parse | None] = {
@@ -52,6 +60,7 @@ _TRAINING: Mapping[str, Parse | None] = {
     "normalizer": None,
     "pretokenizer": None,
     "driver_memory": parse_size,
+    "temperature": None,
 }
 
 
@@ -122,6 +131,7 @@ def settings_of(given: Given) -> Any:
         UsageError: If something is missing, or cannot work.
     """
     make: Mapping[str, Callable[[Given], Any]] = {
+        "plan": _plan,
         "count": _count,
         "train": _train,
         "tokenize": _tokenize,
@@ -129,6 +139,9 @@ def settings_of(given: Given) -> Any:
         "encode": _encode,
         "decode": _decode,
         "inspect": lambda g: s.InspectSettings(g.required("path"), run=_run(g)),
+        "counts merge": _merge_counts,
+        "counts show": _show_counts,
+        "counts filter": _filter_counts,
         "quickstart": lambda g: s.QuickstartSettings(**g.pick({"output": None}), run=_run(g)),
     }
     return make[given.job](given)
@@ -139,7 +152,9 @@ def _run(given: Given) -> s.RunSettings:
     if "storage_options" in given.values:
         storage_options = given.values["storage_options"].value
         if isinstance(storage_options, list):
-            storage_options = _storage_options(given.where("storage_options"), storage_options[-1])
+            storage_options = read_storage_options(
+                given.where("storage_options"), storage_options[-1]
+            )
     run = s.RunSettings(
         **given.pick({"runner": None, "workers": parse_integer, "summary_file": None}),
         runner_options=_runner_options(given),
@@ -175,7 +190,12 @@ def _runner_options(given: Given) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+def read_storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+    """Reads storage options given as JSON, or as `@` and a local file of it.
+
+    Raises:
+        UsageError: They cannot be read. The message begins with `where` and quotes none of them.
+    """
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
@@ -188,7 +208,16 @@ def _storage_options(where: str, text: str) -> Mapping[str, Mapping[str, Any]]:
 def _input(given: Given) -> s.InputSettings:
     if "input" not in given.values:
         raise UsageError(f"--input is required; see bpe-beam {given.job} --help")
-    return s.InputSettings(given.many("input"), **given.pick(_READING))
+    return s.InputSettings(
+        given.many("input"),
+        exclude=given.many("exclude"),
+        **given.pick(_READING),
+        sources=tuple(parse_pair(given.where("source"), text) for text in given.many("source")),
+    )
+
+
+def _plan(given: Given) -> s.PlanSettings:
+    return s.PlanSettings(_input(given), run=_run(given), **given.pick({"output": None}))
 
 
 def _count(given: Given) -> s.CountSettings:
@@ -205,7 +234,7 @@ def _count(given: Given) -> s.CountSettings:
 
 
 def _train(given: Given) -> TrainSettings:
-    reading = [key for key in _READING if key in given.values]
+    reading = [key for key in (*_READING, "exclude", "source") if key in given.values]
     if "input" not in given.values and "counts" in given.values and reading:
         raise UsageError(
             f"{given.where(reading[0])} is about reading a corpus; the counts were read already"
@@ -218,6 +247,11 @@ def _train(given: Given) -> TrainSettings:
         run=_run(given),
         special_tokens=given.many("special_token"),
         byte_fallback=given.switch("byte_fallback"),
+        weights=tuple(
+            pair
+            for text in given.many("weights")
+            for pair in parse_weights(given.where("weights"), text)
+        ),
         **given.pick(_TRAINING),
     )
 
@@ -255,6 +289,31 @@ def _encode(given: Given) -> s.EncodeSettings:
 def _decode(given: Given) -> s.DecodeSettings:
     ids = given.many("ids") if "ids" in given.values else None
     return s.DecodeSettings(given.required("tokenizer"), ids, run=_run(given))
+
+
+def _merge_counts(given: Given) -> MergeCountsSettings:
+    if "folders" not in given.values:
+        raise UsageError(f"FOLDERS is required; see bpe-beam {given.job} --help")
+    return MergeCountsSettings(given.many("folders"), given.required("output"), run=_run(given))
+
+
+def _show_counts(given: Given) -> ShowCountsSettings:
+    return ShowCountsSettings(
+        given.required("folder"),
+        sources=given.many("source"),
+        **given.pick({"top": parse_integer, "min_count": parse_integer}),
+        run=_run(given),
+    )
+
+
+def _filter_counts(given: Given) -> FilterCountsSettings:
+    return FilterCountsSettings(
+        given.required("folder"),
+        given.required("output"),
+        sources=given.many("source"),
+        **given.pick({"min_count": parse_integer}),
+        run=_run(given),
+    )
 
 
 def _allowed_special(given: Given) -> Literal["none", "all"] | tuple[str, ...]:

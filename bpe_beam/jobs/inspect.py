@@ -10,15 +10,19 @@ import dataclasses
 import heapq
 import json
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.settings import InspectSettings
+from bpe_beam.jobs.source_summary import shard_source_facts, source_facts
 from bpe_beam.jobs.summary import format_summary
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bpe_beam.counts.manifest import Filtered
 
 _FEW = 10
 _DOCUMENTS = 3
@@ -151,11 +155,12 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
 
     Cost: reads every part.
     """
-    from bpe_beam.counts.artifact import iter_parts, read_manifest
+    from bpe_beam.counts.artifact import iter_words
+    from bpe_beam.counts.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
     best: list[tuple[int, str]] = []
-    for part in iter_parts(storage, path, manifest):
+    for part in iter_words(storage, path, manifest):
         # Only a part's best are made into Python values.
         top = part.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]
@@ -172,6 +177,8 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
         "unique_words": manifest.unique_words,
+        "sources": source_facts(manifest),
+        "left_out": [_left_out(row) for row in manifest.filtered] or None,
         "rejects": dict(manifest.rejects),
         "inputs": len(manifest.inputs),
         "parts": len(manifest.parts),
@@ -179,6 +186,15 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
         "most_frequent_words": [f"{count:,} {word!r}" for count, word in best],
         "fingerprint": manifest.fingerprint,
     }
+
+
+def _left_out(row: Filtered) -> str:
+    """What a filter did, in words."""
+    kept = "" if row.sources is None else f" in {', '.join(row.sources)}"
+    return (
+        f"{row.unique_words:,} words, {row.words:,} occurrences: those below {row.min_count:,}"
+        f"{kept}"
+    )
 
 
 def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
@@ -212,6 +228,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
         "tokens": totals.tokens,
         "text_bytes": totals.text_bytes,
         "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+        "sources": shard_source_facts(manifest),
         "rejects": totals.rejects,
         "rejects_by_reason": dict(manifest.reject_reasons),
         "settings": dict(manifest.settings),

@@ -14,14 +14,15 @@ class Option:
         flag: As typed, e.g. `--vocab-size`; or the bare name of a positional argument.
         metavar: What the help calls its value; empty for a switch.
         help: What it does; `%` is doubled, as argparse wants.
-        kind: One value, many after one flag, one each time the flag is given, or no value.
+        kind: One value, many after one flag, one each time the flag is given, the same for
+            NAME=VALUE, which may be a mapping in a file, or no value.
         required: Whether the job cannot do without it.
     """
 
     flag: str
     metavar: str
     help: str
-    kind: Literal["one", "many", "repeat", "switch"] = "one"
+    kind: Literal["one", "many", "repeat", "pairs", "switch"] = "one"
     required: bool = False
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe_beam.jobs import settings
+from bpe_beam.jobs.counts_options import FILTERING, MERGING, SHOWING
 from bpe_beam.jobs.option import Option, choice
 from bpe_beam.jobs.settings import InputSettings, QuickstartSettings, TokenizeSettings
 from bpe_beam.jobs.train_options import LEARNING
@@ -45,6 +46,12 @@ _INPUT = Option(
 _READING = (
     _INPUT,
     Option(
+        "--exclude",
+        "P",
+        "files to leave out, named like the inputs",
+        "many",
+    ),
+    Option(
         "--input-format",
         choice(settings.INPUT_FORMATS),
         "auto goes by the file's name: .jsonl and .ndjson are JSON lines, the rest text; .gz and "
@@ -69,6 +76,18 @@ _READING = (
         "N|P%",
         "how many records may be unusable, as a number or as a share of all; beyond it the job "
         f"fails (default {InputSettings.max_rejects.replace('%', '%%')})",
+    ),
+    Option(
+        "--source",
+        "NAME=GLOB",
+        "documents of files whose name matches are of this source, and are counted by source; the "
+        "first that matches; repeat for more; the rest is of the source other",
+        "pairs",
+    ),
+    Option(
+        "--source-field",
+        "NAME",
+        "JSON field of the document's source, to count by source, instead of --source",
     ),
 )
 _COMMON = (
@@ -123,6 +142,10 @@ _ALLOWED = Option(
     "special tokens that count as such where they stand in the text; the others are plain text "
     "(default none)",
 )
+
+_OF_RECORDS = ("text_field", "id_field", "source_field", "source", "max_rejects")
+_LISTING = tuple(option for option in _READING if option.key not in _OF_RECORDS)
+"""What a plan follows from."""
 
 JOBS: dict[str, Job] = {
     "count": Job(
@@ -268,6 +291,37 @@ JOBS: dict[str, Job] = {
         },
         "bpe-beam inspect tok/tokenizer.json",
     ),
+    "plan": Job(
+        "say which files the inputs name, and how they are cut into splits",
+        {
+            "what": (
+                Option(
+                    "--output", "F", "write the whole plan as JSON to a path or URL; - is stdout"
+                ),
+            ),
+            "reading text": _LISTING,
+            "running": _COMMON,
+        },
+        "bpe-beam plan --input 'data/**/*.jsonl.zst'",
+        "Reads no more of the files than their first bytes.",
+    ),
+    "counts merge": Job(
+        "add counts folders up, as if their corpora had been counted at once",
+        {"what": MERGING, "running": (_OVERWRITE, *_COMMON)},
+        "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
+        "They must be made with the same normalizer, pre-tokenizer and special tokens, and all by\n"
+        "source or none.",
+    ),
+    "counts show": Job(
+        "print the most frequent words of a counts folder, with the counts of each source",
+        {"what": SHOWING, "running": _COMMON},
+        "bpe-beam counts show counts/ --top 50",
+    ),
+    "counts filter": Job(
+        "write a counts folder anew without rare words, or with some sources only",
+        {"what": FILTERING, "running": (_OVERWRITE, *_COMMON)},
+        "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
+    ),
     "quickstart": Job(
         "try it all on the Python standard library's sources: train, tokenize, verify",
         {
@@ -286,3 +340,14 @@ JOBS: dict[str, Job] = {
 
 RUNNING_JOBS = frozenset(name for name, job in JOBS.items() if "--runner" in job.options)
 """The jobs that take a Beam runner and its flags."""
+
+SUMMED_UP_JOBS = RUNNING_JOBS | {
+    name for name, job in JOBS.items() if _OVERWRITE.flag in job.options
+}
+"""The jobs whose summary is shown; what the others print is their result."""
+
+GROUPS = {
+    first: [name for name in JOBS if name.startswith(f"{first} ")]
+    for first in dict.fromkeys(name.split()[0] for name in JOBS if " " in name)
+}
+"""The jobs of two words, by the first."""

@@ -17,6 +17,7 @@ from bpe_beam.jobs.checks import (
     require_choice,
     require_normalizer,
     require_pretokenizer,
+    require_sources,
     require_special_tokens,
     require_text,
 )
@@ -117,6 +118,10 @@ class InputSettings:
         document_separator: What ends a document of a text file; `file` makes each file one.
         range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
         max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
+        exclude: Files to leave out, named like the inputs.
+        source_field: JSON field that names a document's source; or
+        sources: (name, glob) of sources by files' names in the plan: the first that matches. With
+            either, sources are told apart; not with both.
     """
 
     inputs: tuple[str, ...]
@@ -126,11 +131,15 @@ class InputSettings:
     document_separator: str = "\n"
     range_bytes: int | None = None
     max_rejects: str = "0.1%"
+    exclude: tuple[str, ...] = ()
+    source_field: str | None = None
+    sources: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks each setting."""
         require(bool(self.inputs), "input names no file, folder or glob")
         require(all(self.inputs), "input must not be an empty string")
+        require(all(self.exclude), "exclude must not be an empty string")
         require_choice("input_format", self.input_format, INPUT_FORMATS)
         require_text("text_field", self.text_field)
         require_text("id_field", self.id_field)
@@ -141,6 +150,7 @@ class InputSettings:
                 f"range_bytes must be between 1 and {MAX_RANGE_BYTES:,} (16 TiB), "
                 f"not {self.range_bytes:,}",
             )
+        require_sources(self.source_field, self.sources)
         share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", self.max_rejects)
         require(
             share is not None,
@@ -153,6 +163,31 @@ class InputSettings:
                 whole < 100 or (whole == 100 and fraction == 0),
                 f"max_rejects must be at most 100%, not {self.max_rejects}",
             )
+
+    @property
+    def by_source(self) -> bool:
+        """Whether documents are told apart by source."""
+        return self.source_field is not None or bool(self.sources)
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """A corpus, to be listed and cut.
+
+    Attributes:
+        input: What is read.
+        output: Where the plan goes as JSON; `-` is stdout; None: only what it comes to is shown.
+        run: Only what concerns messages and storage.
+    """
+
+    input: InputSettings
+    output: str | None = None
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        """Checks each setting."""
+        if self.output is not None:
+            require_text("output", self.output)
 
 
 @dataclass(frozen=True)

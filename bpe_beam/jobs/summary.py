@@ -2,7 +2,8 @@
 
 A summary is a plain dictionary that a job returns. Its keys name the units: `..._bytes`, `bytes`,
 `seconds`, `..._per_second`. Two keys are read by name: `job`, and `next`, commands worth running
-now. A value that is itself a dictionary is shown indented; None is left out for people.
+now. A value that is itself a dictionary is shown indented, a dictionary of dictionaries with a line
+for each; None is left out for people.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 from bpe_beam.jobs.job_record import json_bytes
+
+_MOST_LINES = 20
 
 
 def format_summary(summary: Mapping[str, Any]) -> str:
@@ -98,7 +101,10 @@ def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         label = indent + key.replace("_", " ")
         if value is None:
             continue
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
+            yield label, ""
+            yield from _lines(indent + "  ", value)
+        elif isinstance(value, Mapping):
             yield label, "" if value else "none"
             yield from _rows(indent + "  ", value)
         elif isinstance(value, list | tuple):
@@ -106,6 +112,19 @@ def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield from (("", _value(key, each)) for each in value[1:])
         else:
             yield label, _value(key, value)
+
+
+def _lines(indent: str, values: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """A line for each of the first of many dictionaries."""
+    for name, row in list(values.items())[:_MOST_LINES]:
+        facts = (
+            f"{key.replace('_', ' ')} {_value(key, value).partition(' (')[0]}"
+            for key, value in row.items()
+            if value is not None
+        )
+        yield indent + (name if name.isprintable() else repr(name)), ", ".join(facts)
+    if len(values) > _MOST_LINES:
+        yield indent + f"and {len(values) - _MOST_LINES:,} more", ""
 
 
 def _value(key: str, value: Any) -> str:

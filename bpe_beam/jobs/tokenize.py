@@ -12,9 +12,10 @@ from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import TokenizeSettings
+from bpe_beam.jobs.source_summary import shard_source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import FileFacts, shard_name
-from bpe_beam.shards.manifest import SUFFIXES, Manifest, Shard, SourceSlice, Totals
+from bpe_beam.shards.manifest import SUFFIXES, Manifest, Shard, SourceFacts, SourceSlice, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.encoding import Encoding
@@ -23,6 +24,7 @@ from bpe_beam.transforms.split_work import rejects_name, restored_facts, works_o
 
 _MANIFEST = "manifest.json"
 _TOKENIZER = "tokenizer.json"
+_FACTS = ("documents", "text_bytes", "tokens", "sources")
 
 
 def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
     for index, shard in enumerate(manifest["shards"]):
         name = rejects_name(index, len(manifest["shards"]))
         facts: dict[str, Any] = {"rejects": {}}
-        facts |= {key: shard[key] for key in ("documents", "text_bytes", "tokens")}
+        facts |= {key: shard[key] for key in _FACTS if key in shard}
         facts |= restored_facts(plan.splits[index])
         # The manifest has the reasons of rejects in sum only: a shard with some is made again.
         pieces[shard["name"]] = {
@@ -195,6 +197,7 @@ def _manifest(
                 tokens=receipt["facts"]["tokens"],
                 rejects=sum(receipt["facts"]["rejects"].values()),
                 files=tuple(files[:suffixes]),
+                sources=_sources(receipt["facts"]),
             )
         )
     return Manifest(
@@ -212,6 +215,13 @@ def _manifest(
         reject_reasons=corpus_input.reject_reasons(facts),
         reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
     )
+
+
+def _sources(facts: Mapping[str, Any]) -> dict[str, SourceFacts] | None:
+    """What a shard has of each source, if they were told apart."""
+    if "sources" not in facts:
+        return None
+    return {name: SourceFacts(**row) for name, row in facts["sources"].items()}
 
 
 def _summary(
@@ -233,6 +243,7 @@ def _summary(
         "text_bytes": totals.text_bytes,
         "tokens": totals.tokens,
         "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+        "sources": shard_source_facts(manifest),
         "shards": totals.shards,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         "rejects": totals.rejects,

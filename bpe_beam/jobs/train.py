@@ -10,16 +10,26 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from bpe_beam.counts.artifact import MANIFEST, CountsManifest, iter_parts, read_manifest
+from bpe_beam.counts.artifact import iter_words
+from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
+from bpe_beam.jobs.counts_folder import manifest_hash, same_folder
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import CountSettings
+from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, least_entries, recipe_of
 from bpe_beam.jobs.train_settings import TrainSettings
+from bpe_beam.jobs.train_weights import (
+    refuse_overflow,
+    tokens_by_source,
+    weighted_recipe,
+    weights_identity,
+    weights_of,
+)
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.exports import vocab_txt
@@ -66,10 +76,12 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         folder, counts = _train_on_corpus(settings, storage, identity, progress)
     else:
         counts = settings.counts
-        if _same_folder(counts, settings.output):
+        if same_folder(counts, settings.output):
             # Or --overwrite would remove the counts before they are read.
             raise UsageError(f"output {settings.output} is the counts' own folder: give another")
-        recipe = _recipe(settings, read_manifest(storage, counts), old)
+        manifest = read_manifest(storage, counts)
+        weights_of(settings, manifest)
+        recipe = _recipe(settings, manifest, old)
         check_vocab_size(recipe, old)
         identity = _identity(settings, recipe, old)
         folder = _claim(settings, storage, {**identity, **_counts_identity(storage, counts)})
@@ -86,7 +98,8 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     counted = time.monotonic()
     manifest = read_manifest(storage, counts)
     try:
-        learned = _learn(settings, storage, counts, manifest, recipe, old, progress)
+        weights = weights_of(settings, manifest)
+        learned = _learn(settings, storage, counts, manifest, weights, recipe, old, progress)
         if old is not None and isinstance(recipe, BpeRecipe):
             tokenizer = continued(old, learned, recipe)
         else:
@@ -96,6 +109,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         folder.release()
         raise
     warnings = _warnings(settings, manifest, recipe, tokenizer)
+    tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
     files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
     summary = {
@@ -107,11 +121,13 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
         "unique_words": manifest.unique_words,
+        "sources": source_facts(manifest, tokens),
+        "weights": weights.facts() if weights else None,
         "rejects": sum(manifest.rejects.values()),
         "model": settings.model,
         "vocab_size": tokenizer.vocab_size,
         "merges": len(learned.merges),
-        "last_merge_count": int(learned.counts[-1]) if len(learned.counts) else None,
+        "last_merge_count": _last_count(learned, weights),
         "fingerprint": tokenizer.fingerprint,
         "counting_seconds": None if settings.counts else round(counted - started, 3),
         "learning_seconds": round(ended - counted, 3),
@@ -185,24 +201,14 @@ def _train_on_corpus(
     return folder, counts
 
 
-def _same_folder(one: str, other: str) -> bool:
-    """Whether two names mean one folder; a URL is known by its name alone."""
-    paths = [Path(name.removeprefix("file://")) for name in (one, other)]
-    if all(path.exists() for path in paths):
-        return paths[0].samefile(paths[1])
-    return one.rstrip("/") == other.rstrip("/")
-
-
 def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:
-    """What training depends on, of a counts folder: its manifest, which holds the parts' hashes."""
-    read_manifest(storage, counts)
-    data = storage.read_bytes(storage.join(counts, MANIFEST))
-    return {"counts_manifest": hashlib.sha256(data).hexdigest()}
+    """What training depends on, of a counts folder."""
+    return {"counts_manifest": manifest_hash(storage, counts)}
 
 
 def _identity(settings: TrainSettings, recipe: Recipe, old: Tokenizer | None) -> dict[str, Any]:
     continued = {} if old is None else {"continued": old.fingerprint}
-    return {**identity_of(settings, recipe), **continued}
+    return {**identity_of(settings, recipe), **continued, **weights_identity(settings)}
 
 
 def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) -> OutputFolder:
@@ -231,6 +237,7 @@ def _learn(
     storage: Storage,
     counts: str,
     manifest: CountsManifest,
+    weights: Weights | None,
     recipe: Recipe,
     old: Tokenizer | None,
     progress: Progress,
@@ -243,12 +250,22 @@ def _learn(
             f"({settings.driver_memory / 1e9:.1f} GB): give more, or count less text"
         )
     in_order = settings.tie_break == "first_seen"
-    words = gather_words(iter_parts(storage, counts, manifest), in_order)
+    factors = None if weights is None else weights.factors
+    words = gather_words(iter_words(storage, counts, manifest, factors), in_order)
+    recipe = weighted_recipe(recipe, weights)
     most = max(0, recipe.vocab_size - least_entries(recipe, old))
-    with progress.stage("learn", most, "merges") as stage:
+    with progress.stage("learn", most, "merges") as stage, refuse_overflow(weights):
         if old is not None and isinstance(recipe, BpeRecipe):
             return continue_bpe(words, recipe, old, stage.advance)
         return learn(words, recipe, stage.advance)
+
+
+def _last_count(learned: Learned, weights: Weights | None) -> int | float | None:
+    """How often the last pair occurred, in units of one occurrence."""
+    if not len(learned.counts):
+        return None
+    count, unit = int(learned.counts[-1]), 1 if weights is None else weights.unit
+    return count if unit == 1 else count / unit
 
 
 def _warnings(

@@ -20,6 +20,19 @@ LEARNING = (
         "is left)",
     ),
     Option(
+        "--weights",
+        "SOURCE=W,...",
+        "what the counts of a source are multiplied by, such as en=0.3,zh=2; 0 leaves it out, and "
+        "one that is not named keeps 1",
+        "pairs",
+    ),
+    Option(
+        "--temperature",
+        "T",
+        "raise each source's share of the text to this power, from 0 (all alike) to 1 (as they "
+        "are), instead of --weights",
+    ),
+    Option(
         "--tie-break",
         choice(settings.TIE_BREAKS),
         "which of several best pairs is merged (default lowest_id)",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.jobs.checks import (
     require,
     require_choice,
@@ -80,6 +81,10 @@ class TrainSettings:
         pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry
             theirs.
         driver_memory: What the learner may hold, in bytes.
+        weights: (source, decimal number): what the counts of a source are multiplied by; one that
+            is not named keeps 1. Needs sources; or
+        temperature: A decimal number from 0 to 1: each source's share of the text is raised to this
+            power. Not with weights.
     """
 
     output: str
@@ -106,6 +111,8 @@ class TrainSettings:
     normalizer: str | None = None
     pretokenizer: str | None = None
     driver_memory: int = 8 * 10**9
+    weights: tuple[tuple[str, str], ...] = ()
+    temperature: str | None = None
 
     def __post_init__(self) -> None:
         """Checks each setting, and those that exclude one another."""
@@ -113,6 +120,7 @@ class TrainSettings:
         self._check_source()
         require_choice("model", self.model, MODELS)
         self._check_model()
+        self._check_weights()
         require_special_tokens(self.special_tokens)
         require(
             1 <= self.vocab_size <= MAX_VOCAB_SIZE,
@@ -150,6 +158,24 @@ class TrainSettings:
             object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
             require_normalizer(str(self.normalizer))
             require_pretokenizer(str(self.pretokenizer))
+
+    def _check_weights(self) -> None:
+        require(
+            not self.weights or self.temperature is None,
+            "weights and temperature both say what sources weigh: give one of them",
+        )
+        names = [name for name, _ in self.weights]
+        for name, weight in self.weights:
+            require(names.count(name) == 1, f"weights name {name} twice")
+            parse_weight(name, weight)
+        if self.temperature is not None:
+            parse_temperature(self.temperature)
+        if self.weights or self.temperature is not None:
+            require(
+                self.input is None or self.input.by_source,
+                "weights and temperature are about sources: tell them apart with source or "
+                "source_field",
+            )
 
     def _check_model(self) -> None:
         for name, models in _OF_MODELS.items():

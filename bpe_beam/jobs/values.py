@@ -81,6 +81,47 @@ def parse_size(name: str, text: str) -> int:
     return int(match[1]) * unit
 
 
+def parse_pair(name: str, text: str) -> tuple[str, str]:
+    """Reads NAME=VALUE; the value may hold more equals signs.
+
+    Args:
+        name: What the pair is for, as the user calls it; named in the error.
+        text: The pair.
+
+    Raises:
+        UsageError: If there is no equals sign, or nothing on one side of it.
+    """
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise UsageError(f"{name} must be NAME=VALUE, such as en=data/en/*, not {text!r}")
+    return key, value
+
+
+def parse_weights(name: str, text: str) -> list[tuple[str, str]]:
+    """Reads `en=0.3,zh=2`; a name may hold equals signs, and commas that no value stands before.
+
+    Args:
+        name: What the weights are for, as the user calls it; named in the error.
+        text: The pairs. The values stay texts.
+
+    Raises:
+        UsageError: If one of them is no pair.
+    """
+    pairs = []
+    held: list[str] = []
+    for piece in text.split(","):
+        held.append(piece)
+        if "=" not in piece:
+            continue
+        source, _, weight = ",".join(held).rpartition("=")
+        if source and weight:
+            pairs.append((source, weight))
+            held = []
+    if held:
+        raise UsageError(f"{name} must be SOURCE=W, such as en=0.3,zh=2, not {text!r}")
+    return pairs
+
+
 def parse_separator(name: str, text: str) -> str:
     r"""Reads a document separator as a command line can hold it.
 

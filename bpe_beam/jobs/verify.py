@@ -142,6 +142,7 @@ def _compare(
     chosen = dict(manifest.settings)
     framing = {name: chosen.pop(name) for name in ("append", "prepend", "allowed_special")}
     encoding = Encoding.of(tokenizer, **framing)
+    chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     reading = ReadSettings(**chosen)
 
     def compare(split: Split) -> str | None:

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -58,7 +59,8 @@ inline Cut checked_cut(std::span<const char> data, std::size_t start, std::size_
 inline py::tuple text_records_of(const py::buffer& data, const std::string& separator,
                                  std::size_t start, std::size_t search, std::size_t stop,
                                  bool final, std::size_t max_records, std::size_t max_bytes,
-                                 const std::string& id_prefix, std::uint64_t base) {
+                                 const std::optional<std::string>& id_prefix,
+                                 std::uint64_t base) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
@@ -174,9 +176,9 @@ inline void bind_records(py::module_& m) {
   m.def("text_records", &text_records_of, "data"_a, "separator"_a, "start"_a, "search"_a, "stop"_a,
         "final"_a, "max_records"_a, "max_bytes"_a, "id_prefix"_a, "base"_a,
         "Cuts a window at a separator (empty: one record). Returns (text uint8[], its ends "
-        "int64[n + 1], ids uint8[], their ends int64[n + 1], has id uint8[0], sources uint8[0], their "
-        "ends int64[1], starts int64[n], bad int64[k, 5]: begin, end, flaw, position, index; and where to go on: start, search; "
-        "records passed).");
+        "int64[n + 1], ids uint8[], their ends int64[n + 1] (without a prefix none: [1]), has id "
+        "uint8[0], sources uint8[0], their ends int64[1], starts int64[n], bad int64[k, 5]: begin, "
+        "end, flaw, position, index; and where to go on: start, search; records passed).");
   m.def("jsonl_records", &jsonl_records_of, "data"_a, "start"_a, "search"_a, "stop"_a, "final"_a,
         "max_records"_a, "max_bytes"_a, "text"_a, "id"_a, "source"_a, "other_source"_a,
         "The same for lines of JSON, of fields by their paths (an empty one: no such field): has "

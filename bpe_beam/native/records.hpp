@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -247,9 +248,11 @@ struct Records {
 };
 
 /// Cuts text into records. With the separator "\n" a "\r" before it belongs to it. The id is
-/// `id_prefix` and the record's place in the file, `base` being that of data[0].
+/// `id_prefix` and the record's place in the file, `base` being that of data[0]; without a prefix
+/// there are no ids.
 inline Records text_records(std::span<const char> data, std::span<const char> separator,
-                            const Cut& cut, std::string_view id_prefix, std::uint64_t base) {
+                            const Cut& cut, std::optional<std::string_view> id_prefix,
+                            std::uint64_t base) {
   Records out;
   out.text.room(data.size() - std::min(cut.start, data.size()));
   const bool by_line = separator.size() == 1 && separator[0] == '\n';
@@ -274,9 +277,11 @@ inline Records text_records(std::span<const char> data, std::span<const char> se
     }
     out.text.append({bytes.data(), bytes.size()});
     out.text.finish();
-    out.ids.append(id_prefix);
-    out.ids.append_decimal(base + begin);
-    out.ids.finish();
+    if (id_prefix) {
+      out.ids.append(*id_prefix);
+      out.ids.append_decimal(base + begin);
+      out.ids.finish();
+    }
     out.starts.push_back(static_cast<std::int64_t>(begin));
   });
   return out;

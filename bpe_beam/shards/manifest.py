@@ -18,7 +18,9 @@ from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts, shard_name
 from bpe_beam.storage import Storage, redact
 
 MANIFEST = "manifest.json"
-VERSION = 1
+VERSIONS = (1, 2)
+"""Without sources, and with them."""
+
 SUFFIXES: Mapping[str, tuple[str, ...]] = {"megatron": (".bin", ".idx")}
 """The files of a shard, by format."""
 
@@ -42,6 +44,15 @@ class SourceSlice:
 
 
 @dataclass(frozen=True)
+class SourceFacts:
+    """What a shard, or a run, has of one source; as in `Shard`."""
+
+    documents: int
+    text_bytes: int
+    tokens: int
+
+
+@dataclass(frozen=True)
 class Shard:
     """One shard: the tokens of one split of the plan.
 
@@ -53,6 +64,8 @@ class Shard:
         tokens: how many ids it holds, appended and prepended ones included.
         rejects: how many records of its slices could not be used.
         files: what was written.
+        sources: what it has of each source, in the order of their names; None where sources were
+            not told apart.
     """
 
     name: str
@@ -62,6 +75,12 @@ class Shard:
     tokens: int
     rejects: int
     files: tuple[FileFacts, ...]
+    sources: Mapping[str, SourceFacts] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the shard as JSON values, keys in the order of the file."""
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        return {**values, "slices": list(values["slices"]), "files": list(values["files"])}
 
 
 @dataclass(frozen=True)
@@ -110,12 +129,28 @@ class Manifest:
     reject_reasons: Mapping[str, int]
     reject_files: tuple[FileFacts, ...]
 
+    @property
+    def version(self) -> int:
+        """The least version that knows all that is in it."""
+        return 1 if all(shard.sources is None for shard in self.shards) else 2
+
+    @property
+    def sources(self) -> dict[str, SourceFacts] | None:
+        """What the run has of each source, in the order of their names; None without sources."""
+        if self.version == 1:
+            return None
+        rows: dict[str, list[SourceFacts]] = {}
+        for shard in self.shards:
+            for name, facts in (shard.sources or {}).items():
+                rows.setdefault(name, []).append(facts)
+        return {name: _added_up(rows[name]) for name in sorted(rows)}
+
     def to_json(self) -> dict[str, Any]:
         """Returns the manifest as JSON values, keys in the order of the file."""
         first = ("append", "prepend", "allowed_special")
         return {
             "format": self.format,
-            "version": VERSION,
+            "version": self.version,
             "tokenizer": {"fingerprint": self.tokenizer, "vocab_size": self.vocab_size},
             "settings": {key: self.settings[key] for key in (*first, *self.settings)},
             "totals": asdict(self.totals),
@@ -124,14 +159,7 @@ class Manifest:
                 "files": [asdict(file) for file in self.reject_files],
             },
             "plan": {"fingerprint": self.plan_fingerprint, **self.plan},
-            "shards": [
-                {
-                    **vars(shard),
-                    "slices": [asdict(piece) for piece in shard.slices],
-                    "files": [asdict(file) for file in shard.files],
-                }
-                for shard in self.shards
-            ],
+            "shards": [shard.to_json() for shard in self.shards],
         }
 
     def to_bytes(self) -> bytes:
@@ -173,6 +201,10 @@ class Manifest:
             raise DataError(f"{place}: {error}") from error
 
 
+def _added_up(rows: Iterable[SourceFacts]) -> SourceFacts:
+    return SourceFacts(*map(sum, zip(*(vars(row).values() for row in rows), strict=True)))
+
+
 def read_manifest(storage: Storage, folder: str) -> Manifest:
     """Reads the manifest of a finished tokens folder.
 
@@ -205,6 +237,7 @@ _SHARD = {
     "rejects": int,
     "files": list,
 }
+_SOURCE = {"documents": int, "text_bytes": int, "tokens": int}
 _SLICE = {"file": str, "start": int, "end": int}
 _FILE = {"name": str, "bytes": int, "sha256": str}
 _EXPECTED = {
@@ -217,9 +250,10 @@ _EXPECTED = {
 
 def _manifest(value: object) -> Manifest:
     # The version first: another version may have other keys.
-    version = value.get("version", VERSION) if isinstance(value, dict) else VERSION
-    if type(version) is not int or version != VERSION:
-        raise ValueError(f"version is {_shown(version)}; this bpe-beam reads {VERSION}")
+    version = value.get("version", 1) if isinstance(value, dict) else 1
+    if type(version) is not int or version not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise ValueError(f"version is {_shown(version)}; this bpe-beam reads {known}")
     top = _fields(value, "", _TOP)
     if top["format"] not in SUFFIXES:
         raise ValueError(f"format is {_shown(top['format'])}; allowed: {', '.join(SUFFIXES)}")
@@ -239,7 +273,7 @@ def _manifest(value: object) -> Manifest:
         plan_fingerprint=_sha256(plan.pop("fingerprint", None), "plan.fingerprint"),
         plan=plan,
         shards=tuple(
-            _shard(row, index, count, SUFFIXES[top["format"]])
+            _shard(row, index, count, SUFFIXES[top["format"]], version)
             for index, row in enumerate(top["shards"])
         ),
         totals=Totals(**_fields(top["totals"], "totals", _TOTALS)),
@@ -296,9 +330,14 @@ def _file(value: object, place: str) -> FileFacts:
     return FileFacts(**fields)
 
 
-def _shard(value: object, index: int, count: int, suffixes: tuple[str, ...]) -> Shard:
+def _shard(value: object, index: int, count: int, suffixes: tuple[str, ...], version: int) -> Shard:
     place = f"shards[{index}]"
-    fields = _fields(value, place, _SHARD)
+    fields = _fields(value, place, _SHARD if version == 1 else {**_SHARD, "sources": dict})
+    if version > 1:
+        fields["sources"] = {
+            source: SourceFacts(**_fields(facts, f"{place}.sources[{source!r}]", _SOURCE))
+            for source, facts in fields["sources"].items()
+        }
     name = shard_name(index, count)
     if fields["name"] != name:
         raise ValueError(f"{place}.name is {_shown(fields['name'])}; expected {name!r}")

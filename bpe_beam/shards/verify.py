@@ -246,6 +246,14 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
             yield (
                 f"{MANIFEST}: totals.{name} is {value}; the shards add up to {vars(expected)[name]}"
             )
+    for shard in manifest.shards:
+        for name in ("documents", "text_bytes", "tokens") if shard.sources is not None else ():
+            total = sum(vars(facts)[name] for facts in (shard.sources or {}).values())
+            if total != vars(shard)[name]:
+                yield (
+                    f"{MANIFEST}: {shard.name} has {vars(shard)[name]} {name}; its sources add up "
+                    f"to {total}"
+                )
     by_reason = sum(manifest.reject_reasons.values())
     if by_reason != expected.rejects:
         yield (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.counts.word_counts import decode_block, encode_block, schema_of
+from bpe_beam.counts.word_counts import WordCounts, decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
@@ -24,7 +24,8 @@ class LearnMerges(beam.PTransform):
     """Learns a tokenizer from the words that `CountWords` counted.
 
     The output is one element a window: the text of `tokenizer.json`. One worker holds all unique
-    words; when they would take more than `memory_bytes` the run fails and says so.
+    words; when they would take more than `memory_bytes` the run fails and says so. Batches may come
+    from a counts folder with sources too: the same word of several sources is added up.
 
     Args:
         recipe: The training settings. `first_seen` needs words counted with places.
@@ -69,14 +70,15 @@ class LearnMerges(beam.PTransform):
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)
-@beam.typehints.with_output_types(tuple[int, bytes])
+@beam.typehints.with_output_types(tuple[int, tuple[bool, bytes]])
 class _EncodeBlocks(beam.DoFn):
-    """Counted words to bytes under one key, for one worker to gather."""
+    """Counted words to bytes under one key, for one worker to gather; and whether they are of one
+    source among several, so that the same word may come again."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.with_places = _needs_places(recipe)
 
-    def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
+    def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, tuple[bool, bytes]]]:
         """Encodes one block."""
         columns = schema_of(self.with_places).names
         missing = set(columns).difference(block.schema.names)
@@ -85,10 +87,10 @@ class _EncodeBlocks(beam.DoFn):
                 f"counted words lack the columns {', '.join(sorted(missing))}: take them from "
                 f"CountWords(with_places={self.with_places})"
             )
-        yield 0, encode_block(block.select(columns))
+        yield 0, ("source" in block.schema.names, encode_block(block.select(columns)))
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
+@beam.typehints.with_input_types(tuple[int, Iterable[tuple[bool, bytes]]])
 @beam.typehints.with_output_types(str)
 class _Learn(beam.DoFn):
     """All blocks to one tokenizer."""
@@ -100,12 +102,14 @@ class _Learn(beam.DoFn):
         self.text_steps = (normalizer, pretokenizer)
         self.memory_bytes = memory_bytes
 
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[tuple[bool, bytes]]]) -> Iterator[str]:
         """Gathers the words and learns."""
         in_order = _needs_places(self.recipe)
         blocks = []
         word_bytes = unique_words = 0
-        for data in element[1]:
+        by_source = False
+        for of_source, data in element[1]:
+            by_source |= of_source
             block = decode_block(data, in_order)
             blocks.append(block)
             word_bytes += len(data)
@@ -115,10 +119,20 @@ class _Learn(beam.DoFn):
                     f"the unique words, {unique_words:,} so far, take more than memory_bytes "
                     f"({self.memory_bytes:,}) to learn from: give LearnMerges more"
                 )
+        if by_source:
+            blocks = _added_up(blocks, in_order)
         # Blocks come in any order; words are put into that of their bytes, or of their places.
         words = gather_words(blocks, in_order_of_place=in_order)
         learned = learn(words, self.recipe)
         yield tokenizer_of(learned, self.recipe, *self.text_steps).to_json()
+
+
+def _added_up(blocks: list[pa.RecordBatch], with_places: bool) -> list[pa.RecordBatch]:
+    """Each word once."""
+    words = WordCounts(pretokenizer="none", with_places=with_places)
+    for block in blocks:
+        words.add_block(block)
+    return [block for _, block in words.blocks(partitions=1)]
 
 
 def _needs_places(recipe: Recipe) -> bool:

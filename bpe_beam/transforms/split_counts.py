@@ -6,6 +6,9 @@ travel through the shuffle. So a finished split survives a killed job, and no ru
 table that has grown to its limit within a split is written out and begun anew. A partition's
 worker then streams its blocks into one table and writes its part: it holds that partition's unique
 words, and one block.
+
+With sources there is a table for each in both places; what is said of a table's memory holds for
+all of them together.
 """
 
 from __future__ import annotations
@@ -13,23 +16,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import apache_beam as beam
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.counts.artifact import part_name, write_part
+from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
+from bpe_beam.counts.manifest import CountsPart, check_sources
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
 from bpe_beam.transforms import counters
+from bpe_beam.transforms.source_tables import NO_SOURCE, SourceTables
 from bpe_beam.transforms.split_work import (
     Receipts,
     SplitWork,
     SpreadWorks,
     file_facts,
     piece_name,
+    read_texts,
     reading_facts,
     reject_writer,
     rejects_name,
@@ -39,8 +45,9 @@ from bpe_beam.transforms.split_work import (
 TABLE_BYTES = 256_000_000
 """What a split's table may hold before its words are written out."""
 
-BlockPlace = tuple[int, int, int]
-"""Where a block stands: the split, and the first byte and the length in its counts file."""
+BlockPlace = tuple[int, int, int, str]
+"""Where a block stands: the split, and the first byte and the length in its counts file; and the
+source of its words, or NO_SOURCE."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class CountTask:
         reading: How splits become documents.
         counting: Settings of `WordCounts`.
         splits: How many splits the plan has.
+        by_source: Keep the counts of each source apart.
         stage: The progress stage that finished splits are reported to.
     """
 
@@ -59,6 +67,7 @@ class CountTask:
     reading: ReadSettings
     counting: Mapping[str, Any]
     splits: int
+    by_source: bool = False
     stage: str = "count"
 
     def blocks_url(self, split: int) -> str:
@@ -95,7 +104,7 @@ class CountSplits(beam.PTransform):
         self.works = list(works)
         self.partitions = frozenset(partitions)
         # Every part gets an opener, a block of no length, so that one without words is written.
-        self.known = [(partition, (0, 0, 0)) for partition in sorted(self.partitions)]
+        self.known = [(partition, (0, 0, 0, NO_SOURCE)) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
@@ -130,17 +139,16 @@ class _CountSplit(beam.DoFn):
         task = self.task
         work = SplitWork.from_json(element)
         facts = {"documents": 0, "text_bytes": 0, "words": 0}
-        counts = WordCounts(**task.counting)
+        counts = SourceTables(task.counting, task.by_source)
         seen: list[Edges] = []
         with ExitStack() as stack:
             rejects = stack.enter_context(reject_writer(task.receipts, work))
             url = task.blocks_url(work.split.index)
             file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
-            for batch in read_split(
-                task.receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
+            for batch in read_texts(
+                task.receipts.storage, work, task.reading, rejects.add, seen.append
             ):
-                places = batch.column("place") if counts.with_places else None
-                words = counts.add_texts(batch.column("text"), places)
+                words = counts.add(batch)
                 _count(facts, batch.num_rows, text_bytes(batch), words)
                 progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes(batch))
                 if counts.memory_bytes > TABLE_BYTES:
@@ -156,15 +164,22 @@ class _CountSplit(beam.DoFn):
             files,
             {
                 **facts,
+                **({"sources": dict(sorted(counts.facts.items()))} if task.by_source else {}),
                 "rejects": dict(sorted(rejects.counts.items())),
                 "blocks": file.blocks,
                 **reading_facts(work.plan, work.split, seen),
             },
         )
         progress.report(task.stage, done=1)
-        for partition, start, size in file.blocks:
+        for partition, place in block_places(work.split.index, file.blocks):
             if partition in self.partitions:
-                yield partition, (work.split.index, start, size)
+                yield partition, place
+
+
+def block_places(split: int, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
+    """The places of a split's blocks by partition, from the rows of its receipt."""
+    for partition, start, size, *source in rows:
+        yield partition, (split, start, size, source[0] if source else NO_SOURCE)
 
 
 def _count(facts: dict[str, int], documents: int, size: int, words: int) -> None:
@@ -184,19 +199,21 @@ class _BlocksFile:
         self.file = file
         self.hash = hashlib.sha256()
         self.bytes = 0
-        self.blocks: list[list[int]] = []  # partition, first byte, length
+        self.blocks: list[list[Any]] = []  # partition, first byte, length, and source if any
 
-    def write(self, counts: WordCounts) -> None:
-        """Writes all words of a table and empties it."""
-        for partition, block in counts.blocks(PARTITIONS):
-            data = encode_block(block)
-            self.file.write(data)
-            self.hash.update(data)
-            self.blocks.append([partition, self.bytes, len(data)])
-            self.bytes += len(data)
-            counters.counter(counters.COUNT_BLOCKS).inc()
-            counters.counter(counters.COUNT_BLOCK_BYTES).inc(len(data))
-        counts.clear()
+    def write(self, counts: SourceTables) -> None:
+        """Writes all words of all tables and empties them."""
+        for source, table in counts.tables():
+            for partition, block in table.blocks(PARTITIONS):
+                data = encode_block(block)
+                self.file.write(data)
+                self.hash.update(data)
+                row = [partition, self.bytes, len(data)]
+                self.blocks.append([*row, source] if counts.by_source else row)
+                self.bytes += len(data)
+                counters.counter(counters.COUNT_BLOCKS).inc()
+                counters.counter(counters.COUNT_BLOCK_BYTES).inc(len(data))
+            table.clear()
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[BlockPlace]])
@@ -211,27 +228,37 @@ class _WritePart(beam.DoFn):
         """Adds the blocks of one partition and writes its words."""
         partition, places = element
         task = self.task
-        counts = WordCounts(**task.counting)
-        self._add(counts, places)
         name = part_name(partition, PARTITIONS)
-        blocks = (block for _, block in counts.blocks(partitions=1))
-        part = write_part(
-            task.receipts.storage, task.receipts.url, name, blocks, counts.with_places
-        )
-        counters.counter(counters.UNIQUE_WORDS).inc(len(counts))
+        tables: dict[str, WordCounts] = {}
+        self._add(tables, places)
+        part = self._write(name, tables)
+        counters.counter(counters.UNIQUE_WORDS).inc(part.unique_words)
         file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
-        task.receipts.write_receipt(piece_name("part", partition, PARTITIONS), [file], asdict(part))
+        task.receipts.write_receipt(piece_name("part", partition, PARTITIONS), [file], part.facts())
         yield name
 
-    def _add(self, counts: WordCounts, places: Iterable[BlockPlace]) -> None:
+    def _write(self, name: str, tables: dict[str, WordCounts]) -> CountsPart:
+        task = self.task
+        to = (task.receipts.storage, task.receipts.url, name)
+        with_places = task.counting["with_places"]
+        if task.by_source:
+            return write_sources_part(*to, tables, with_places)
+        blocks = (block for table in tables.values() for _, block in table.blocks(partitions=1))
+        return write_part(*to, blocks, with_places)
+
+    def _add(self, tables: dict[str, WordCounts], places: Iterable[BlockPlace]) -> None:
         """Adds blocks in the order of their files, each file opened once."""
         storage = self.task.receipts.storage
         opened = -1
         with ExitStack() as stack:
-            for split, start, size in sorted(place for place in places if place[2]):
+            for split, start, size, source in sorted(place for place in places if place[2]):
                 if split != opened:
                     stack.close()
                     file = stack.enter_context(storage.open(self.task.blocks_url(split)))
                     opened = split
+                if source not in tables:
+                    check_sources([*tables, source])
+                    tables[source] = WordCounts(**self.task.counting)
                 file.seek(start)
-                counts.add_block(decode_block(file.read(size), counts.with_places))
+                block = decode_block(file.read(size), tables[source].with_places)
+                tables[source].add_block(block)

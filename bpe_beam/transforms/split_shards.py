@@ -17,7 +17,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings, read_split
+from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.kinds import COLUMN_FORMATS
 from bpe_beam.corpus.plan import Plan
@@ -27,11 +27,13 @@ from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.encoding import Encoding
+from bpe_beam.transforms.source_tables import add_token_facts
 from bpe_beam.transforms.split_work import (
     Receipts,
     SplitWork,
     SpreadWorks,
     file_facts,
+    read_texts,
     reading_facts,
     reject_writer,
     rejects_name,
@@ -96,18 +98,19 @@ class _TokenizeSplit(beam.DoFn):
         work = SplitWork.from_json(element)
         name = shard_name(work.split.index, task.splits)
         size = 0
+        sources: dict[str, dict[str, int]] = {}
         seen: list[Edges] = []
         with ExitStack() as stack:
             rejects = stack.enter_context(reject_writer(receipts, work))
             bound = task.encoding.tokenizer().max_id + 1
             writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
             stack.enter_context(writer)
-            for batch in read_split(
-                receipts.storage, work.plan, work.split, task.reading, rejects.add, seen.append
-            ):
+            for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
                 ids = self._encode(batch, work.plan)
                 writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
                 size += text_bytes(batch)
+                if task.reading.names_sources:
+                    add_token_facts(sources, batch, ids.offsets.to_numpy())
                 self._count(batch.num_rows, text_bytes(batch), len(ids.values))
         shard = writer.result()
         files = [asdict(file) for file in shard.files]
@@ -120,6 +123,8 @@ class _TokenizeSplit(beam.DoFn):
             "tokens": shard.tokens,
         }
         facts |= {"rejects": dict(sorted(rejects.counts.items()))}
+        if task.reading.names_sources:
+            facts["sources"] = dict(sorted(sources.items()))
         facts |= reading_facts(work.plan, work.split, seen)
         receipts.write_receipt(name, files, facts)
         progress.report(task.stage, done=1)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.corpus import InputFile, Plan, RejectWriter, Slice, Split
+from bpe_beam.corpus import (
+    InputFile,
+    Plan,
+    ReadSettings,
+    Reject,
+    RejectWriter,
+    Slice,
+    Split,
+    read_split,
+)
 from bpe_beam.corpus import edges as edges_json
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.storage import Storage
@@ -83,6 +92,17 @@ def works_of(plan: Plan, done: Collection[int] = ()) -> list[str]:
     left = [split for split in plan.splits if split.index not in done]
     left.sort(key=lambda split: (-split.size, split.index))
     return [SplitWork(plan, split, splits).to_json() for split in left]
+
+
+def read_texts(
+    storage: Storage,
+    work: SplitWork,
+    settings: ReadSettings,
+    on_reject: Callable[[Reject], None],
+    on_edges: Callable[[Edges], None],
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a work's split, see `read_split`, for jobs that look at the texts alone."""
+    return read_split(storage, work.plan, work.split, settings, on_reject, on_edges, only_text=True)
 
 
 def reading_facts(plan: Plan, split: Split, seen: Iterable[Edges]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,7 @@ def test_rejects_of_text_have_places(tmp_path: Path) -> None:
 
 def test_all_of_utf8_is_checked_as_python_does() -> None:
     def accepted(data: bytes) -> bool:
-        return len(_native.text_records(data, b"", 0, 0, 1, True, 1, 100, "", 0)[5]) == 1
+        return len(_native.text_records(data, b"", 0, 0, 1, True, 1, 100, "", 0)[7]) == 1
 
     def is_utf8(data: bytes) -> bool:
         try:
@@ -241,9 +242,14 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path) -> None:
         for changed, how in ((content[:-3], "reading ended at byte"), (content + b"x", "longer")):
             path.write_bytes(content)
             plan = make_plan(STORAGE, [str(path)])
+            # as where a store tells no tag
+            untold = replace(plan, files=tuple(replace(file, tag="") for file in plan.files))
             path.write_bytes(changed)
-            with pytest.raises(DataError, match=rf"{name} had {len(content)} bytes .*{how}"):
+            said = rf"{name} had {len(content)} bytes .*"
+            with pytest.raises(DataError, match=said + f"has {len(changed)} now"):
                 read(plan, plan.splits, ReadSettings(), 1 << 20)
+            with pytest.raises(DataError, match=said + how):
+                read(untold, plan.splits, ReadSettings(), 1 << 20)
         path.unlink()
         with pytest.raises(DataError, match=rf"cannot read .*{name}: No such file"):
             read(plan, plan.splits, ReadSettings(), 1 << 20)

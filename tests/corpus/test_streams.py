@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import random
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import zstandard
 from bpe_beam.corpus import ReadSettings, Reject, make_plan, read_split
 from bpe_beam.corpus.kinds import compression_of
 from bpe_beam.corpus.streams import BrokenStream, open_source
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -183,3 +185,17 @@ def test_a_window_beyond_reason_is_refused() -> None:
 def test_skippable_frames_that_end_too_soon() -> None:
     data = b"\x50\x2a\x4d\x18" + (1000).to_bytes(4, "little") + b"x" * 10
     assert drain(data) == (b"", "the zstd stream ends too soon, 18 of 18 stored bytes read")
+
+
+def test_a_file_that_changed_since_it_was_planned(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    for change, said in (
+        (b"one\ntwo\nthree\n", "had 8 bytes when the job was planned, and has 14 now"),
+        (b"two\none\n", "its content has changed since"),
+    ):
+        path.write_bytes(b"one\ntwo\n")
+        os.utime(path, ns=(1, 1))
+        plan = make_plan(STORAGE, [str(path)])
+        path.write_bytes(change)
+        with pytest.raises(DataError, match=said):
+            list(read_split(STORAGE, plan, plan.splits[0], ReadSettings(), print))

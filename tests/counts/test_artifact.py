@@ -15,14 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bpe_beam.counts import artifact
-from bpe_beam.counts.artifact import (
-    CountsManifest,
-    CountsPart,
-    iter_parts,
-    part_name,
-    read_manifest,
-    write_part,
-)
+from bpe_beam.counts.artifact import iter_parts, part_name, write_part
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, read_manifest
 from bpe_beam.counts.word_counts import PLACED_SCHEMA, WORD_SCHEMA, WordCounts
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
@@ -249,11 +243,11 @@ class TestManifests:
         with pytest.raises(DataError, match="its fingerprint does not fit its settings"):
             read_manifest(STORAGE, str(tmp_path))
 
-    @pytest.mark.parametrize("version", [0, 2, "1", None, [1]])
+    @pytest.mark.parametrize("version", [0, 3, "1", None, [1], True])
     def test_another_version(self, tmp_path: Path, version: object) -> None:
         write_folder(tmp_path)
         change(tmp_path, lambda document: document.update(version=version))
-        with pytest.raises(UsageError, match=r"version .* reads 1"):
+        with pytest.raises(UsageError, match=r"version .* reads 1 and 2"):
             read_manifest(STORAGE, str(tmp_path))
 
     @pytest.mark.parametrize(

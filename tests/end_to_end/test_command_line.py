@@ -91,7 +91,7 @@ def test_nothing_else_is_written(jobs: dict[str, Ran], place: Path) -> None:
     }
     parts = {path.name for path in (place / "counts").glob("part-*.parquet")}
     assert {path.name for path in (place / "counts").iterdir()} - parts == {
-        *("job.json", "manifest.json")
+        *("job.json", "manifest.json", "plan.json")
     }
 
 

@@ -44,11 +44,15 @@ def test_it_runs_and_equals_its_settings_as_flags(
     own = config.parent / "corpora" / f"{config.stem}.txt"
     corpus = own if own.exists() else corpus
     given: tuple[str | Path, ...] = ("--input", corpus)
+    if own.with_suffix("").is_dir():
+        given = ("--input", f"{own.with_suffix('')}/**/*.txt")
     if job == "tokenize":
         given += ("--tokenizer", tokenizer)
     run_whole(job, "--config", config, *given, "--output", tmp_path / "config")
     flags: list[str] = []
     for key, value in keys.items():
+        if isinstance(value, dict):
+            value = [f"{name}={each}" for name, each in value.items()]
         for each in value if isinstance(value, list) else [value]:
             flags += [f"--{key.replace('_', '-')}", str(each)]
     run_whole(job, *flags, *given, "--output", tmp_path / "flags")

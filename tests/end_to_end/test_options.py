@@ -15,6 +15,7 @@ import recording_runner
 from command_line import Ran, run
 from made_text import write
 from read_back import read_shards, tree
+from source_options import COUNTS_JOBS, SOURCES, WEIGHING
 
 from bpe_beam import Tokenizer
 from bpe_beam.jobs import quickstart, verify
@@ -45,6 +46,7 @@ class Ground:
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
             "inspect": [self.shared / "tok"],
+            "plan": ["--input", self.shared / "a.jsonl"],
             "quickstart": [],
         }[job]
 
@@ -105,6 +107,27 @@ def other_input(ground: Ground, job: str) -> None:
         ground.patch.setattr(Ground, "base", lambda *_, base=base: base)
         found.append(ground.seen(job, out=f"out-{len(found)}"))
     assert len({repr(each) for each in found}) == 3
+
+
+def left_out(ground: Ground, job: str) -> None:
+    """A file that is excluded is as one that was never named."""
+    other = ("--input", ground.shared / "b.txt")
+    alone = ground.seen(job, out="alone")
+    both = ground.seen(job, *other, out="both")
+    without = ground.seen(job, *other, "--exclude", ground.shared / "b*")
+    assert both != alone
+    if job == "plan":
+        assert b"b.txt" in both and b"b.txt" not in without  # type: ignore[operator]
+    else:
+        assert without == alone
+
+
+def plan_in_a_file(ground: Ground, job: str) -> None:
+    """The plan as JSON, in a file or on stdout."""
+    plan = ground.own / "plan.json"
+    assert ground.run(job, "--output", plan).code == 0
+    assert ground.run(job, "--output", "-").out == plan.read_bytes()
+    assert json.loads(plan.read_bytes())["files"][0]["name"] == "a.jsonl"
 
 
 def finer_ranges(ground: Ground, job: str) -> None:
@@ -190,6 +213,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
     url = {
         "verify": ["dir://tokens"],
         "inspect": ["dir://tok"],
+        "plan": ["--input", "dir://a.jsonl"],
         "encode": ["a", "--tokenizer", "dir://tok/tokenizer.json"],
         "decode": ["70", "--tokenizer", "dir://tok/tokenizer.json"],
     }
@@ -520,6 +544,7 @@ RUNNING: dict[str, Case] = {
 }
 READING: dict[str, Case] = {
     "--input": other_input,
+    "--exclude": left_out,
     "--input-format": changes("--input-format", "text"),
     "--text-field": changes("--text-field", "body"),
     "--id-field": unusable_ids,
@@ -528,7 +553,9 @@ READING: dict[str, Case] = {
     ),
     "--range-bytes": finer_ranges,
     "--max-rejects": allowed_rejects,
+    **SOURCES,
 }
+CUT_SMALL = ("--range-bytes", "1KB")
 CHARACTERS = ("--symbols", "characters")
 WORDS = ("--pretokenizer", "whitespace_split")
 CUTTING: dict[str, Case] = {
@@ -538,10 +565,12 @@ CUTTING: dict[str, Case] = {
 }
 CASES: dict[str, dict[str, Case]] = {
     "count": {**RUNNING, **READING, **CUTTING, "--tie-break": where_words_stand_first},
+    **COUNTS_JOBS,
     "train": {
         **RUNNING,
         **READING,
         **CUTTING,
+        **WEIGHING,
         "--vocab-size": changes("--vocab-size", "290"),
         "--counts": from_counts,
         "--model": every_model_is_another,
@@ -589,6 +618,17 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "decode": {**COMMON, "ids": positional("72"), "--tokenizer": other_tokenizer},
     "inspect": {**COMMON, "path": positional("{shared}/tokens")},
+    "plan": {
+        **COMMON,
+        "--output": plan_in_a_file,
+        "--input": other_input,
+        "--exclude": left_out,
+        "--input-format": changes("--input-format", "text"),
+        "--document-separator": changes(
+            *("--document-separator", "file"), base=("--input", "{shared}/b.txt", *CUT_SMALL)
+        ),
+        "--range-bytes": changes("--range-bytes", "1KB"),
+    },
     "quickstart": {**RUNNING},
 }
 

@@ -12,7 +12,8 @@ from bpe_beam.jobs.config_file import MAX_CONFIG_BYTES, read_config
 
 pytestmark = pytest.mark.quick
 
-TEXTS = {"input", "vocab_size", "special_token", "document_separator", "max_rejects"}
+TEXTS = {"input", "vocab_size", "special_token", "document_separator", "max_rejects", "source",
+         "weights"}  # fmt: skip
 
 
 def read(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def read(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
         texts=TEXTS,
         switches={"quiet"},
         mappings={"storage_options", "runner_options"},
+        pairs={"source", "weights"},
     )
     return {key: given.value for key, given in config.items()}
 
@@ -98,6 +100,27 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, said: st
         read(tmp_path, text)
     assert said in str(error.value)
     assert "c.yaml" in str(error.value)
+
+
+def test_pairs_are_a_mapping_or_a_list(tmp_path: Path) -> None:
+    """Values stay as typed; a name may have several."""
+    text = "source: {en: a/*, zh: [b/*, 'c=d'], no: 010}\nweights: [en=0.30, zh=2]\n"
+    assert read(tmp_path, text) == {
+        "source": ["en=a/*", "zh=b/*", "zh=c=d", "no=010"],
+        "weights": ["en=0.30", "zh=2"],
+    }
+    assert read(tmp_path, "weights: en=0.3,zh=2") == {"weights": ["en=0.3,zh=2"]}
+    for wrong, said in (
+        ("source: {en: a, en: b}", "source: en stands there twice"),
+        ("source: {a=b: c}", "a name in it must be a word without ="),
+        ("source: {[a]: c}", "a name in it must be a word without ="),
+        ("source: {en: {a: b}}", "source.en must be a text, a number, or a list"),
+        ("source: {en: }", "source.en has no value"),
+        ("input: {en: a}", "input must be a text"),
+    ):
+        with pytest.raises(UsageError) as error:
+            read(tmp_path, wrong)
+        assert said in str(error.value)
 
 
 def test_secrets_are_not_quoted(tmp_path: Path) -> None:

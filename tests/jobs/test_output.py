@@ -485,7 +485,7 @@ class DyingStorage(Storage):
     """Ends the process, as SIGKILL does, before, amid or after the n-th change to storage."""
 
     def step(self) -> None:
-        moments = self.options["moments"]
+        moments = self.options["file"]
         moments["left"] -= 1  # type: ignore[index]
         if moments["left"] < 0:
             os._exit(9)
@@ -517,7 +517,7 @@ def survives(run: Callable[[Storage], None], moment: int) -> bool:
     child = os.fork()
     if child == 0:
         try:
-            run(DyingStorage({"moments": {"left": moment}}))
+            run(DyingStorage({"file": {"left": moment}}))
         except BaseException:
             os._exit(1)
         os._exit(0)

@@ -100,6 +100,17 @@ def test_seconds(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
 
 
+def test_many_dictionaries_have_a_line_each() -> None:
+    """Twenty of them; names that a terminal would obey are quoted."""
+    rows = {f"s{i:02}": {"documents": 1200, "text_bytes": 34567, "share": None} for i in range(23)}
+    lines = format_summary({"sources": {"\x1b[2J": {"documents": 1}, **rows}}).splitlines()
+    assert lines[:2] == ["bpe-beam", "  sources"]
+    assert lines[2].split(None, 1) == ["'\\x1b[2J'", "documents 1"]
+    assert lines[3].split(None, 1) == ["s00", "documents 1,200, text bytes 34.6 kB"]
+    assert len(lines) == 2 + 20 + 1
+    assert lines[-1].strip() == "and 4 more"
+
+
 def test_json_is_the_summary_in_its_order(tmp_path: Path) -> None:
     path = tmp_path / "summary ü.json"
     write_summary(SUMMARY, str(path))

@@ -294,7 +294,7 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
     ("path", "value", "message"),
     [
         (("format",), "parquet", "format is 'parquet'; allowed: megatron"),
-        (("version",), 2, "version is 2; this bpe-beam reads 1"),
+        (("version",), 3, "version is 3; this bpe-beam reads 1 and 2"),
         (("tokenizer", "vocab_size"), 0, r"vocab_size is 0; allowed: 1 to 2147483648"),
         (("tokenizer", "vocab_size"), 2**31 + 1, r"allowed: 1 to 2147483648"),
         (("tokenizer", "fingerprint"), "A" * 64, r"tokenizer\.fingerprint is 'AAA"),

@@ -88,7 +88,7 @@ def test_every_byte_of_a_small_pair(
 def test_a_shard_of_no_documents(tmp_path: Path) -> None:
     files = write(tmp_path)
 
-    assert (tmp_path / f"{NAME}.bin").read_bytes() == b""
+    assert (tmp_path / f"{NAME}.bin").read_bytes() == b"\0\0"
     header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 0, 1)
     assert (tmp_path / f"{NAME}.idx").read_bytes() == header + struct.pack("<q", 0)
     assert (files.documents, files.tokens) == (0, 0)

@@ -72,7 +72,9 @@ class MegatronWriter:
     """Writes one shard as a stream; a context manager.
 
     When the `with` block ends well, `.bin` and then `.idx` become visible, each as a whole; when
-    it ends with an exception, neither does. Equal documents give equal bytes.
+    it ends with an exception, neither does. Equal documents give equal bytes. A `.bin` without
+    tokens holds one id 0 that no document has: readers map the file into memory, and an empty file
+    cannot be mapped.
 
         with MegatronWriter(storage, "tokens", "shard-00000-of-00001", 50_257) as writer:
             writer.write_documents(ids, offsets)
@@ -173,6 +175,8 @@ class MegatronWriter:
         try:
             if not self._whole:
                 raise DataError(f"{self._name}: writing a batch of documents failed before")
+            if not self._tokens:
+                self._bin.write(bytes(self._dtype.itemsize))
             with self._storage.create(self._idx_url) as file:
                 idx = HashingFile(file)
                 self._write_index(idx)
@@ -427,7 +431,7 @@ class MegatronReader:
                 )
         last = np.array([self._count], dtype=np.int64)
         _check_array(documents, documents_at, "entry of the document index", self._count, last)
-        if tokens * width != self._bin.size:
+        if max(tokens, 1) * width != self._bin.size:
             raise DataError(
                 f"{self._bin.url}: has {self._bin.size} bytes; the {self._count} documents of the "
                 f"index have {tokens} tokens of {width} bytes, {tokens * width} bytes"

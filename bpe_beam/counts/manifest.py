@@ -1,0 +1,313 @@
+"""The manifest of a counts folder: what was counted, how, and in which files the words stand.
+
+A folder with a manifest is finished. One without sources that was not filtered has version 1; what
+version 1 does not know makes it version 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage
+
+MANIFEST = "manifest.json"
+VERSIONS = (1, 2)
+
+MAX_SOURCES = 1000
+"""Sources in one counts folder: each has a table of its own where words are counted."""
+
+MAX_SOURCE_NAME = 1000
+"""Characters of a source's name: it stands in every row and at every block."""
+
+_MOST = 2**63 - 1
+_NEW = ("sources", "filtered")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class CountsPart:
+    """One Parquet file of a counts folder.
+
+    Attributes:
+        name: File name.
+        unique_words: Its words, each once.
+        word_bytes: Bytes of its words, each once.
+        bytes: Size of the file.
+        sha256: Of the file, in hex.
+        sources: Its words by source, in the order of their names; None without sources.
+    """
+
+    name: str
+    unique_words: int
+    word_bytes: int
+    bytes: int
+    sha256: str
+    sources: Mapping[str, int] | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file: a word has one in each source that has it."""
+        return self.unique_words if self.sources is None else sum(self.sources.values())
+
+    def facts(self) -> dict[str, Any]:
+        """As the manifest and receipts have it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class SourceTotals:
+    """What one source has.
+
+    Attributes:
+        documents: Documents read.
+        text_bytes: UTF-8 bytes of their texts.
+        words: Words counted, each occurrence.
+        unique_words: Words counted, each once.
+    """
+
+    documents: int
+    text_bytes: int
+    words: int
+    unique_words: int
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What a folder was made from a larger one by; documents and bytes are still all that was read.
+
+    Attributes:
+        min_count: Words that occurred less often were left out.
+        sources: Those that were kept; None: all.
+        unique_words: Words that are no longer there, each once.
+        words: Occurrences that are no longer there, those of words that stayed in other sources
+            included.
+    """
+
+    min_count: int
+    sources: tuple[str, ...] | None
+    unique_words: int
+    words: int
+
+
+@dataclass(frozen=True)
+class CountsManifest:
+    """What a counts folder holds.
+
+    Attributes:
+        normalizer: By name, as on the command line.
+        pretokenizer: By name, as on the command line.
+        special_tokens: Cut out before counting.
+        with_places: Whether the parts tell where each word occurred first.
+        documents: Documents read.
+        text_bytes: UTF-8 bytes of their texts.
+        words: Words counted, each occurrence.
+        unique_words: Words counted, each once.
+        word_bytes: Bytes of the unique words.
+        rejects: Records that could not be used, by reason.
+        inputs: (name, stored bytes) of each file read.
+        parts: The Parquet files.
+        sources: What each source has, in the order of their names; None: sources were not told
+            apart.
+        filtered: By what some words were left out, one after another.
+    """
+
+    normalizer: str
+    pretokenizer: str
+    special_tokens: tuple[str, ...]
+    with_places: bool
+    documents: int
+    text_bytes: int
+    words: int
+    unique_words: int
+    word_bytes: int
+    rejects: dict[str, int]
+    inputs: tuple[tuple[str, int], ...]
+    parts: tuple[CountsPart, ...]
+    sources: Mapping[str, SourceTotals] | None = None
+    filtered: tuple[Filtered, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """What counts must share to be added, in hex: normalizer, pre-tokenizer, special tokens."""
+        settings = [self.normalizer, self.pretokenizer, list(self.special_tokens)]
+        return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+
+    @property
+    def version(self) -> int:
+        """The least version that knows all that is in it."""
+        return 2 if self.sources is not None or self.filtered else 1
+
+    def to_json(self) -> bytes:
+        """The manifest's file."""
+        document = {"version": self.version, "fingerprint": self.fingerprint, **asdict(self)}
+        document["parts"] = [part.facts() for part in self.parts]
+        if self.version == 1:
+            for name in _NEW:
+                del document[name]
+        return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+    @staticmethod
+    def from_bytes(data: bytes, place: str) -> CountsManifest:
+        """Reads a manifest's file.
+
+        Args:
+            data: Its content.
+            place: What to call it in errors.
+
+        Raises:
+            UsageError: A manifest of another version.
+            DataError: No manifest of word counts, or one that was changed.
+        """
+        try:
+            document = json.loads(data)
+            version = document["version"]
+            if type(version) is not int or version not in VERSIONS:
+                raise UsageError(
+                    f"{place}: version {version!r}; this bpe-beam reads "
+                    f"{' and '.join(map(str, VERSIONS))}"
+                )
+            manifest = _manifest(document, version)
+            fingerprint = manifest.fingerprint
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise DataError(f"{place} is no manifest of word counts: {error!r}") from error
+        if document.get("fingerprint") != fingerprint:
+            raise DataError(f"{place}: its fingerprint does not fit its settings; it was changed")
+        if manifest.version != version:
+            raise DataError(f"{place}: version {version}, but its content is another's")
+        return manifest
+
+
+def read_manifest(storage: Storage, folder: str) -> CountsManifest:
+    """Reads the manifest of a counts folder.
+
+    Raises:
+        UsageError: No counts folder, or one that is not finished.
+        DataError: A manifest that is damaged.
+    """
+    url = storage.join(folder, MANIFEST)
+    if not storage.exists(url):
+        if storage.exists(storage.join(folder, "job.json")):
+            raise UsageError(f"{folder} is not finished: run its job again, which resumes it")
+        raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST}")
+    return CountsManifest.from_bytes(storage.read_bytes(url), url)
+
+
+def source_totals(
+    pieces: Iterable[Mapping[str, Mapping[str, int]]], parts: Iterable[CountsPart]
+) -> dict[str, SourceTotals]:
+    """Adds up what each source has, in the order of their names.
+
+    Args:
+        pieces: `documents`, `text_bytes` and `words` by source, of each piece of the corpus.
+        parts: All parts, which know the unique words.
+
+    Raises:
+        DataError: There are too many sources.
+    """
+    sums: dict[str, list[int]] = {}
+    for piece in pieces:
+        for name, facts in piece.items():
+            row = sums.setdefault(name, [0, 0, 0, 0])
+            for column, key in enumerate(("documents", "text_bytes", "words")):
+                row[column] += facts[key]
+    for part in parts:
+        for name, unique_words in (part.sources or {}).items():
+            sums[name][3] += unique_words
+    check_sources(sums)
+    return {name: SourceTotals(*sums[name]) for name in sorted(sums)}
+
+
+def check_sources(names: Iterable[str]) -> None:
+    """Raises DataError if there are more sources than one counts folder can have, or long names."""
+    found = set(names)
+    longest = max(found, key=len, default="")
+    if len(longest) > MAX_SOURCE_NAME:
+        raise DataError(
+            f"the name of a source has {len(longest):,} characters, {longest[:50]!r}...; at most "
+            f"{MAX_SOURCE_NAME:,}: does --source-field name the right field?"
+        )
+    count = len(found)
+    if count > MAX_SOURCES:
+        raise DataError(
+            f"the corpus has more than {MAX_SOURCES:,} sources, {count:,} so far: --source-field "
+            "must name a field of few values; or name sources by patterns, with --source NAME=GLOB"
+        )
+
+
+def _manifest(document: Mapping[str, Any], version: int) -> CountsManifest:
+    known = [field.name for field in fields(CountsManifest)]
+    values = {name: document[name] for name in known if version > 1 or name not in _NEW}
+    for name in ("documents", "text_bytes", "words", "unique_words", "word_bytes"):
+        _check_number(name, values[name])
+    if type(values["with_places"]) is not bool:
+        raise TypeError("with_places must be true or false")
+    values["special_tokens"] = _texts("special_tokens", values["special_tokens"])
+    values["rejects"] = {
+        reason: _check_number("rejects", count) for reason, count in values["rejects"].items()
+    }
+    values["inputs"] = tuple((name, _check_number(name, size)) for name, size in values["inputs"])
+    _texts("inputs", [name for name, _ in values["inputs"]])
+    values["parts"] = tuple(_part(part) for part in values["parts"])
+    if version > 1:
+        if values["sources"] is not None:
+            values["sources"] = {
+                name: _numbers(SourceTotals(**totals)) for name, totals in values["sources"].items()
+            }
+        values["filtered"] = tuple(_filtered(row) for row in values["filtered"])
+    manifest = CountsManifest(**values)
+    _texts("normalizer, pretokenizer", [manifest.normalizer, manifest.pretokenizer])
+    names = [part.sources for part in manifest.parts]
+    if manifest.sources is None:
+        if any(name is not None for name in names):
+            raise ValueError("a part has sources that the folder has not")
+    elif any(name is None or not name.keys() <= manifest.sources.keys() for name in names):
+        raise ValueError("a part has not the sources that the folder has")
+    return manifest
+
+
+def _part(row: Mapping[str, Any]) -> CountsPart:
+    part = CountsPart(**row)
+    # Only these names are opened by whoever follows the manifest; none leads elsewhere.
+    if not isinstance(part.name, str) or _NAME.fullmatch(part.name) is None:
+        raise ValueError(f"a part's name is {part.name!r}")
+    for name in ("unique_words", "word_bytes", "bytes"):
+        _check_number(name, getattr(part, name))
+    _texts("sha256", [part.sha256])
+    for name, rows in ({} if part.sources is None else part.sources).items():
+        _check_number(name, rows)
+    return part
+
+
+def _filtered(row: Mapping[str, Any]) -> Filtered:
+    filtered = Filtered(**row)
+    for name in ("min_count", "unique_words", "words"):
+        _check_number(name, getattr(filtered, name))
+    if filtered.sources is None:
+        return filtered
+    return Filtered(**{**row, "sources": _texts("sources", filtered.sources)})
+
+
+def _numbers(totals: SourceTotals) -> SourceTotals:
+    for name, value in asdict(totals).items():
+        _check_number(name, value)
+    return totals
+
+
+def _check_number(name: str, value: Any) -> int:
+    # The exact type: True is an int to isinstance.
+    if type(value) is not int or not 0 <= value <= _MOST:
+        raise ValueError(f"{name} is {str(value)[:50]!r}, not a number from 0 to {_MOST}")
+    return value
+
+
+def _texts(name: str, values: Iterable[Any]) -> tuple[str, ...]:
+    texts = tuple(values)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} holds what is no text")
+    return texts

@@ -1,0 +1,93 @@
+"""`plan`: which files the inputs name, and how they are cut into splits.
+
+Nothing is read of the files but their first bytes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bpe_beam.corpus import InputFile, Plan, Split
+from bpe_beam.corpus.cutting import can_be_cut
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.settings import PlanSettings
+from bpe_beam.jobs.summary import format_bytes, format_summary, write_summary
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+
+_FEW = 5
+
+
+def run(settings: PlanSettings, progress: Progress) -> dict[str, Any]:
+    """Makes the plan, shows what it comes to, and writes it if it is wanted.
+
+    Args:
+        settings: What to list.
+        progress: Not used: there is one listing, and a look at each file's first bytes.
+
+    Returns:
+        What was shown.
+
+    Raises:
+        UsageError: No such files.
+        DataError: Storage fails.
+    """
+    storage = Storage(settings.run.storage_options)
+    plan = corpus_input.plan_of(storage, settings.input)
+    facts = {"job": "plan", **_facts(plan, settings.input.document_separator)}
+    if settings.output is not None:
+        write_summary(plan.to_json(), settings.output, settings.run.storage_options)
+    if settings.output != "-":
+        print(format_summary(facts), end="")
+    return facts
+
+
+def _facts(plan: Plan, separator: str) -> dict[str, Any]:
+    sizes = sorted(split.size for split in plan.splits)
+    large = [file for file in plan.files if file.size > plan.range_bytes]
+    alone = [file.name for file in large if not can_be_cut(file, separator)]
+    return {
+        **corpus_input.inputs_summary(plan, alone),
+        "bytes": plan.size,
+        "by_format": _by_format(plan.files),
+        "largest_files": _largest(plan.files),
+        "range_bytes": plan.range_bytes,
+        "splits": len(plan.splits),
+        "smallest_split_bytes": sizes[0],
+        "median_split_bytes": round(statistics.median(sizes)),
+        "largest_split_bytes": sizes[-1],
+        "first_splits": [_split(plan, split) for split in plan.splits[:_FEW]],
+        "fingerprint": plan.fingerprint(),
+    }
+
+
+def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
+    """Number and size of the files of each kind."""
+    sums: dict[str, list[int]] = {}
+    for file in files:
+        packed = "" if file.compression == "none" else f" in {file.compression}"
+        row = sums.setdefault(f"{file.format}{packed}", [0, 0])
+        row[0] += 1
+        row[1] += file.size
+    return {
+        kind: f"{count:,} {'file' if count == 1 else 'files'}, {format_bytes(size)}"
+        for kind, (count, size) in sorted(sums.items())
+    }
+
+
+def _largest(files: Sequence[InputFile]) -> list[str]:
+    largest = sorted(files, key=lambda file: (-file.size, file.name))[:_FEW]
+    return [f"{file.name} ({format_bytes(file.size)})" for file in largest]
+
+
+def _split(plan: Plan, split: Split) -> str:
+    """A split in words: its size and slices."""
+    names = [
+        f"{plan.files[piece.file].name}[{piece.start}:{piece.end}]" for piece in split.slices[:_FEW]
+    ]
+    more = len(split.slices) - len(names)
+    return f"{format_bytes(split.size)}: {' '.join(names)}" + (
+        f" and {more:,} more" if more else ""
+    )

@@ -1,0 +1,142 @@
+"""fsspec's file systems: by protocol, with the user's options, one for all threads where it is
+made for that."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, cast
+
+from bpe_beam.errors import UsageError
+from bpe_beam.storage.names import WEB, protocol_of, redact
+
+_EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "hf": "hf"}
+_EXTRAS |= dict.fromkeys(WEB, "http")
+# What the stores' classes pass on to fsspec's own.
+_GENERAL = {"use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"}
+_SHORTEST_SECRET = 4
+
+_connected: dict[tuple[int, str, str], Any] = {}
+_connecting = threading.Lock()
+
+
+def check_protocols(options: Mapping[str, Any]) -> None:
+    """Refuses options for a protocol that there is none of.
+
+    Raises:
+        UsageError: With what may be meant.
+    """
+    if not options:
+        return
+    import fsspec  # only where it is needed: local work starts faster without it
+
+    known = {*fsspec.available_protocols(), *_EXTRAS}
+    for protocol in options:
+        if protocol_of(f"{protocol}://") not in known:
+            raise UsageError(
+                f"storage options: the protocol {protocol!r} is unknown{_near(protocol, known)}"
+            )
+
+
+def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+    """All texts in storage options: some are secret, and nobody says which."""
+
+    def texts(value: object) -> Iterable[str]:
+        if isinstance(value, str):
+            # words of one or two letters, "auto" or "true" would leave holes in any message
+            if len(value) > _SHORTEST_SECRET:
+                yield value
+        elif isinstance(value, Mapping):
+            for each in value.values():
+                yield from texts(each)
+        elif isinstance(value, list | tuple):
+            for each in value:
+                yield from texts(each)
+
+    found = set(texts(options))
+    return frozenset(text for text in found if "://" not in text or redact(text) != text)
+
+
+def connect(options: Mapping[str, Mapping[str, Any]], url: str) -> tuple[Any, str]:
+    """The file system of a URL, and what it calls the URL. Listings are not kept: others write to
+    the same store.
+
+    Raises:
+        UsageError: The protocol is unknown, its package is missing, or one of its options is.
+    """
+    protocol = protocol_of(url)
+    kind = _kind_of(protocol, url)
+    names = kind.protocol if isinstance(kind.protocol, tuple | list) else (kind.protocol,)
+    settings: dict[str, Any] = {}
+    for name in (*names, protocol):  # the URL's own spelling counts most
+        settings.update(options.get(name, {}))
+    _check_names(protocol, kind, settings)
+    settings = {**kind._get_kwargs_from_urls(url), **settings}
+    if protocol == "gs" and (settings.get("endpoint_url") or os.getenv("STORAGE_EMULATOR_HOST")):
+        # the default class asks Google's gRPC service for the kind of each bucket first, which no
+        # other server answers, and waits minutes
+        from gcsfs.core import GCSFileSystem
+
+        kind = GCSFileSystem
+    fs = _instance(protocol, kind, settings)
+    fs.invalidate_cache()
+    return fs, _path(kind, protocol, url)
+
+
+def _kind_of(protocol: str, url: str) -> Any:
+    import fsspec
+
+    try:
+        return fsspec.get_filesystem_class(protocol)
+    except ValueError:
+        near = _near(protocol, {"file", *_EXTRAS, *fsspec.available_protocols()})
+        raise UsageError(f"{redact(url)}: the protocol {protocol!r} is unknown{near}") from None
+    except ImportError as error:
+        extra = _EXTRAS.get(protocol)
+        if extra is None:
+            raise UsageError(f"{redact(url)}: {error}") from None
+        raise UsageError(
+            f"{redact(url)}: {protocol}:// needs packages that are not installed: "
+            f"pip install 'bpe-beam[{extra}]'"
+        ) from None
+
+
+def _near(word: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(word, sorted(known), 1, 0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
+    """Refuses options that the clouds' classes would take and ignore."""
+    if protocol not in _EXTRAS or protocol in WEB:
+        return
+    known = set(_GENERAL)
+    for each in kind.__mro__:
+        if "__init__" in vars(each) and each.__module__.partition(".")[0] != "fsspec":
+            known |= set(inspect.signature(each.__init__).parameters)
+    for name in settings:
+        if name not in known - {"self", "kwargs", "storage_options", "args"}:
+            raise UsageError(
+                f"storage options: {name!r} is not an option of {protocol}{_near(name, known)}"
+            )
+
+
+def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
+    if not kind.async_impl:  # may be bound to its thread
+        return kind(**settings)
+    key = (os.getpid(), f"{kind.__module__}.{kind.__qualname__}", repr(sorted(settings.items())))
+    with _connecting:
+        fs = _connected.get(key)
+        if fs is None:
+            fs = kind(**{"use_listings_cache": False, **settings, "skip_instance_cache": True})
+            _connected[key] = fs
+    return fs
+
+
+def _path(kind: Any, protocol: str, url: str) -> str:
+    if protocol == "memory":  # takes "::" for a chain of file systems
+        return "/" + url.partition("://")[2].strip("/")
+    return cast(str, kind._strip_protocol(url))

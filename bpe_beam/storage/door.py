@@ -1,0 +1,411 @@
+"""The one door to storage: local paths, and any protocol of fsspec by its URL.
+
+A path without `scheme://` is local, and is taken as it stands: `#`, `%`, `::`, spaces and glob
+characters are characters like others. A file appears under its name whole or not at all: a killed
+process leaves no half of a file, and two attempts at the same file do not disturb each other.
+
+What may pass (see `failures.retried`) is tried again: opening and each part that is read, listing,
+looking, removing, moving, and writing a file at once. A file that is written as a stream is
+held in parts by the cloud's own library, which tries each of them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, BinaryIO, TypeVar, cast
+
+from bpe_beam.errors import UsageError
+from bpe_beam.storage import names
+from bpe_beam.storage.connect import check_protocols, connect, secrets_of
+from bpe_beam.storage.facts import Found, found_of
+from bpe_beam.storage.failures import named_errors, retried
+from bpe_beam.storage.local import expand_local, stat_local
+from bpe_beam.storage.names import (
+    OBJECT_STORES,
+    SCHEME,
+    WEB,
+    is_local,
+    local_path,
+    protocol_of,
+    redact,
+)
+from bpe_beam.storage.ranges import Opened, open_ranges
+from bpe_beam.storage.reading import open_reader, read_part
+from bpe_beam.storage.web import open_web, stat_web
+from bpe_beam.storage.writing import Destination, Upload
+
+_WRITE_BUFFER = 1 << 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Reads and writes files anywhere. Plain data: it pickles, and opens connections when used.
+
+    Attributes:
+        options: Settings of fsspec's file systems by protocol, such as
+            `{"s3": {"endpoint_url": "http://..."}}`. May hold secrets: never shown or logged.
+
+    Every method raises DataError, naming the path, where storage fails (no permission, no space,
+    no connection), and UsageError where a path or protocol cannot work at all.
+    """
+
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
+
+    def __post_init__(self) -> None:
+        for protocol, settings in self.options.items():
+            if not isinstance(settings, Mapping):
+                raise UsageError(
+                    f"storage options: the value of {protocol!r} is a {type(settings).__name__}; "
+                    'give an object of settings by protocol, like {"s3": {"endpoint_url": "..."}}'
+                )
+        check_protocols(self.options)
+
+    # ---- looking ----
+
+    def expand(self, pattern: str) -> list[Found]:
+        """Lists the files that a path, URL or glob means.
+
+        `*` and `?` stand for parts of a name, `[ab]` for one character, `**` for any number of
+        folders. Names that begin with a dot are met only by a pattern that has such a name. A
+        file that exists under the pattern's own name is meant by it, whatever characters it has.
+
+        Args:
+            pattern: What to look for. A relative path starts at the working directory.
+
+        Returns:
+            The files, sorted; empty if nothing matches. Folders and special files never match.
+
+        Raises:
+            UsageError: `**` is part of a longer name, or a name found is not UTF-8.
+        """
+        parts = str(local_path(pattern)).split("/") if is_local(pattern) else pattern.split("/")
+        for part in parts:
+            if "**" in part and part != "**":
+                raise UsageError(
+                    f"{redact(pattern)}: '**' stands for whole folders, as in 'data/**/*.jsonl', "
+                    f"and cannot be a part of the name {part!r}"
+                )
+        if is_local(pattern):
+            with named_errors("list", pattern):
+                found = expand_local(parts)
+        else:
+            found = self._asked("list", pattern, lambda: self._expand_url(pattern))
+        for file in found:
+            try:
+                file.url.encode()
+            except UnicodeEncodeError:
+                raise UsageError(
+                    f"{os.fsencode(file.url)!r}: a file name that is not UTF-8 cannot stand in a "
+                    "manifest; rename the file"
+                ) from None
+        return sorted(set(found))
+
+    def stat(self, url: str) -> Found:
+        """The size of a file and a tag that changes with its content.
+
+        Raises:
+            DataError: There is no such file, or the server does not tell its size.
+        """
+        if is_local(url):
+            with named_errors("read", url):
+                return stat_local(local_path(url))
+        return self._asked("read", url, lambda: self._stat_url(url))
+
+    def size(self, url: str) -> int:
+        """The size of a file in bytes."""
+        return self.stat(url).size
+
+    def exists(self, url: str) -> bool:
+        """True if there is a file or folder of this name."""
+        if is_local(url):
+            with named_errors("look for", url):
+                return local_path(url).exists()
+        return self._kind(url) is not None
+
+    def is_folder(self, url: str) -> bool:
+        """True if there is a folder of this name."""
+        if is_local(url):
+            with named_errors("look for", url):
+                return local_path(url).is_dir()
+        return self._kind(url) == "directory"
+
+    def list_names(self, folder: str) -> list[str]:
+        """The plain names directly in a folder, files and folders, sorted; [] if there is none."""
+        if is_local(folder):
+            with named_errors("list", folder):
+                try:
+                    return sorted(path.name for path in local_path(folder).iterdir())
+                except FileNotFoundError:
+                    return []
+        return self._asked("list", folder, lambda: self._names_at(folder))
+
+    def join(self, folder: str, *names_below: str) -> str:
+        """The path or URL of a name below a folder. A web query stays behind the path."""
+        return names.join(folder, *names_below)
+
+    # ---- reading ----
+
+    def open(self, url: str) -> BinaryIO:
+        """Opens a file for reading bytes; seekable.
+
+        A remote file is read by ranges of up to 4 MiB, one of which is in memory. Each is held to
+        its length, and to the file's tag on the stores that can (s3, gs, az, the web): what ends
+        short is read again and then an error, and so is a file that changes meanwhile. A web
+        server without ranges is read from the start, anew for each step back.
+        """
+        if is_local(url):
+            with named_errors("read", url):
+                return local_path(url).open("rb")
+        return open_reader(lambda: self._ranges(url), url, self._secrets)
+
+    def read_bytes(self, url: str) -> bytes:
+        """The whole content of a file."""
+        with named_errors("read", url, self._secrets), self.open(url) as stream:
+            return stream.read()
+
+    def read_head(self, url: str, count: int) -> bytes:
+        """The first `count` bytes of a file, or all if it has fewer; reads no more than it must."""
+        if is_local(url):
+            with named_errors("read", url), local_path(url).open("rb", buffering=0) as stream:
+                return stream.read(count)
+
+        def head() -> bytes:
+            opened = self._ranges(url)
+            try:
+                return read_part(opened, 0, min(count, opened.found.size))
+            finally:
+                opened.close()
+
+        with named_errors("read", url, self._secrets):
+            return retried(head)
+
+    # ---- writing ----
+
+    def write_bytes(self, url: str, data: bytes) -> None:
+        """Writes a file at once: it appears whole or not at all."""
+
+        def write() -> None:
+            with self.create(url) as stream:
+                stream.write(data)
+
+        # the same bytes under the same name: to write them again does no harm
+        if is_local(url):
+            write()
+        else:
+            retried(write)
+
+    @contextlib.contextmanager
+    def create(self, url: str) -> Iterator[BinaryIO]:
+        """Opens a new file for writing; it appears under its name when the block ends well.
+
+        If the block raises, or the process is killed, nothing appears, and what stood under the
+        name stays. Else it is replaced, in one step.
+
+        On object stores (s3, gs, az, hf) the bytes go up in parts of 16 MiB, one of which is in
+        memory, and the upload is completed at the end and taken back if the block raises; a killed
+        process can leave parts that only the store sees. Elsewhere the file is
+        `<url>.attempt-<12 hex digits>` until it is moved, and is removed if the block raises.
+
+        Args:
+            url: The file to be. Its folder must exist (object stores have none).
+
+        Yields:
+            A buffered stream of bytes.
+
+        Raises:
+            UsageError: The web cannot be written to.
+        """
+        protocol = protocol_of(url)
+        if protocol in WEB:
+            raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
+        writing = self._upload(url) if protocol in OBJECT_STORES else self._write_attempt(url)
+        with writing as stream:
+            yield stream
+
+    def remove(self, url: str) -> None:
+        """Removes a file; nothing happens if there is none."""
+        if is_local(url):
+            with named_errors("remove", url):
+                local_path(url).unlink(missing_ok=True)
+        else:
+            self._asked("remove", url, lambda: self._remove_url(url))
+
+    def make_folder(self, url: str) -> None:
+        """Makes a folder and those above it, where the store has folders."""
+        if is_local(url):
+            with named_errors("make folder", url):
+                local_path(url).mkdir(parents=True, exist_ok=True)
+        elif protocol_of(url) not in OBJECT_STORES:
+            fs, path = self._remote(url)
+            self._asked("make folder", url, lambda: fs.makedirs(path, exist_ok=True))
+
+    def remove_folder_if_empty(self, url: str) -> None:
+        """Removes a folder that holds nothing; otherwise nothing happens."""
+        if is_local(url):
+            with named_errors("remove", url):
+                try:
+                    local_path(url).rmdir()
+                except OSError as error:
+                    if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                        raise
+        elif protocol_of(url) not in OBJECT_STORES and not self.list_names(url):
+            fs, path = self._remote(url)
+            with named_errors("remove", url, self._secrets), contextlib.suppress(FileNotFoundError):
+                fs.rmdir(path)
+
+    # ---- within ----
+
+    @cached_property
+    def _secrets(self) -> frozenset[str]:
+        return secrets_of(self.options)
+
+    def _asked(self, verb: str, url: str, call: Callable[[], T]) -> T:
+        """What a call to a store gives, if need be after some attempts."""
+        with named_errors(verb, url, self._secrets):
+            return retried(call)
+
+    def _remote(self, url: str) -> tuple[Any, str]:
+        with named_errors("reach", url, self._secrets):
+            return connect(self.options, url)
+
+    def _kind(self, url: str) -> str | None:
+        """ "file", "directory", or None. fsspec's own `exists` takes any failure for a no."""
+
+        def kind() -> str | None:
+            try:
+                if protocol_of(url) in WEB:
+                    self._stat_url(url)
+                    return "file"
+                fs, path = self._remote(url)
+                return cast(str, fs.info(path)["type"])
+            except FileNotFoundError:
+                return None
+
+        return self._asked("look for", url, kind)
+
+    def _stat_url(self, url: str) -> Found:
+        fs, path = self._remote(url)
+        if protocol_of(url) in WEB:
+            return stat_web(fs, path)
+        info = fs.info(path)
+        if info["type"] != "file":
+            raise IsADirectoryError("it is a folder")
+        return found_of(url, info)
+
+    def _ranges(self, url: str) -> Opened:
+        fs, path = self._remote(url)
+        return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
+
+    def _names_at(self, folder: str) -> list[str]:
+        fs, path = self._remote(folder)
+        try:
+            listed = fs.ls(path, detail=False)
+        except FileNotFoundError:
+            return []
+        # some stores list the folder itself as an empty object
+        here = path.rstrip("/")
+        return sorted(
+            {name.rstrip("/").rpartition("/")[2] for name in listed if name.rstrip("/") != here}
+        )
+
+    def _expand_url(self, pattern: str) -> list[Found]:
+        fs, path = self._remote(pattern)
+        web = protocol_of(pattern) in WEB
+        if self._kind(pattern) == "file":
+            return [self._stat_url(_url_of(fs, pattern, path, path))]
+        magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
+        if magic is None:
+            return []
+        dotted = any(part.startswith(".") for part in path.split("/"))
+        fixed = path[: magic.start()].rpartition("/")[0]
+        try:
+            listed = fs.glob(path, detail=True)
+        except FileNotFoundError:  # not even the bucket
+            return []
+        found = []
+        for name, info in listed.items():
+            if info["type"] != "file" or ("/." in "/" + name[len(fixed) :] and not dotted):
+                continue
+            url = _url_of(fs, pattern, path, name)
+            # a web page tells no sizes
+            found.append(self._stat_url(url) if web else found_of(url, info))
+        return found
+
+    def _remove_url(self, url: str) -> None:
+        fs, path = self._remote(url)
+        with contextlib.suppress(FileNotFoundError):
+            fs.rm_file(path)
+
+    @contextlib.contextmanager
+    def _upload(self, url: str) -> Iterator[BinaryIO]:
+        fs, path = self._remote(url)
+        upload = Upload(fs, path, url, self._secrets)
+        buffered = io.BufferedWriter(upload, _WRITE_BUFFER)
+        try:
+            yield cast(BinaryIO, buffered)
+            if not buffered.closed:
+                buffered.flush()
+            upload.finish()
+        except BaseException:
+            upload.give_up()
+            raise
+        finally:
+            with contextlib.suppress(Exception):
+                buffered.close()
+
+    @contextlib.contextmanager
+    def _write_attempt(self, url: str) -> Iterator[BinaryIO]:
+        attempt = f"{url}.attempt-{secrets.token_hex(6)}"
+        with named_errors("write", url, self._secrets):
+            destination = Destination(self._open_new(attempt), url, self._secrets)
+        buffered = io.BufferedWriter(destination, _WRITE_BUFFER)
+        try:
+            yield cast(BinaryIO, buffered)
+            buffered.close()
+            with named_errors("write", url, self._secrets):
+                self._publish(attempt, url)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                buffered.close()
+            with contextlib.suppress(Exception):
+                self.remove(attempt)
+            raise
+
+    def _open_new(self, attempt: str) -> BinaryIO:
+        if is_local(attempt):
+            return local_path(attempt).open("xb", buffering=0)
+        fs, path = self._remote(attempt)
+        return cast(BinaryIO, fs.open(path, "wb"))
+
+    def _publish(self, attempt: str, url: str) -> None:
+        if is_local(url):
+            local_path(attempt).replace(local_path(url))
+            return
+        fs, source = self._remote(attempt)
+        _, target = self._remote(url)
+        if re.search(r"[*?\[]", source):  # fsspec's mv takes these for a glob
+            fs.cp_file(source, target)
+            fs.rm_file(source)
+        else:
+            fs.mv(source, target)
+
+
+def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
+    """The URL of a name that a file system found: what stood before the path in the pattern
+    (protocol, host), then the name."""
+    pattern = pattern.rstrip("/")
+    if pattern.endswith(stripped):
+        head = pattern[: len(pattern) - len(stripped)]
+        scheme = SCHEME.match(head)
+        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
+    return cast(str, fs.unstrip_protocol(found))

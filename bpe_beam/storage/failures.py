@@ -1,0 +1,172 @@
+"""What storage raises: made into errors of ours that name the file and hide what is secret, and
+told apart into what passes and what stays."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeVar
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage.names import is_local, redact
+
+ATTEMPTS = 6
+PATIENCE_SECONDS = 30.0
+_FIRST_WAIT_SECONDS = 0.5
+_LONGEST_MESSAGE = 500
+
+_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
+_PASSING_NUMBERS = {
+    errno.EAGAIN,
+    errno.EBUSY,  # what s3fs makes of "SlowDown" and 503
+    errno.ECONNABORTED,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EPIPE,
+    errno.ETIMEDOUT,
+    getattr(errno, "EREMOTEIO", errno.EIO),  # what s3fs makes of 500
+}
+# By name, so that no cloud's library has to be there.
+_PASSING_TYPES = {
+    "ChunkedEncodingError",
+    "ClientConnectionError",
+    "ClientPayloadError",
+    "ConnectTimeout",
+    "ConnectionError",
+    "HTTPClientError",
+    "IncompleteRead",
+    "IncompleteReadError",
+    "IncompleteBody",
+    "NetworkError",
+    "ProtocolError",
+    "ReadTimeout",
+    "RemoteProtocolError",
+    "ServiceRequestError",
+    "ServiceResponseError",
+    "TimeoutError",
+    "TimeoutException",
+    "TransportError",
+}
+_URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]+")
+_SECRET_IN_TEXT = re.compile(r"(?i)\b(sig|signature|x-amz-[a-z-]+|token|key)=[^&\s'\"]+")
+
+T = TypeVar("T")
+
+
+class ShortRead(OSError):
+    """A range was answered with fewer bytes than it has. May pass."""
+
+
+class Changed(OSError):
+    """The file is another one than when it was opened. Stays."""
+
+
+@contextlib.contextmanager
+def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator[None]:
+    """Turns what storage raises inside the block into an error of ours that names the path, as in
+    "cannot <verb> <url>: no space left on device".
+
+    Args:
+        verb: What is being done.
+        url: With what.
+        secrets: Texts that must not stand in the message.
+    """
+    try:
+        yield
+    except (UsageError, DataError):
+        raise
+    except OSError as error:
+        # of a file that is not there the stores only repeat the path
+        missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
+        # the clouds' libraries put a sentence where the number belongs, or beside it
+        told = missing or ("" if is_local(url) else str(error.args[-1] if error.args else ""))
+        why = told or error.strerror or str(error) or type(error).__name__
+        raise DataError(f"cannot {verb} {redact(url)}: {_clean(why, url, secrets)}") from error
+    except Exception as error:
+        if is_local(url):
+            if isinstance(error, ValueError):  # a NUL in a path
+                raise UsageError(f"cannot {verb} {url!r}: {error}") from error
+            raise
+        # the clouds' libraries raise types of their own
+        why = f"{type(error).__name__}: {_clean(str(error), url, secrets)}"
+        raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
+
+
+def retried(call: Callable[[], T]) -> T:
+    """Calls until it goes well: again after what may pass, with longer and longer waits.
+
+    What may pass: a connection refused, reset or cut, a time-out, an answer shorter than asked
+    for, and the statuses 408, 429, 500, 502, 503, 504 (S3's `SlowDown` among them). All else is
+    raised at once. At most ATTEMPTS calls, and none after PATIENCE_SECONDS: where a cloud's own
+    library has already tried for so long, it is not asked again.
+    """
+    began = time.monotonic()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return call()
+        except Exception as error:
+            wait = _FIRST_WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1)
+            late = time.monotonic() - began + wait > PATIENCE_SECONDS
+            if attempt == ATTEMPTS or late or not may_pass(error):
+                raise
+            time.sleep(wait)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same call may go well a little later."""
+    for each in _chain(error):
+        if isinstance(each, FileNotFoundError | PermissionError | Changed | UsageError):
+            return False
+        status = _status(each)
+        if status is not None:
+            return status in _PASSING_STATUS
+        if isinstance(each, ShortRead | ConnectionError | TimeoutError):
+            return True
+        if isinstance(each, OSError) and each.errno in _PASSING_NUMBERS:
+            return True
+        if {kind.__name__ for kind in type(each).__mro__} & _PASSING_TYPES:
+            return True
+    return False
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    each: BaseException | None = error
+    for _ in range(10):
+        if each is None:
+            return
+        yield each
+        each = each.__cause__
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that an error of some library carries."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):  # botocore
+        answer = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return answer if isinstance(answer, int) else None
+    for holder in (error, answer):
+        for name in ("status", "status_code", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, str) and value.isdigit():
+                value = int(value)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    return None
+
+
+def _clean(text: str, url: str, secrets: Collection[str]) -> str:
+    """What an error says, in one line, without secrets: it may repeat the URL or an option."""
+    text = text.replace(url, redact(url))
+    text = _URL_IN_TEXT.sub(lambda found: redact(found[0]), text)
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    text = _SECRET_IN_TEXT.sub(r"\1=***", text)
+    text = " ".join(text.partition("\nRequestId:")[0].split())
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"

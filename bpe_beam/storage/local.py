@@ -1,0 +1,61 @@
+"""Local files: what a path or a glob means."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bpe_beam.storage.facts import Found
+
+
+def stat_local(path: Path) -> Found:
+    """The facts of a local file."""
+    return _found(str(path), path.stat())
+
+
+def expand_local(parts: Sequence[str]) -> list[Found]:
+    """The files that a path, cut at its slashes, means."""
+    path = Path("/".join(parts))
+    if path.is_file():
+        return [stat_local(path)]
+    magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
+    if magic is None:
+        return []
+    dotted = any(part.startswith(".") for part in parts[magic:])
+    return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
+
+
+def _walk(folder: str, parts: Sequence[str], dotted: bool) -> Iterator[Found]:
+    """The files below `folder` (with its slash) whose path matches the parts of a glob. `**`
+    does not follow links to folders, which may lead round in a circle; a named part does."""
+    part, rest = parts[0], parts[1:]
+    if part == "**" and rest:
+        yield from _walk(folder, rest, dotted)
+    try:
+        with os.scandir(folder) as listing:
+            entries = list(listing)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    matches = re.compile("" if part == "**" else fnmatch.translate(part)).match
+    for entry in entries:
+        if (entry.name.startswith(".") and not dotted) or not matches(entry.name):
+            continue
+        below = f"{folder}{entry.name}/"
+        if part == "**":
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(below, parts, dotted)
+            elif not rest and entry.is_file():
+                yield _found(entry.path, entry.stat())
+        elif not rest:
+            if entry.is_file():
+                yield _found(entry.path, entry.stat())
+        elif entry.is_dir():
+            yield from _walk(below, rest, dotted)
+
+
+def _found(path: str, known: os.stat_result) -> Found:
+    # No inode: workers may read copies of the corpus on machines of their own.
+    return Found(path, known.st_size, f"{known.st_mtime_ns}-{known.st_size}")

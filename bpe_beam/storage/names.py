@@ -1,0 +1,62 @@
+"""Names of files: local paths, and URLs by protocol."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+WEB = ("http", "https")
+OBJECT_STORES = ("s3", "gs", "az", "abfs", "abfss", "hf", *WEB)
+"""Their folders are only names' beginnings, what fsspec calls a folder at the top is a bucket,
+which is not ours to make or remove, and an upload appears whole when it is completed."""
+
+SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*)://")
+# Two spellings of one protocol, where the rest of the URL means the same.
+_SPELLINGS = {"s3a": "s3", "gcs": "gs"}
+
+
+def redact(url: str) -> str:
+    """The URL without what may be secret: user, password, query. A local path as it is."""
+    scheme = SCHEME.match(url)
+    if scheme is None:
+        return url
+    head, rest = url[: scheme.end()], url[scheme.end() :]
+    host, slash, path = rest.partition("/")
+    if scheme[1] in WEB:
+        path = path.partition("?")[0]
+    user, at, place = host.rpartition("@")
+    # abfss://container@account is an address; a password has a colon before it
+    return head + (place if at and ":" in user else host) + slash + path
+
+
+def protocol_of(url: str) -> str:
+    """The protocol of a URL, in one spelling; `file` for a path."""
+    scheme = SCHEME.match(url)
+    return _SPELLINGS.get(scheme[1], scheme[1]) if scheme else "file"
+
+
+def is_local(url: str) -> bool:
+    """True for a path, or a `file://` URL."""
+    return protocol_of(url) == "file"
+
+
+def local_path(url: str) -> Path:
+    """The absolute path of a local file, without dots and doubled slashes, so that one file has
+    one name. Links are kept: it is under their names that a corpus is laid out."""
+    path = Path("/" + str(Path(url.removeprefix("file://")).absolute()).lstrip("/"))
+    if ".." not in path.parts:
+        return path
+    # what stands before ".." may be a link to elsewhere
+    below = len(path.parts) - path.parts[::-1].index("..")
+    return Path(*path.parts[:below]).resolve().joinpath(*path.parts[below:])
+
+
+def join(folder: str, *names: str) -> str:
+    """The path or URL of a name below a folder. A web query stays behind the path."""
+    query = ""
+    if protocol_of(folder) in WEB:
+        folder, mark, rest = folder.partition("?")
+        query = mark + rest
+    for name in names:
+        folder = name if not folder else folder + ("" if folder.endswith("/") else "/") + name
+    return folder + query

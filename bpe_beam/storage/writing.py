@@ -1,0 +1,92 @@
+"""New files: written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bpe_beam.storage.failures import named_errors
+
+# A store takes an upload in parts: S3 10,000 at most, equal ones on some servers. So 62.5 GiB go
+# up in parts that cost little memory, and 1.4 TiB more in large ones.
+PART = 16 << 20
+_MANY_PARTS = 4000
+LARGE_PART = 256 << 20
+
+
+class Destination(io.RawIOBase):
+    """Where a stream's bytes go, so that a failing write names the file."""
+
+    def __init__(self, stream: BinaryIO, url: str, secrets: Collection[str] = ()) -> None:
+        super().__init__()
+        self._stream, self._url, self._secrets = stream, url, secrets
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Hands the bytes on."""
+        with named_errors("write", self._url, self._secrets):
+            return self._stream.write(data)
+
+    def close(self) -> None:
+        """Closes what the bytes go to."""
+        if not self.closed:
+            super().close()
+            with named_errors("write", self._url, self._secrets):
+                self._stream.close()
+
+
+class Upload(io.RawIOBase):
+    """An object on its way up: there when `finish` returns, and not before."""
+
+    def __init__(self, fs: Any, path: str, url: str, secrets: Collection[str]) -> None:
+        super().__init__()
+        self._url, self._secrets = url, secrets
+        self._given_up = False
+        with named_errors("write", url, secrets):
+            self._file = fs.open(path, "wb", block_size=PART)
+        self._size = 0
+
+    def writable(self) -> bool:
+        """True."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Takes the bytes, and sends a part when there is one."""
+        view = memoryview(data).cast("B")
+        if self._given_up:
+            return len(view)
+        with named_errors("write", self._url, self._secrets):
+            rest = view
+            while rest:
+                if self._size == PART * _MANY_PARTS:
+                    self._file.blocksize = LARGE_PART
+                room = self._file.blocksize - self._file.buffer.tell()
+                self._file.write(rest[:room])
+                self._size += len(rest[:room])
+                rest = rest[room:]
+        return len(view)
+
+    def finish(self) -> None:
+        """Sends what is left, and lets the object appear."""
+        with named_errors("write", self._url, self._secrets):
+            self._file.close()
+
+    def give_up(self) -> None:
+        """Takes back what was sent. Never raises: another error is on its way."""
+        self._given_up = True
+        file = self._file
+        with contextlib.suppress(Exception):
+            file.discard()
+        # an unclosed file of fsspec would finish itself when it is forgotten
+        file.closed = True
+        spool = getattr(file, "temp_file", None)  # Hugging Face's
+        if spool is not None:
+            with contextlib.suppress(Exception):
+                spool.close()
+                Path(spool.name).unlink()

@@ -1,0 +1,145 @@
+"""Weights of sources: fixed once, exactly, the same everywhere."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from bpe_beam.counts.weights import (
+    DENOMINATOR,
+    MOST,
+    Weights,
+    given_weights,
+    parse_temperature,
+    parse_weight,
+    tempered_weights,
+)
+from bpe_beam.errors import UsageError
+
+pytestmark = pytest.mark.quick
+
+SOURCES = {"en": 1, "zh": 1, "code": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "numerator"),
+    [
+        ("0", 0), ("0.0", 0), ("1", 1 << 20), ("1.000", 1 << 20), ("2", 1 << 21),
+        ("0.5", 1 << 19), ("0.3", 314573), ("0.1", 104858), ("0.7", 734003),
+        # 2^-21 is half of the least there is: from there it goes up.
+        ("0.000000476837158203124", 0), ("0.000000476837158203125", 1),
+        ("3.000000476837158203124999", 3 << 20), ("3.000000476837158203125", (3 << 20) + 1),
+        ("999999999999999999", 999999999999999999 << 20),
+    ],
+)  # fmt: skip
+def test_it_is_the_nearest_fraction(text: str, numerator: int) -> None:
+    if numerator == 0 and Decimal(text) > 0:
+        with pytest.raises(UsageError, match=f"the weight of en is {text}, which is nearer to 0"):
+            parse_weight("en", text)
+        return
+    assert parse_weight("en", text) == numerator
+    assert abs(Fraction(numerator, DENOMINATOR) - Fraction(text)) <= Fraction(1, 2 * DENOMINATOR)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", "1e3", ".5", "5.", "nan", "inf", "1,5", " 1", "1 ", "0x1", "1_0",
+             "\u0661", "1" * 19, "0." + "1" * 41],
+)  # fmt: skip
+def test_what_is_no_weight(text: str) -> None:
+    with pytest.raises(UsageError, match="the weight of en must be a decimal number"):
+        parse_weight("en", text)
+
+
+def test_a_source_that_is_not_named_keeps_1() -> None:
+    weights = given_weights({"zh": 5}, SOURCES)
+    assert weights.numerators == {"en": DENOMINATOR, "zh": 5, "code": DENOMINATOR}
+    with pytest.raises(UsageError, match="weights name fr, de, but the sources are en, zh, code"):
+        given_weights({"fr": 1, "zh": 1, "de": 1}, SOURCES)
+
+
+@pytest.mark.parametrize(
+    ("numerators", "factors", "unit"),
+    [
+        ([1 << 20, 3 << 20], [1, 3], 1),
+        ([1 << 19, 1 << 19], [1, 1], 2),
+        ([1 << 18, 3 << 19], [1, 6], 4),
+        ([314573, 1 << 20], [314573, 1 << 20], 1 << 20),
+        ([0, 1 << 21], [0, 2], 1),
+        ([0, 3], [0, 3], 1 << 20),
+    ],
+)
+def test_what_all_share_is_taken_out(numerators: list[int], factors: list[int], unit: int) -> None:
+    weights = Weights(dict(zip("ab", numerators, strict=True)))
+    assert list(weights.factors.values()) == factors
+    assert weights.unit == unit
+    for name, numerator in weights.numerators.items():
+        assert Fraction(weights.factors[name], unit) == Fraction(numerator, DENOMINATOR)
+
+
+def test_the_decimal_is_exact() -> None:
+    facts = Weights({"a": 314573, "b": 1 << 20, "c": 0, "d": 1, "e": 10 << 20}).facts()
+    assert facts["a"] == {
+        "numerator": 314573, "denominator": 1 << 20, "decimal": "0.30000019073486328125",
+    }  # fmt: skip
+    for row in facts.values():
+        assert Fraction(str(row["decimal"])) == Fraction(int(str(row["numerator"])), 1 << 20)
+    assert [row["decimal"] for row in facts.values()][1:3] == ["1", "0"]
+    assert facts["e"]["decimal"] == "10"
+
+
+def test_counts_beyond_64_bits() -> None:
+    weights = Weights({"a": 3, "b": DENOMINATOR})
+    fits = (MOST - 3 * 7) // DENOMINATOR
+    weights.check_words({"a": 7, "b": fits})
+    with pytest.raises(UsageError, match="the weighted counts are beyond 64 bits: together 9,22"):
+        weights.check_words({"a": 7, "b": fits + 1})
+    with pytest.raises(UsageError, match="leave no word to learn from"):
+        Weights({"a": 0, "b": 1}).check_words({"a": 5, "b": 0})
+
+
+@pytest.mark.parametrize("text", ["-0.1", "1.1", "2", "x", "", "1e-1", "nan"])
+def test_what_is_no_temperature(text: str) -> None:
+    with pytest.raises(UsageError, match="temperature must be a decimal number from 0"):
+        parse_temperature(text)
+
+
+def test_a_temperature_is_one_setting_however_it_is_written() -> None:
+    assert str(parse_temperature("0.70")) == str(parse_temperature("0.7")) == "0.7"
+
+
+SIZES = {"a": 10**12, "b": 10**9, "c": 12345, "d": 1}
+
+
+class TestTemperature:
+    def test_1_changes_nothing(self) -> None:
+        weights = tempered_weights(Decimal(1), SIZES)
+        assert set(weights.numerators.values()) == {DENOMINATOR}
+
+    def test_0_makes_all_alike(self) -> None:
+        """To half of the least weight, times the size: what fixing it costs."""
+        weights = tempered_weights(Decimal(0), SIZES).numerators
+        share = Fraction(sum(SIZES.values()), len(SIZES))
+        for name, size in SIZES.items():
+            weight = Fraction(weights[name], DENOMINATOR)
+            assert abs(weight - share / size) <= Fraction(1, 2 * DENOMINATOR)
+
+    def test_a_half_by_hand(self) -> None:
+        """Sizes 1, 4 and 16: roots 1, 2 and 4 of 7; weights (1/7) / (1/21) = 3, 3/2, 3/4."""
+        weights = tempered_weights(Decimal("0.5"), {"a": 1, "b": 4, "c": 16})
+        assert weights.numerators == {
+            "a": 3 * DENOMINATOR, "b": DENOMINATOR * 3 // 2, "c": DENOMINATOR * 3 // 4,
+        }  # fmt: skip
+
+    def test_figures_of_every_machine(self) -> None:
+        """As they came out once: any other library or precision that gives others is wrong."""
+        weights = tempered_weights(Decimal("0.7"), SIZES)
+        assert weights.numerators == GOLDEN
+
+    def test_an_empty_source_is_left_as_it_is(self) -> None:
+        weights = tempered_weights(Decimal("0.3"), {"a": 100, "b": 0, "c": 100})
+        assert set(weights.numerators.values()) == {DENOMINATOR}
+
+
+GOLDEN = {"a": 1041350, "b": 8271736, "c": 245555303, "d": 4145688295}

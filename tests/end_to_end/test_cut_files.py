@@ -1,0 +1,152 @@
+"""Jobs on compressed files that are cut: what cannot be cut is read as one, and said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from command_line import run, run_whole
+from made_text import documents, write
+from read_back import read_shards
+
+from bpe_beam.transforms import CountWords, ReadDocuments
+
+TEXTS = documents(120, seed=9)
+SMALL = ("--range-bytes", "700")
+
+
+FOUND: list[str] = []
+
+
+def keep(batch: pa.RecordBatch) -> None:
+    FOUND.extend(batch.column("text").to_pylist())
+
+
+def members(texts: list[str], size: int) -> bytes:
+    data = "".join(f"{text}\n" for text in texts).encode()
+    return b"".join(
+        gzip.compress(data[at : at + size], mtime=0) for at in range(0, len(data), size)
+    )
+
+
+@pytest.fixture
+def misleading(tmp_path: Path) -> Path:
+    """Members, one of which holds another gzip file as it is, many times."""
+    inner = next(
+        packed for i in range(99) if b"\n" not in (packed := gzip.compress(b"in %d" % i, mtime=0))
+    )
+    stored = zlib.compressobj(0, wbits=31)
+    raw = stored.compress(b"\n".join([inner * 2] * 60) + b"\n") + stored.flush()
+    path = tmp_path / "in" / "b.txt.gz"
+    path.parent.mkdir()
+    path.write_bytes(members(TEXTS[:60], 900) + raw + members(TEXTS[60:], 900))
+    write(tmp_path / "in" / "a.txt", TEXTS[:20])
+    write(tmp_path / "in" / "c.txt", TEXTS[20:40])
+    return path.parent
+
+
+def parts(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("part-*"))}
+
+
+def test_slices_that_do_not_meet_are_read_again(misleading: Path, tmp_path: Path) -> None:
+    made = {}
+    for name, cut in (("whole", ("--range-bytes", "1MB")), ("cut", SMALL)):
+        given = ("--input", f"{misleading}/*", "--max-rejects", "100%", *cut)
+        counts = run_whole("count", *given, "--output", tmp_path / f"{name}-counts")
+        tokenizer = tmp_path / f"{name}-tok"
+        run_whole(
+            *("train", "--counts", tmp_path / f"{name}-counts"),
+            *("--vocab-size", "300", "--output", tokenizer),
+        )
+        tokens = tmp_path / f"{name}-tokens"
+        given = (*given, "--tokenizer", tokenizer / "tokenizer.json", "--output", tokens)
+        summary = run_whole("tokenize", *given).summary
+        assert summary["rejects"] == counts.summary["rejects"] == 60
+        run_whole("verify", tokens, "--full", "--input", f"{misleading}/*")
+        alone = summary.get("files_read_by_one_worker")
+        assert alone == counts.summary.get("files_read_by_one_worker")
+        made[name] = (parts(tmp_path / f"{name}-counts"), read_shards(tokens), alone)
+    assert made["whole"][:2] == made["cut"][:2]
+    assert (made["whole"][2], made["cut"][2]) == (None, ["b.txt.gz"])
+    manifest = json.loads((tmp_path / "cut-tokens" / "manifest.json").read_bytes())
+    slices = [piece for split in manifest["plan"]["splits"] for piece in split]
+    size = (misleading / "b.txt.gz").stat().st_size
+    assert [piece for piece in slices if piece[0] == 1] == [[1, 0, size]]
+    assert len(manifest["shards"]) == len(manifest["plan"]["splits"]) > 5
+
+
+def test_what_is_missing_of_such_a_folder_is_made_again(misleading: Path, tmp_path: Path) -> None:
+    tokenizer = tmp_path / "tok"
+    run_whole(
+        *("train", "--input", f"{misleading}/a.txt", "--vocab-size", "300"),
+        *("--output", tokenizer),
+    )
+    given = ("--input", f"{misleading}/*", "--max-rejects", "100%", *SMALL)
+    given = (*given, "--tokenizer", tokenizer / "tokenizer.json", "--output", tmp_path / "tokens")
+    run_whole("tokenize", *given)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "tokens").glob("*.*")}
+    shards = [name for name in sorted(before) if name.startswith("shard-")]
+    for name in (shards[0], shards[7]):
+        (tmp_path / "tokens" / name).unlink()
+        run_whole("tokenize", *given)
+        after = {path.name: path.read_bytes() for path in (tmp_path / "tokens").glob("*.*")}
+        assert after == before
+
+
+def test_a_file_of_one_member_is_said(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt.gz", TEXTS)
+    write(tmp_path / "members.txt.gz", TEXTS)
+    write(tmp_path / "b.txt.xz", TEXTS)
+    ran = run_whole("count", "--input", f"{tmp_path}/*.txt.*", *SMALL, "--output", tmp_path / "out")
+    assert ran.summary["files_read_by_one_worker"] == ["a.txt.gz", "b.txt.xz"]
+    assert ran.summary["documents"] == 3 * len(TEXTS)
+
+
+def test_a_changed_file_is_read_again_when_a_job_goes_on(tmp_path: Path) -> None:
+    """A killed job's splits stand for the files as they were, and no longer."""
+    write(tmp_path / "in" / "a.txt", TEXTS[:60])
+    write(tmp_path / "in" / "b.txt", TEXTS[60:])
+    given = ("--input", f"{tmp_path}/in/*", "--range-bytes", "100KB", "--max-rejects", "0")
+    (tmp_path / "in" / "b.txt").write_bytes(b"\xff" * (tmp_path / "in" / "b.txt").stat().st_size)
+    given = (*given, "--output", tmp_path / "out")
+    assert run("count", *given).code == 1  # too many rejects: all is counted, nothing finished
+    data = (tmp_path / "in" / "b.txt").read_bytes()
+    (tmp_path / "in" / "b.txt").write_bytes(b"x" * len(data))
+    ran = run_whole("count", *given)
+    assert ran.summary["rejects"] == 0
+    fresh = run_whole("count", *given[:-1], tmp_path / "fresh")
+    assert fresh.summary["words"] == ran.summary["words"]
+    assert parts(tmp_path / "out") == parts(tmp_path / "fresh")
+
+
+def test_in_a_pipeline_of_ones_own(misleading: Path, tmp_path: Path) -> None:
+    path = tmp_path / "fine.txt.gz"
+    path.write_bytes(members(TEXTS, 900))
+
+    def texts(**options: object) -> list[str]:
+        FOUND.clear()
+        with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+            (
+                pipeline
+                | ReadDocuments([options.pop("path", str(path))], range_bytes=700, **options)  # type: ignore[list-item, arg-type]
+                | beam.Map(keep)
+            )
+        return FOUND
+
+    assert sorted(texts()) == sorted(TEXTS)
+    assert sorted(texts(cut_compressed=False)) == sorted(TEXTS)
+    wrong = {"path": str(misleading / "b.txt.gz"), "rejects": str(tmp_path / "rejects")}
+    with pytest.raises(Exception, match=r"b\.txt\.gz: cannot be read in slices"):
+        texts(**wrong)
+    assert sorted(texts(**wrong, cut_compressed=False)) == sorted(TEXTS)
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    pipeline | ReadDocuments([str(path)], range_bytes=700) | CountWords(with_places=True)
+    with pytest.raises(Exception, match="give ReadDocuments cut_compressed=False"):
+        pipeline.run()

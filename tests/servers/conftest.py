@@ -1,0 +1,38 @@
+"""Servers for the tests of this folder, each started once, when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from faults import Toxiproxy, toxiproxy_running
+from stores import STORES, Store
+
+
+@pytest.fixture(scope="session")
+def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Store]]:
+    """Gives a running store by its name."""
+    with ExitStack() as running:
+        known: dict[str, Store] = {}
+
+        def start(name: str) -> Store:
+            if name not in known:
+                folder = tmp_path_factory.mktemp(name)
+                known[name] = running.enter_context(STORES[name](folder))
+            return known[name]
+
+        yield start
+
+
+@pytest.fixture(params=STORES)
+def store(request: pytest.FixtureRequest, start_store: Callable[[str], Store]) -> Store:
+    """Each of the stores."""
+    return start_store(request.param)
+
+
+@pytest.fixture(scope="session")
+def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    """What stands between us and a store, and makes trouble."""
+    with toxiproxy_running(tmp_path_factory.mktemp("toxiproxy")) as running:
+        yield running

@@ -1,0 +1,114 @@
+"""What stands between us and a store: a proxy that cuts and delays, a door that turns away."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starting import free_port, go_server, started
+from stores import Store
+from web import serving
+
+SLOW_DOWN = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code>'
+    b"<Message>Please reduce your request rate.</Message></Error>"
+)
+
+
+@dataclass(frozen=True)
+class Toxiproxy:
+    """A running toxiproxy.
+
+    Attributes:
+        port: Where it is told what to do.
+    """
+
+    port: int
+
+    @contextlib.contextmanager
+    def before(self, store: Store, *toxics: dict[str, Any]) -> Iterator[Store]:
+        """Gives the same store behind a proxy.
+
+        Args:
+            store: What is behind it.
+            *toxics: What it does to connections, as toxiproxy has it.
+        """
+        port = free_port()
+        name = f"p{port}"
+        here, there = f"127.0.0.1:{port}", f"127.0.0.1:{store.port}"
+        self._ask("POST", "/proxies", {"name": name, "listen": here, "upstream": there})
+        try:
+            for toxic in toxics:
+                self._ask("POST", f"/proxies/{name}/toxics", toxic)
+            yield store.moved(port)
+        finally:
+            self._ask("DELETE", f"/proxies/{name}")
+
+    def _ask(self, method: str, path: str, what: Any = None) -> None:
+        data = None if what is None else json.dumps(what).encode()
+        url = f"http://127.0.0.1:{self.port}{path}"
+        request = urllib.request.Request(url, data, method=method)
+        with urllib.request.urlopen(request, timeout=30):
+            pass
+
+
+@contextlib.contextmanager
+def toxiproxy_running(folder: Path) -> Iterator[Toxiproxy]:
+    """Starts toxiproxy."""
+    port = free_port()
+    command = [go_server("server"), "-host", "127.0.0.1", "-port", str(port)]
+    with started(command, port, folder):
+        yield Toxiproxy(port)
+
+
+class Throttle:
+    """A door before a store that turns the first requests away.
+
+    Attributes:
+        left: So many are still turned away.
+        asked: The requests that came.
+    """
+
+    def __init__(self, store: Store, left: int) -> None:
+        self.left = left
+        self.asked = 0
+        self._store = store
+
+    @contextlib.contextmanager
+    def before(self) -> Iterator[Store]:
+        """Gives the same store behind the door."""
+        with serving(self._answer) as port:
+            yield self._store.moved(port)
+
+    async def _answer(self, request: Any) -> Any:
+        import aiohttp
+        import yarl
+        from aiohttp import web
+
+        self.asked += 1
+        body = await request.read()
+        if self.left:
+            self.left -= 1
+            if self._store.name == "fake-gcs-server":
+                return web.json_response({"error": {"code": 429, "message": "slow"}}, status=429)
+            return web.Response(status=503, body=SLOW_DOWN, content_type="application/xml")
+        url = yarl.URL(f"http://127.0.0.1:{self._store.port}{request.raw_path}", encoded=True)
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.request(request.method, url, headers=request.headers, data=body) as answer,
+        ):
+            data = await answer.read()
+            passed = {
+                name: value
+                for name, value in answer.headers.items()
+                if name.lower() not in ("transfer-encoding", "connection", "content-length")
+            }
+            response = web.Response(status=answer.status, headers=passed, body=data)
+            if request.method == "HEAD":
+                response = web.StreamResponse(status=answer.status, headers=answer.headers)
+            return response

@@ -1,0 +1,143 @@
+"""Protocol servers for tests: found or built, started on loopback, stopped.
+
+What is built is kept outside the tree, in `$BPE_BEAM_CACHE` or `~/.cache/bpe-beam/servers`, in a
+folder a version. Go and Node bring it by their own clients. Where a server cannot be had, its tests
+are skipped with the reason; in CI they fail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+CACHE = Path(os.environ.get("BPE_BEAM_CACHE") or Path.home() / ".cache" / "bpe-beam" / "servers")
+BUILD_SECONDS = 900
+START_SECONDS = 60
+
+GO_SERVERS = {
+    "versitygw": ("github.com/versity/versitygw/cmd/versitygw", "1.8.0"),
+    "fake-gcs-server": ("github.com/fsouza/fake-gcs-server", "1.56.1"),
+    "server": ("github.com/Shopify/toxiproxy/v2/cmd/server", "2.12.0"),
+}
+"""Program: its module and version; `server` is toxiproxy's."""
+AZURITE = "3.35.0"
+
+
+def missing(why: str) -> NoReturn:
+    """Ends the test: skipped, or failed in CI."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def go_server(program: str) -> str:
+    """The path of a server written in Go; built if it is not there."""
+    module, version = GO_SERVERS[program]
+    folder = CACHE / f"{module.replace('/', '_')}-{version}"
+    with _locked(folder):
+        if not (folder / program).exists():
+            go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
+            if go is None:
+                missing(f"{program} is not built, and there is no Go to build it")
+            _build([go, "install", f"{module}@v{version}"], {"GOBIN": str(folder)})
+    return str(folder / program)
+
+
+def azurite() -> list[str]:
+    """The command of Azurite's blob server; installed if it is not there."""
+    folder = CACHE / f"azurite-{AZURITE}"
+    main = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+    node = shutil.which("node")
+    if node is None:
+        missing("there is no Node to run Azurite")
+    with _locked(folder):
+        if not main.exists():
+            npm = shutil.which("npm")
+            if npm is None:
+                missing("Azurite is not installed, and there is no npm to install it")
+            _build([npm, "install", "--prefix", str(folder), f"azurite@{AZURITE}"], {})
+    return [node, str(main)]
+
+
+def _build(command: list[str], env: dict[str, str]) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **env},
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        missing(f"{' '.join(command)} took over {BUILD_SECONDS} s")
+    if done.returncode != 0:
+        missing(f"{' '.join(command)} failed: {done.stderr[-1000:]}")
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Two runs of the tests must not build at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def started(command: list[str], port: int, folder: Path) -> Iterator[None]:
+    """Runs a server until the block ends.
+
+    Args:
+        command: The server and its arguments.
+        port: Where it will listen.
+        folder: Its working directory, which gets its log.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        _wait(process, port, command[0], log)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, name: str, log: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            missing(f"{name} ended at once: {log.read_text()[-1000:]}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    missing(f"{name} does not listen after {START_SECONDS} s: {log.read_text()[-1000:]}")
+
+
+def moto_command(port: int) -> list[str]:
+    """The command of moto's S3 server."""
+    return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]

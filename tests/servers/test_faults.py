@@ -1,0 +1,190 @@
+"""Stores that fail: what passes is passed over, what stays is an error; never wrong bytes."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from command_line import environment
+from faults import Throttle, Toxiproxy
+from stores import Store, s3_options
+
+from bpe_beam.errors import DataError
+from bpe_beam.storage import Storage, failures
+from bpe_beam.storage.reading import BLOCK
+from bpe_beam.storage.writing import PART
+
+pytestmark = pytest.mark.servers
+
+DATA = random.Random(5).randbytes(3 * BLOCK)
+S3_AND_GCS = pytest.mark.parametrize("name", ["versitygw", "fake-gcs-server"])
+
+
+def cut(after: int, toxicity: float = 1.0) -> dict[str, object]:
+    """Ends a connection after so many bytes of answers."""
+    attributes = {"bytes": after}
+    return {"type": "limit_data", "attributes": attributes, "toxicity": toxicity}
+
+
+@pytest.mark.parametrize("name", ["versitygw", "moto", "fake-gcs-server"])
+def test_a_connection_cut_in_the_middle_of_an_object(
+    name: str, start_store: Callable[[str], Store], toxiproxy: Toxiproxy
+) -> None:
+    store = start_store(name)
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, DATA)
+    # a connection serves some requests, and ends in one
+    with toxiproxy.before(store, cut(BLOCK + BLOCK // 2)) as behind:
+        assert behind.storage.read_bytes(url) == DATA
+
+
+@S3_AND_GCS
+def test_connections_that_are_reset(
+    name: str, start_store: Callable[[str], Store], toxiproxy: Toxiproxy
+) -> None:
+    store = start_store(name)
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, DATA)
+    reset = {"type": "reset_peer", "attributes": {"timeout": 0}, "toxicity": 0.4}
+    with toxiproxy.before(store, reset) as behind:
+        assert behind.storage.read_bytes(url) == DATA
+        assert [found.size for found in behind.storage.expand(f"{url[:-1]}*")] == [len(DATA)]
+
+
+@S3_AND_GCS
+def test_a_slow_network(
+    name: str, start_store: Callable[[str], Store], toxiproxy: Toxiproxy
+) -> None:
+    store = start_store(name)
+    url = f"{store.folder()}/file"
+    slow = {"type": "latency", "attributes": {"latency": 200, "jitter": 100}}
+    with toxiproxy.before(store, slow) as behind:
+        behind.storage.write_bytes(url, DATA)
+        assert behind.storage.read_bytes(url) == DATA
+
+
+def test_what_never_gets_better_is_an_error(
+    start_store: Callable[[str], Store], toxiproxy: Toxiproxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = start_store("versitygw")
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, DATA)
+    monkeypatch.setattr(failures, "PATIENCE_SECONDS", 3.0)
+    # headers come through, no block does
+    with toxiproxy.before(store, cut(200_000)) as behind:
+        began = time.monotonic()
+        with pytest.raises(DataError, match=rf"cannot read {url}: "):
+            behind.storage.read_bytes(url)
+        assert time.monotonic() - began < 60
+
+
+@S3_AND_GCS
+def test_servers_that_say_slow_down(name: str, start_store: Callable[[str], Store]) -> None:
+    store = start_store(name)
+    folder = store.folder()
+    url = f"{folder}/file"
+    throttle = Throttle(store, 0)
+    with throttle.before() as behind:
+        storage = behind.storage
+        for call in (
+            lambda: storage.write_bytes(url, DATA),
+            lambda: storage.stat(url),
+            lambda: storage.expand(f"{folder}/*"),
+            lambda: storage.list_names(folder),
+            lambda: storage.read_bytes(url) == DATA or pytest.fail("other bytes"),
+            lambda: storage.remove(url),
+        ):
+            throttle.left = 2
+            call()
+            assert throttle.left == 0
+    assert not store.storage.exists(url)
+
+
+@pytest.mark.parametrize("name", ["versitygw", "moto", "fake-gcs-server", "azurite"])
+def test_an_object_that_changes_while_it_is_read(
+    name: str, start_store: Callable[[str], Store]
+) -> None:
+    store = start_store(name)
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, DATA)
+    with store.storage.open(url) as stream:
+        assert stream.read(10) == DATA[:10]
+        store.storage.write_bytes(url, DATA[::-1])
+        stream.seek(BLOCK)
+        with pytest.raises(DataError, match="cannot read"):
+            stream.read(10)
+
+
+def test_a_killed_writer_leaves_nothing_under_the_name(
+    store: Store,
+) -> None:
+    folder = store.folder()
+    url = f"{folder}/file"
+    code = (
+        "import sys, json\n"
+        "from bpe_beam.storage import Storage\n"
+        "with Storage(json.loads(sys.argv[1])).create(sys.argv[2]) as stream:\n"
+        f"    stream.write(bytes({2 * PART + 5}))\n"
+        "    stream.flush()\n"
+        "    print('sent', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, store.arguments[1], url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"sent\n"
+        process.send_signal(how)
+        process.communicate(timeout=60)
+        assert not store.storage.exists(url)
+        assert store.storage.list_names(folder) == []
+
+
+@pytest.mark.parametrize("name", ["versitygw", "moto"])
+def test_uploads_that_were_given_up_are_taken_back(
+    name: str, start_store: Callable[[str], Store]
+) -> None:
+    store = start_store(name)
+    fs = store.file_system()
+    bucket = store.top.removeprefix("s3://")
+    before = fs.call_s3("list_multipart_uploads", Bucket=bucket).get("Uploads", [])
+    with pytest.raises(KeyError), store.storage.create(f"{store.folder()}/file") as stream:
+        stream.write(bytes(2 * PART))
+        stream.flush()
+        now = fs.call_s3("list_multipart_uploads", Bucket=bucket).get("Uploads", [])
+        assert len(now) == len(before) + 1
+        raise KeyError
+    after = fs.call_s3("list_multipart_uploads", Bucket=bucket).get("Uploads", [])
+    assert len(after) == len(before)
+
+
+def test_wrong_credentials_fail_at_once_and_show_none(
+    start_store: Callable[[str], Store],
+) -> None:
+    store = start_store("versitygw")
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, b"text")
+    began = time.monotonic()
+    for wrong in ({"secret": "not-the-secret"}, {"key": "not-the-user"}):
+        storage = Storage(s3_options(store.port, **wrong))
+        for call in (
+            lambda storage: storage.read_bytes(url),
+            lambda storage: storage.write_bytes(url, b"other"),
+            lambda storage: storage.expand(url),
+            lambda storage: storage.list_names(store.top),
+        ):
+            with pytest.raises(DataError, match=r"cannot \w+( for)? s3://") as caught:
+                call(storage)
+            assert "not-the" not in str(caught.value)
+    assert time.monotonic() - began < 20
+    assert store.storage.read_bytes(url) == b"text"

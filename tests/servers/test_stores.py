@@ -1,0 +1,202 @@
+"""Every method of Storage, on every store."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import re
+from contextlib import ExitStack
+
+import pytest
+from stores import Store
+
+from bpe_beam.errors import DataError
+from bpe_beam.storage.reading import BLOCK
+from bpe_beam.storage.writing import PART
+
+pytestmark = pytest.mark.servers
+
+STRANGE = ("a #1.txt", "50%41.txt", "é ü.txt", "[x]*.txt", "a::b.txt", "wh?at.txt", "a+b&c=d.txt")
+DATA = bytes(range(256)) * 40_000  # 10 MB: some ranges
+
+
+def fill(store: Store, folder: str, *names: str) -> None:
+    for name in names:
+        store.storage.write_bytes(store.storage.join(folder, *name.split("/")), name.encode())
+
+
+def test_what_is_written_is_read(store: Store) -> None:
+    storage, folder = store.storage, store.folder()
+    url = storage.join(folder, "sub", "file")
+    assert not storage.exists(url)
+    assert not storage.is_folder(folder)
+    assert storage.list_names(folder) == []
+    assert storage.expand(f"{folder}/**") == []
+    storage.make_folder(storage.join(folder, "sub"))
+    storage.write_bytes(url, b"one")
+    first = storage.stat(url)
+    storage.write_bytes(url, b"three")
+    second = storage.stat(url)
+    assert (first.size, second.size, storage.size(url)) == (3, 5, 5)
+    assert storage.exists(url)
+    assert storage.read_bytes(url) == b"three"
+    assert storage.read_head(url, 2) == b"th"
+    assert storage.read_head(url, 99) == b"three"
+    assert storage.list_names(folder) == ["sub"]
+    assert storage.list_names(storage.join(folder, "sub")) == ["file"]
+    assert storage.is_folder(folder)
+    assert not storage.is_folder(url)
+    storage.remove_folder_if_empty(folder)
+    assert storage.exists(url)
+    storage.remove(url)
+    storage.remove(url)
+    storage.remove_folder_if_empty(folder)
+    assert not storage.exists(url)
+    assert storage.expand(url) == []
+
+
+def test_a_tag_changes_with_the_content_and_is_listed_as_it_is_told(store: Store) -> None:
+    storage, folder = store.storage, store.folder()
+    url = storage.join(folder, "file")
+    tags = []
+    for content in (b"one", b"two"):
+        storage.write_bytes(url, content)
+        found = storage.stat(url)
+        assert found.tag
+        assert storage.stat(url) == found
+        assert storage.expand(f"{folder}/f*") == [found]
+        assert storage.expand(url) == [found]
+        tags.append(found.tag)
+    assert tags[0] != tags[1]
+
+
+def test_an_empty_file(store: Store) -> None:
+    storage, folder = store.storage, store.folder()
+    url = storage.join(folder, "empty")
+    storage.write_bytes(url, b"")
+    assert storage.read_bytes(url) == b""
+    assert storage.read_head(url, 10) == b""
+    assert [found.size for found in storage.expand(f"{folder}/*")] == [0]
+
+
+def test_large_files_are_read_in_parts(store: Store) -> None:
+    storage, url = store.storage, f"{store.folder()}/large"
+    with storage.create(url) as stream:
+        for at in range(0, len(DATA), 700_001):
+            stream.write(DATA[at : at + 700_001])
+    assert storage.read_bytes(url) == DATA
+    with storage.open(url) as stream:
+        for start, count in ((0, 10), (BLOCK - 5, 10), (5, 3 * BLOCK), (len(DATA) - 3, 10)):
+            assert stream.seek(start) == start
+            assert stream.read(count) == DATA[start : start + count]
+        assert stream.read(1) == b""
+        assert stream.seek(-2, 2) == len(DATA) - 2
+        assert stream.read() == DATA[-2:]
+        assert stream.seek(len(DATA) + 9) == len(DATA) + 9
+        assert stream.read(1) == b""
+
+
+@pytest.mark.parametrize("size", [PART - 1, PART, PART + 1, 2 * PART])
+def test_uploads_in_parts(store: Store, size: int) -> None:
+    storage, url = store.storage, f"{store.folder()}/parts"
+    data = (DATA * (2 * PART // len(DATA) + 1))[:size]
+    with storage.create(url) as stream:
+        stream.write(data)
+    assert storage.size(url) == size
+    assert storage.read_bytes(url) == data
+
+
+@pytest.mark.parametrize("size", [10, 2 * PART + 5])
+def test_nothing_appears_before_the_end_nor_after_an_error(store: Store, size: int) -> None:
+    storage, folder = store.storage, store.folder()
+    url = storage.join(folder, "file")
+    with pytest.raises(KeyError), storage.create(url) as stream:
+        stream.write(bytes(size))
+        stream.flush()
+        assert not storage.exists(url)
+        assert storage.list_names(folder) == []
+        raise KeyError
+    assert storage.list_names(folder) == []
+    storage.write_bytes(url, b"old")
+    with pytest.raises(KeyError), storage.create(url) as stream:
+        stream.write(bytes(size))
+        raise KeyError
+    assert storage.read_bytes(url) == b"old"
+    assert storage.list_names(folder) == ["file"]
+
+
+def test_attempts_at_one_file_do_not_meet(store: Store) -> None:
+    storage, folder = store.storage, store.folder()
+    url = storage.join(folder, "file")
+    with ExitStack() as ended:
+        if store.name == "azurite":
+            # what one sends belongs to the file, and goes when another is completed
+            ended.enter_context(pytest.raises(DataError, match="cannot write"))
+        with storage.create(url) as first, storage.create(url) as second:
+            first.write(b"same" * 5_000_000)
+            second.write(b"same" * 5_000_000)
+    assert storage.read_bytes(url) == b"same" * 5_000_000
+    assert storage.list_names(folder) == ["file"]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_names(store: Store, name: str) -> None:
+    storage, folder = store.storage, f"{store.folder()}/in {name}"
+    url = storage.join(folder, name)
+    storage.write_bytes(url, b"text")
+    assert storage.list_names(folder) == [name]
+    assert storage.exists(url)
+    assert storage.read_bytes(url) == b"text"
+    assert storage.read_head(url, 2) == b"te"
+    # the file that has this very name is meant, not what it would match as a glob
+    storage.write_bytes(storage.join(folder, "x.txt"), b"other")
+    assert [(found.url, found.size) for found in storage.expand(url)] == [(url, 4)]
+    storage.remove(url)
+    assert not storage.exists(url)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.txt", ["a #1.txt", "b.txt"]),
+        ("[!b]*.txt", ["a #1.txt"]),
+        ("sub/*.txt", ["sub/a.txt"]),
+        ("*/*.txt", ["sub/a.txt"]),
+        ("**/*.txt", ["a #1.txt", "b.txt", "sub/a.txt", "sub/deep/er/a.txt"]),
+        ("**/deep/**/a.txt", ["sub/deep/er/a.txt"]),
+        ("sub/**", ["sub/a.txt", "sub/deep/er/a.txt"]),
+        (".h*", [".hidden"]),
+        ("sub", []),
+        ("none/*", []),
+    ],
+)
+def test_globs(store: Store, pattern: str, expected: list[str]) -> None:
+    storage, folder = store.storage, f"{store.top}/globs"
+    if not storage.exists(f"{folder}/b.txt"):
+        files = ("a #1.txt", "c.json", ".hidden", "sub/a.txt", "sub/deep/er/a.txt", ".git/a.txt")
+        fill(store, folder, *files, "b.txt")
+    found = [each.url for each in storage.expand(f"{folder}/{pattern}")]
+    assert found == [f"{folder}/{name}" for name in expected]
+
+
+def test_over_a_thousand_files(store: Store) -> None:
+    storage, folder = store.storage, store.folder()
+    urls = [f"{folder}/many/{number:04}.txt" for number in range(1100)]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda url: storage.write_bytes(url, b"x"), urls))
+    assert [found.url for found in storage.expand(f"{folder}/**/*.txt")] == urls
+    assert len(storage.list_names(f"{folder}/many")) == 1100
+
+
+def test_errors_name_the_file(store: Store) -> None:
+    storage = store.storage
+    missing = f"{store.folder()}/missing"
+    for call in (storage.size, storage.stat, storage.open, storage.read_bytes):
+        with pytest.raises(DataError, match=rf"cannot read {re.escape(missing)}: No such file"):
+            call(missing)
+    elsewhere = f"{store.top}-that-is-not-there/file"
+    with pytest.raises(DataError, match=rf"cannot write {re.escape(elsewhere)}: "):
+        storage.write_bytes(elsewhere, b"x")
+    assert storage.expand(f"{store.top}-that-is-not-there/*") == []
+    assert not storage.exists(elsewhere)
+    with pytest.raises(DataError, match="cannot read"):
+        storage.read_bytes(elsewhere)

@@ -1,0 +1,150 @@
+"""Batches cut by source, and a table for each."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.batches import BATCH_SCHEMA
+from bpe_beam.counts.manifest import MAX_SOURCES
+from bpe_beam.errors import DataError
+from bpe_beam.storage import Storage
+from bpe_beam.transforms.source_tables import SourceTables, add_token_facts, cut_by_source
+from bpe_beam.transforms.split_counts import CountSplits, CountTask, block_places
+
+COUNTING = {"pretokenizer": "whitespace_split"}
+
+
+def batch_of(rows: list[tuple[str, str]]) -> pa.RecordBatch:
+    """Documents (source, text), their places rising."""
+    sources, texts = (list(column) for column in zip(*rows, strict=True))
+    return pa.record_batch(
+        [[None] * len(rows), sources, list(range(7, 7 + len(rows))), texts], schema=BATCH_SCHEMA
+    )
+
+
+ROWS = [("zh", "一 二"), ("en", "one two two"), ("zh", "二"), ("größe", ""), ("en", "two")]
+
+
+def test_cut_in_the_order_of_names_and_of_the_batch() -> None:
+    pieces = cut_by_source(batch_of(ROWS))
+    assert [name for name, _ in pieces] == ["en", "größe", "zh"]
+    for name, piece in pieces:
+        assert piece.schema == BATCH_SCHEMA
+        assert piece["text"].to_pylist() == [text for source, text in ROWS if source == name]
+        assert piece["place"].to_pylist() == [
+            7 + i for i, (source, _) in enumerate(ROWS) if source == name
+        ]
+
+
+def test_the_order_of_a_large_batch_stays() -> None:
+    """Places must rise within a source."""
+    made = random.Random(6)
+    rows = [(made.choice("abcdefg"), f"{i}") for i in range(3000)]
+    for name, piece in cut_by_source(batch_of(rows)):
+        assert piece["text"].to_pylist() == [text for source, text in rows if source == name]
+
+
+@pytest.mark.parametrize("start", [0, 1, 2])
+def test_a_slice_of_a_batch(start: int) -> None:
+    """Offsets that do not begin at 0, in every column."""
+    whole = batch_of([("x", "never"), *ROWS, ("x", "never")])
+    batch = whole.slice(1 + start, len(ROWS) - start)
+    found = {name: piece["text"].to_pylist() for name, piece in cut_by_source(batch)}
+    expected: dict[str, list[str]] = {}
+    for source, text in ROWS[start:]:
+        expected.setdefault(source, []).append(text)
+    assert found == expected
+
+
+def test_a_batch_of_one_source_is_not_copied() -> None:
+    batch = batch_of([("a", "x"), ("a", "y")])
+    ((name, piece),) = cut_by_source(batch)
+    assert name == "a"
+    assert piece is batch
+
+
+@pytest.mark.parametrize("by_source", [False, True])
+def test_tables_and_facts(by_source: bool) -> None:
+    tables = SourceTables(COUNTING, by_source)
+    assert tables.add(batch_of(ROWS)) == 7
+    assert tables.add(batch_of(ROWS[:1])) == 2
+    twin: dict[str, Counter[str]] = {}
+    for source, text in [*ROWS, ROWS[0]]:
+        twin.setdefault(source if by_source else "", Counter()).update(text.split())
+    found = {
+        source: {
+            word: count
+            for _, block in table.blocks(1)
+            for word, count in zip(*(c.to_pylist() for c in block.columns), strict=True)
+        }
+        for source, table in tables.tables()
+    }
+    assert found == twin
+    assert list(found) == sorted(found)
+    assert sum(row["documents"] for row in tables.facts.values()) == 6
+    assert {name: row["words"] for name, row in tables.facts.items()} == {
+        name: words.total() for name, words in twin.items()
+    }
+    assert tables.memory_bytes == sum(table.memory_bytes for _, table in tables.tables())
+
+
+def test_too_many_sources_name_the_option() -> None:
+    rows = [(f"s{i:04}", "x") for i in range(MAX_SOURCES)]
+    tables = SourceTables(COUNTING, True)
+    tables.add(batch_of(rows))
+    tables.add(batch_of(rows))
+    with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
+        tables.add(batch_of([("one more", "x")]))
+    sums: dict[str, dict[str, int]] = {}
+    batch = batch_of([*rows, ("one more", "x")])
+    with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
+        add_token_facts(sums, batch, np.arange(len(batch) + 1))
+
+
+def test_token_facts() -> None:
+    sums: dict[str, dict[str, int]] = {}
+    whole = batch_of([("x", "never"), *ROWS])
+    for _ in range(2):
+        add_token_facts(sums, whole.slice(1), np.array([100, 102, 105, 106, 106, 107]))
+    assert sums == {
+        "zh": {"documents": 4, "text_bytes": 2 * 10, "tokens": 6},
+        "en": {"documents": 4, "text_bytes": 2 * 14, "tokens": 8},
+        "größe": {"documents": 2, "text_bytes": 0, "tokens": 0},
+    }
+
+
+def test_places_with_and_without_a_source() -> None:
+    """Receipts of before there were sources have three columns."""
+    assert list(block_places(5, [[1, 0, 10], [2, 10, 5]])) == [
+        (1, (5, 0, 10, "")), (2, (5, 10, 5, "")),
+    ]  # fmt: skip
+    assert list(block_places(5, [[1, 0, 10, "en"]])) == [(1, (5, 0, 10, "en"))]
+
+
+def test_places_of_blocks_travel_without_pickling(
+    coders_of: Callable[[Callable[[beam.Pipeline], Any]], list[str]],
+) -> None:
+    task = CountTask(
+        receipts=_Nowhere(), reading=ReadSettings(sources=(("a", "*"),)), counting={}, splits=1,
+        by_source=True,
+    )  # fmt: skip
+    urns = coders_of(lambda p: p | CountSplits(task, [], [(0, (0, 5, 7, "en"))], [0]))
+    assert urns
+    assert not [urn for urn in urns if "pickled" in urn.lower() or "FastPrimitives" in urn]
+
+
+class _Nowhere:
+    storage = Storage()
+    url = "memory://nowhere"
+
+    def write_receipt(self, *_: Any) -> None:
+        raise AssertionError
