@@ -44,7 +44,7 @@ def read_tar(given: SliceInput) -> Iterator[pa.RecordBatch]:
 
 
 class _Stream:
-    """A source as tarfile reads it, which passes over a file by reading on, if need be for years."""
+    """A source as tarfile reads it, which passes over files by reading, if need be for years."""
 
     def __init__(self, source: Source) -> None:
         self.broken = ""
