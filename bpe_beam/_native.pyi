@@ -48,6 +48,22 @@ def jsonl_records(
     source: Sequence[str],
     other_source: str,
 ) -> tuple[Any, ...]: ...
+def csv_records(
+    data: _Bytes,
+    start: int,
+    stop: int,
+    final: bool,
+    max_records: int,
+    max_bytes: int,
+    delimiter: str,
+    columns: int,
+    taken: Sequence[int],
+    other_source: str,
+) -> tuple[Any, ...]: ...
+def csv_fields(
+    data: _Bytes, start: int, final: bool, delimiter: str
+) -> tuple[list[bytes], int] | None: ...
+def csv_guess(data: _Bytes, start: int, final: bool, delimiter: str, columns: int) -> int: ...
 def separator_end(
     data: _Bytes, separator: bytes, search: int, at_least: int
 ) -> tuple[int, int]: ...

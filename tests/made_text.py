@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
 import json
 import lzma
 import random
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
 
 _WORDS = """\
@@ -47,7 +52,8 @@ def documents(count: int, seed: int = 0, words: int = 20) -> list[str]:
 
 
 def write(path: Path, texts: Sequence[str]) -> Path:
-    """Writes documents as the file's name says: `.jsonl` or a text a line, and how it is packed.
+    """Writes documents as the file's name says: one of FORMATS or a text a line, and how it is
+    packed.
 
     Args:
         path: The file to be; its folder is made. `.gz`, `.zst`, `.bz2`, `.xz`, or plain; `.gz` and
@@ -58,12 +64,8 @@ def write(path: Path, texts: Sequence[str]) -> Path:
         The path.
     """
     packed = path.suffix in PACKERS
-    if (path.stem if packed else path.name).endswith(".jsonl"):
-        rows = ({"id": f"{i}", "text": text} for i, text in enumerate(texts))
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    else:
-        lines = list(texts)
-    data = "".join(f"{line}\n" for line in lines).encode()
+    kind = (path.with_suffix("") if packed else path).suffix
+    data = FORMATS.get(kind, _lines)(texts)
     if packed:
         size = MEMBER_BYTES if "members" in path.name else max(1, len(data))
         pieces = [data[at : at + size] for at in range(0, len(data), size)] or [data]
@@ -85,4 +87,82 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".zst": zstandard.compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
+}
+
+
+def _lines(texts: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in texts).encode()
+
+
+def _jsonl(texts: Sequence[str]) -> bytes:
+    rows = ({"id": f"{i}", "text": text} for i, text in enumerate(texts))
+    return _lines([json.dumps(row, ensure_ascii=False) for row in rows])
+
+
+def _table(texts: Sequence[str]) -> pa.Table:
+    return pa.table(
+        {"id": [f"{i}" for i in range(len(texts))], "text": pa.array(texts, pa.string())}
+    )
+
+
+def _parquet(texts: Sequence[str]) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(_table(texts), out, row_group_size=40)
+    return out.getvalue()
+
+
+def _arrow(texts: Sequence[str]) -> bytes:
+    out = io.BytesIO()
+    table = _table(texts)
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table, max_chunksize=30)
+    return out.getvalue()
+
+
+def _arrow_stream(texts: Sequence[str]) -> bytes:
+    out = io.BytesIO()
+    table = _table(texts)
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table, max_chunksize=30)
+    return out.getvalue()
+
+
+def _delimited(delimiter: str) -> Callable[[Sequence[str]], bytes]:
+    def write_rows(texts: Sequence[str]) -> bytes:
+        out = io.StringIO(newline="")
+        rows = csv.writer(out, delimiter=delimiter)
+        rows.writerow(["id", "text"])
+        rows.writerows((i, text) for i, text in enumerate(texts))
+        return out.getvalue().encode()
+
+    return write_rows
+
+
+def _wet(texts: Sequence[str]) -> bytes:
+    return b"".join(
+        b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Record-ID: <urn:uuid:%d>\r\n"
+        b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n" % (i, len(text), text)
+        for i, text in enumerate(text.encode() for text in texts)
+    )
+
+
+def _tar(texts: Sequence[str]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for i, text in enumerate(texts):
+            info = tarfile.TarInfo(f"{i}.txt")
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[Sequence[str]], bytes]] = {
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+    ".arrow": _arrow,
+    ".arrows": _arrow_stream,
+    ".csv": _delimited(","),
+    ".tsv": _delimited("\t"),
+    ".wet": _wet,
+    ".tar": _tar,
 }

@@ -12,12 +12,15 @@ import pyarrow as pa
 
 from bpe_beam.corpus.arrow_ipc import read_arrow
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
+from bpe_beam.corpus.csv_records import read_csv
 from bpe_beam.corpus.parquet import read_parquet
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.records import read_records
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
+from bpe_beam.corpus.tar_members import read_tar
+from bpe_beam.corpus.warc import read_warc
 from bpe_beam.storage import Storage
 
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
@@ -25,6 +28,10 @@ READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
     "jsonl": read_records,
     "parquet": read_parquet,
     "arrow": read_arrow,
+    "csv": read_csv,
+    "tsv": read_csv,
+    "warc": read_warc,
+    "tar": read_tar,
 }
 """By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
 

@@ -54,11 +54,21 @@ _READING = (
     Option(
         "--input-format",
         choice(settings.INPUT_FORMATS),
-        "auto goes by the file's name: .jsonl and .ndjson are JSON lines, the rest text; .gz and "
-        f".zst are unpacked (default {InputSettings.input_format})",
+        "auto goes by the file's first bytes and its name: .jsonl, .parquet, .arrow, .csv, .tsv, "
+        ".warc, .wet, .tar; the rest is text. What gzip, zstd, bzip2 or xz packed is unpacked "
+        f"(default {InputSettings.input_format})",
     ),
-    Option("--text-field", "NAME", f"JSON field of the text (default {InputSettings.text_field})"),
-    Option("--id-field", "NAME", f"JSON field of the id (default {InputSettings.id_field})"),
+    Option(
+        "--text-field",
+        "NAME",
+        "field or column of the text; dots lead into records of records, as in meta.body, and one "
+        rf"that is part of a name is written \. (default {InputSettings.text_field})",
+    ),
+    Option(
+        "--id-field",
+        "NAME",
+        f"field or column of the id, written so too (default {InputSettings.id_field})",
+    ),
     Option(
         "--document-separator",
         "S",
@@ -87,7 +97,7 @@ _READING = (
     Option(
         "--source-field",
         "NAME",
-        "JSON field of the document's source, to count by source, instead of --source",
+        "field or column of the document's source, to count by source, instead of --source",
     ),
 )
 _COMMON = (

@@ -1,4 +1,4 @@
-// Python's way to records.hpp and jsonl.hpp. The GIL is released while a window is cut.
+// Python's way to records.hpp, jsonl.hpp and csv.hpp. The GIL is released while a window is cut.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "csv.hpp"
 #include "jsonl.hpp"
 #include "records.hpp"
 
@@ -90,6 +92,55 @@ inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std
   return as_tuple(std::move(records));
 }
 
+inline py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::size_t stop,
+                                bool final, std::size_t max_records, std::size_t max_bytes,
+                                char delimiter, std::size_t columns,
+                                const std::array<std::int64_t, 3>& taken,
+                                const std::string& other_source) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  const Cut cut = checked_cut(bytes, start, start, stop, final, max_records, max_bytes);
+  CsvColumns wanted{delimiter, columns, {}, other_source};
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    wanted.taken[i] = taken[i] < 0 ? kNowhere : static_cast<std::size_t>(taken[i]);
+  Records records;
+  {
+    const py::gil_scoped_release release;
+    records = csv_records(bytes, cut, wanted);
+  }
+  return as_tuple(std::move(records));
+}
+
+/// (the fields of the record that begins at `start`, where the next begins); None if it is not
+/// whole, or if its quotes make no sense.
+inline py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
+                                char delimiter) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  if (start > bytes.size()) throw std::invalid_argument("start lies behind the data");
+  py::list fields;
+  const auto found = read_csv_record(
+      bytes, start, final, delimiter, [&](std::size_t, const CsvField& field) {
+        Strings text(field.raw.size());
+        field.append_to(text);
+        fields.append(py::bytes(text.bytes().data(), text.bytes().size()));
+      });
+  if (!found || found->flaw != Flaw::kNone) return py::none();
+  return py::make_tuple(fields, found->next);
+}
+
+inline std::int64_t csv_guess_of(const py::buffer& data, std::size_t start, bool final,
+                                 char delimiter, std::size_t columns) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  std::size_t found = kNowhere;
+  {
+    const py::gil_scoped_release release;
+    found = guess_csv_record(bytes, start, final, delimiter, columns);
+  }
+  return found == kNowhere ? -1 : static_cast<std::int64_t>(found);
+}
+
 inline py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
                                   std::size_t search, std::size_t at_least) {
   const py::buffer_info info = data.request();
@@ -132,6 +183,16 @@ inline void bind_records(py::module_& m) {
         "max_records"_a, "max_bytes"_a, "text"_a, "id"_a, "source"_a, "other_source"_a,
         "The same for lines of JSON, of fields by their paths (an empty one: no such field): has "
         "id uint8[n]; the sources; blank lines count as records passed only.");
+  m.def("csv_records", &csv_records_of, "data"_a, "start"_a, "stop"_a, "final"_a, "max_records"_a,
+        "max_bytes"_a, "delimiter"_a, "columns"_a, "taken"_a, "other_source"_a,
+        "The same for CSV of so many columns; `taken` are the numbers of those with text, id and "
+        "source, or -1. The position of a wrong number of columns is that number.");
+  m.def("csv_fields", &csv_fields_of, "data"_a, "start"_a, "final"_a, "delimiter"_a,
+        "(fields of the record that begins at `start`, where the next begins), or None if it is "
+        "not whole.");
+  m.def("csv_guess", &csv_guess_of, "data"_a, "start"_a, "final"_a, "delimiter"_a, "columns"_a,
+        "Where, behind a newline at `start` or later, a record seems to begin; -1: nowhere, or more "
+        "data must tell.");
   m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
         "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
         "-1; where to go on).");

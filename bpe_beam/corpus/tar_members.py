@@ -1,0 +1,170 @@
+"""tar: each regular file in an archive is a document, named by archive and file.
+
+Links, devices and folders are passed over; names are ids only, whatever they say. An archive is
+read from its start to its end. What is not readable from some place on is one reject, and so is
+what stands behind the archive's end, such as a second archive.
+
+Memory: a few times `batch_bytes`, and some two times the longest file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tarfile
+from collections.abc import Iterator
+from typing import IO, Any, cast
+
+import pyarrow as pa
+
+from bpe_beam.corpus.batches import MAX_RECORD_BYTES
+from bpe_beam.corpus.gather import Gatherer
+from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.streams import BrokenStream, Source
+
+_BOM = b"\xef\xbb\xbf"
+_MAX_EXTENSION = 1 << 20
+_MAX_READS_AT_END = 8
+_BLOCK = 64 << 10
+_BROKEN = "broken archive"
+_BROKEN_STREAM = "broken compressed stream"
+
+
+def read_tar(given: SliceInput) -> Iterator[pa.RecordBatch]:
+    """Reads the documents of an archive, all of them in the slice that begins at its start.
+
+    Raises:
+        DataError: Storage fails, or the file is not as long as planned.
+    """
+    source = None if given.start else given.open()
+    if source is None:
+        return
+    with contextlib.closing(source):
+        yield from _Reader(given, _Stream(source)).read()
+
+
+class _Stream:
+    """A source as tarfile reads it, which passes over files by reading, if need be for years."""
+
+    def __init__(self, source: Source) -> None:
+        self.broken = ""
+        self._reads_at_end = 0
+        self._source = source
+
+    def read(self, count: int) -> bytes:
+        """So many bytes, fewer at the end, which is also where the stream is broken."""
+        view = memoryview(bytearray(count))
+        filled = 0
+        try:
+            while filled < count and (more := self._source.readinto(view[filled:])):
+                filled += more
+        except BrokenStream as error:
+            self.broken = str(error)
+        self._reads_at_end += not filled
+        if self._reads_at_end > _MAX_READS_AT_END:
+            raise tarfile.ReadError("it ends too soon")
+        return bytes(view[:filled])
+
+
+class _Member(tarfile.TarInfo):
+    """tarfile takes a header that is broken for the archive's end; here it is noted."""
+
+    @classmethod
+    def frombuf(cls, buf: Any, encoding: Any, errors: Any) -> _Member:
+        """Reads a header."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.size < 0 or (
+            found.type in tarfile.SUPPORTED_TYPES
+            and found.type not in tarfile.REGULAR_TYPES
+            and found.size > _MAX_EXTENSION
+        ):
+            raise tarfile.InvalidHeaderError(f"a header of {found.size} bytes")  # type: ignore[attr-defined]
+        return found
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> _Member:
+        """Reads the header of the next member."""
+        try:
+            found = super().fromtarfile(tarfile_)
+            if found.size < 0:
+                raise tarfile.InvalidHeaderError("a size below 0")  # type: ignore[attr-defined]
+        except tarfile.HeaderError as error:
+            ended = isinstance(error, tarfile.EOFHeaderError)  # type: ignore[attr-defined]
+            cast(Any, tarfile_).flaw = "" if ended else str(error)
+            raise
+        return found
+
+
+class _Reader:
+    """Reads one archive."""
+
+    def __init__(self, given: SliceInput, stream: _Stream) -> None:
+        self.given = given
+        self.stream = stream
+        self.gatherer = Gatherer(given)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yields the batches."""
+        archive: Any = None
+        flaw, offset = "", 0
+        try:
+            stream = cast(IO[bytes], self.stream)
+            archive = tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member)  # noqa: SIM115
+            for member in archive:
+                offset = member.offset
+                archive.members = []  # tarfile would remember all of them
+                if member.isreg():
+                    yield from self._take(archive, member)
+            flaw, offset = archive.flaw, archive.offset
+        except (tarfile.TarError, OSError, ValueError, EOFError) as error:
+            flaw = str(error) or type(error).__name__
+        yield from self.gatherer.rest()
+        if self.stream.broken:
+            self._reject(offset, _BROKEN_STREAM, self.stream.broken, b"")
+        elif flaw:
+            self._reject(offset, _BROKEN, f"{flaw}; what lies behind is lost", b"")
+        else:
+            self._look_behind(archive.fileobj)
+
+    def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[pa.RecordBatch]:
+        """Makes a document of a file."""
+        name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if member.issparse() or member.size > MAX_RECORD_BYTES:
+            reason = "sparse file" if member.issparse() else "record too long"
+            self._reject(member.offset, reason, name, b"", member.size)
+            return
+        file = archive.extractfile(member)
+        assert file is not None
+        text = file.read()
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            detail = f"at byte {error.start} of {name}"
+            self._reject(member.offset, "invalid UTF-8", detail, text)
+            return
+        yield from self.gatherer.add(
+            f"{self.given.file.name}:{name}",
+            self.given.source,
+            member.offset,
+            text.removeprefix(_BOM),
+        )
+
+    def _look_behind(self, rest: IO[bytes]) -> None:
+        """Rejects what stands behind the archive's end, if it is something."""
+        while True:
+            place = rest.tell()
+            data = rest.read(_BLOCK)
+            if self.stream.broken:
+                self._reject(place, _BROKEN_STREAM, self.stream.broken, data)
+                return
+            if data.strip(b"\0"):
+                self._reject(place, _BROKEN, "there is more behind the archive's end", data)
+                return
+            if not data:
+                return
+
+    def _reject(
+        self, offset: int, reason: str, detail: str, data: bytes, total: int | None = None
+    ) -> None:
+        name = self.given.file.name
+        self.given.on_reject(Reject.of(name, offset, None, reason, detail, data, total))
