@@ -7,11 +7,11 @@ is a reject, the second ends the job; so what storage raised is kept here.
 from __future__ import annotations
 
 import os
-from typing import BinaryIO
 
 from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.stored import changed, open_planned
 from bpe_beam.errors import DataError
-from bpe_beam.storage import named_errors, redact
+from bpe_beam.storage import named_errors
 
 
 class HeldFile:
@@ -29,13 +29,13 @@ class HeldFile:
         self.closed = False
         self._url = given.url
         self._failure: DataError | None = None
+        self._file = open_planned(given.storage, given.url, self.size, given.file.tag)
         with named_errors("read", given.url):
-            self._file: BinaryIO = given.storage.open(given.url)
             found = self._file.seek(0, os.SEEK_END)
             self._file.seek(0)
         if found != self.size:
             self.close()
-            raise self._changed(f"it has {found} now")
+            raise changed(given.url, self.size, f"has {found} now")
 
     def read(self, count: int = -1) -> bytes:
         """So many bytes, or all to the end; fewer only at the end."""
@@ -47,7 +47,9 @@ class HeldFile:
                 while missing:
                     part = self._file.read(missing)
                     if not part:
-                        raise self._changed(f"reading ended {missing} bytes too soon")
+                        raise changed(
+                            self._url, self.size, f"reading ended {missing} bytes too soon"
+                        )
                     parts.append(part)
                     missing -= len(part)
         except DataError as error:
@@ -84,9 +86,3 @@ class HeldFile:
         """Raises what storage raised, if it did: then the file is not to blame."""
         if self._failure is not None:
             raise self._failure
-
-    def _changed(self, how: str) -> DataError:
-        return DataError(
-            f"{redact(self._url)} had {self.size} bytes when the job was planned, and {how}; "
-            "start the job again on files that stay as they are"
-        )

@@ -30,19 +30,8 @@ class Stored:
         self.boundary: int | None = None
         self.boundary_unit = 0
         self._url = url
-        self._file: BinaryIO
-        with named_errors("read", url):
-            found, self._file = storage.open_found(url)
-            try:
-                if tag and found.size != size:
-                    raise DataError(self._changed(f"has {found.size} now"))
-                if tag and found.tag not in ("", tag):
-                    raise DataError(self._changed("its content has changed since"))
-                if start:
-                    self._file.seek(start)
-            except BaseException:
-                self._file.close()
-                raise
+        self._file = open_planned(storage, url, size, tag)
+        self.seek(start)
 
     def readinto(self, view: memoryview) -> int:
         """Fills the view from its start; returns how many bytes, 0 at the end.
@@ -54,11 +43,11 @@ class Stored:
         with named_errors("read", self._url):
             if not view:
                 if self._file.read(1):
-                    raise DataError(self._changed("it is longer now"))
+                    raise changed(self._url, self.size, "it is longer now")
                 return 0
             count = self._file.readinto(view)  # type: ignore[attr-defined]
         if not count:
-            raise DataError(self._changed(f"reading ended at byte {self.position}"))
+            raise changed(self._url, self.size, f"reading ended at byte {self.position}")
         self.position += count
         return int(count)
 
@@ -77,8 +66,31 @@ class Stored:
         """Closes the file."""
         self._file.close()
 
-    def _changed(self, how: str) -> str:
-        return (
-            f"{redact(self._url)} had {self.size} bytes when the job was planned, and {how}; "
-            "start the job again on files that stay as they are"
-        )
+
+def open_planned(storage: Storage, url: str, size: int, tag: str = "") -> BinaryIO:
+    """Opens a file for reading, if it is still the one that was planned.
+
+    Args:
+        storage: The door to storage.
+        url: The file.
+        size: Its planned size in bytes.
+        tag: Its planned tag; without one the size is not looked at either.
+
+    Raises:
+        DataError: It cannot be opened, or has another size or tag now.
+    """
+    with named_errors("read", url):
+        found, file = storage.open_found(url)
+    if tag and (found.size != size or found.tag not in ("", tag)):
+        file.close()
+        how = "its content has changed since" if found.size == size else f"has {found.size} now"
+        raise changed(url, size, how)
+    return file
+
+
+def changed(url: str, size: int, how: str) -> DataError:
+    """The error of a file that is not the one that was planned."""
+    return DataError(
+        f"{redact(url)} had {size} bytes when the job was planned, and {how}; start the job again "
+        "on files that stay as they are"
+    )

@@ -17,7 +17,7 @@ from corpus_reading import STORAGE, Found, cut, read, read_file
 from bpe_beam.corpus import InputFile, Plan, ReadSettings, Slice, Split, read_split
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Found, Storage
 
 pytestmark = pytest.mark.quick
 
@@ -345,14 +345,14 @@ def test_a_batch_is_about_as_large_as_it_was_asked_for(tmp_path: Path) -> None:
 class _Failing(Storage):
     """Storage that breaks off in the middle of a file."""
 
-    def open(self, url: str) -> Any:
+    def open_found(self, url: str) -> tuple[Found, Any]:
         class File(io.BytesIO):
             def read(self, count: int | None = -1) -> bytes:
                 if 1000 < self.tell() < 5000:
                     raise OSError(5, "the line is down")
                 return super().read(count)
 
-        return File(Path(url).read_bytes())
+        return self.stat(url), File(Path(url).read_bytes())
 
 
 @pytest.mark.parametrize("kind", KINDS)
