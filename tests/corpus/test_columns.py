@@ -17,7 +17,8 @@ from corpus_reading import STORAGE, Found, cut, read, read_file
 from bpe_beam.corpus import InputFile, Plan, ReadSettings, Slice, Split, read_split
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Found, Storage
+from bpe_beam.storage import Found as StoredFile
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -345,7 +346,7 @@ def test_a_batch_is_about_as_large_as_it_was_asked_for(tmp_path: Path) -> None:
 class _Failing(Storage):
     """Storage that breaks off in the middle of a file."""
 
-    def open_found(self, url: str) -> tuple[Found, Any]:
+    def open_found(self, url: str) -> tuple[StoredFile, Any]:
         class File(io.BytesIO):
             def read(self, count: int | None = -1) -> bytes:
                 if 1000 < self.tell() < 5000:
@@ -364,7 +365,7 @@ def test_a_failure_of_storage_is_no_reject(tmp_path: Path, kind: str) -> None:
     kind = path.suffix[1:].removesuffix("s")
     for expected, storage, message in (
         (size, _Failing(), "the line is down"),
-        (size - 1, Storage(), f"had {size - 1} bytes when the job was planned, and it has {size}"),
+        (size - 1, Storage(), f"had {size - 1} bytes when the job was planned, and has {size}"),
     ):
         plan = Plan(str(tmp_path), (InputFile(path.name, expected, kind, "none"),), ())
         rejects: list[Any] = []
