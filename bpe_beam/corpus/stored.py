@@ -30,16 +30,19 @@ class Stored:
         self.boundary: int | None = None
         self.boundary_unit = 0
         self._url = url
-        if tag:
-            found = storage.stat(url)
-            if found.size != size:
-                raise DataError(self._changed(f"has {found.size} now"))
-            if found.tag not in ("", tag):
-                raise DataError(self._changed("its content has changed since"))
+        self._file: BinaryIO
         with named_errors("read", url):
-            self._file: BinaryIO = storage.open(url)
-            if start:
-                self._file.seek(start)
+            found, self._file = storage.open_found(url)
+            try:
+                if tag and found.size != size:
+                    raise DataError(self._changed(f"has {found.size} now"))
+                if tag and found.tag not in ("", tag):
+                    raise DataError(self._changed("its content has changed since"))
+                if start:
+                    self._file.seek(start)
+            except BaseException:
+                self._file.close()
+                raise
 
     def readinto(self, view: memoryview) -> int:
         """Fills the view from its start; returns how many bytes, 0 at the end.

@@ -2,7 +2,8 @@
 
 Memory is bounded whatever the compression ratio is. Stored data that is corrupt or ends too soon
 raises `BrokenStream`, after everything before the flaw has been handed out: for gzip to the stored
-byte, for the others to the block.
+byte, for the others to the block. Checksums stand behind what they are of: where data was damaged and still makes sense to the
+decompressor, wrong bytes may have been handed out before the error.
 
 A gzip file of many members, and a zstd file of many frames, can be read from any of them: a slice
 in the middle of such a file begins at the first that it finds, see `units.py`.

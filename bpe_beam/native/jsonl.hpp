@@ -381,6 +381,7 @@ inline Records jsonl_records(std::span<const char> data, const Cut& cut, const J
   out.text.room(data.size() - std::min(cut.start, data.size()));
   const bool with_sources = !fields.source.empty();
   constexpr std::array<char, 1> kNewline = {'\n'};
+  Utf8Check utf8(data, cut.start);
   std::size_t index = 0;
   out.reached = for_each_record(data, kNewline, cut, [&](std::size_t begin, std::size_t end) {
     const auto bytes = data.subspan(begin, end - begin);
@@ -390,7 +391,7 @@ inline Records jsonl_records(std::span<const char> data, const Cut& cut, const J
       if (bytes.size() > cut.max_bytes) return Flaw::kTooLong;
       JsonLine line(bytes, fields);
       if (line.is_blank()) return Flaw::kNone;
-      if (position = valid_utf8_prefix(bytes); position < bytes.size()) return Flaw::kUtf8;
+      if (position = utf8.prefix(begin, end); position < bytes.size()) return Flaw::kUtf8;
       const Flaw flaw = line.read();
       position = line.position();
       if (flaw != Flaw::kNone) return flaw;

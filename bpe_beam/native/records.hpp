@@ -56,6 +56,33 @@ inline std::size_t valid_utf8_prefix(std::span<const char> text) {
   return text.size();
 }
 
+/// Checks records for UTF-8 in blocks that reach beyond them, so that a short record costs no call.
+class Utf8Check {
+ public:
+  /// Records will lie in data[from, ..), in order, and begin and end where characters do if what is
+  /// around them is well-formed: separators are UTF-8 themselves.
+  Utf8Check(std::span<const char> data, std::size_t from, std::size_t block = 64 << 10)
+      : data_(data), good_(from), block_(block) {}
+
+  /// As `valid_utf8_prefix` of data[begin, end).
+  std::size_t prefix(std::size_t begin, std::size_t end) {
+    while (good_ < end && !flawed_) {
+      const std::size_t block = std::min(block_, data_.size() - good_);
+      const std::size_t valid = valid_utf8_prefix(data_.subspan(good_, block));
+      good_ += valid;
+      // A character may lie across the block's end.
+      flawed_ = valid < block && (valid + 4 <= block || good_ + block - valid == data_.size());
+    }
+    return end <= good_ ? end - begin : valid_utf8_prefix(data_.subspan(begin, end - begin));
+  }
+
+ private:
+  std::span<const char> data_;
+  std::size_t good_;  // well-formed up to here
+  std::size_t block_;
+  bool flawed_ = false;
+};
+
 /// The first place of `what` (not empty) in `data` at or after `from`, or kNowhere.
 inline std::size_t find_bytes(std::span<const char> data, std::span<const char> what,
                               std::size_t from) {
@@ -256,6 +283,7 @@ inline Records text_records(std::span<const char> data, std::span<const char> se
   Records out;
   out.text.room(data.size() - std::min(cut.start, data.size()));
   const bool by_line = separator.size() == 1 && separator[0] == '\n';
+  Utf8Check utf8(data, cut.start);
   std::size_t index = 0;
   out.reached = for_each_record(data, separator, cut, [&](std::size_t begin, std::size_t end) {
     const std::size_t record = index++;
@@ -266,7 +294,7 @@ inline Records text_records(std::span<const char> data, std::span<const char> se
     std::size_t position = 0;
     if (bytes.size() > cut.max_bytes) {
       flaw = Flaw::kTooLong;
-    } else if (position = valid_utf8_prefix(bytes); position < bytes.size()) {
+    } else if (position = utf8.prefix(begin, end); position < bytes.size()) {
       flaw = Flaw::kUtf8;
     }
     if (flaw != Flaw::kNone) {

@@ -60,9 +60,17 @@ def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(text for text in found if "://" not in text or redact(text) != text)
 
 
-def connect(options: Mapping[str, Mapping[str, Any]], url: str) -> tuple[Any, str]:
+def connect(
+    options: Mapping[str, Mapping[str, Any]], url: str, *, known: bool = False
+) -> tuple[Any, str]:
     """The file system of a URL, and what it calls the URL. Listings are not kept: others write to
     the same store.
+
+    Args:
+        options: The user's, by protocol.
+        url: A URL.
+        known: The file was listed before, and an old listing will do: Hugging Face's hub wants two
+            requests for a new one, and counts them.
 
     Raises:
         UsageError: The protocol is unknown, its package is missing, or one of its options is.
@@ -74,7 +82,9 @@ def connect(options: Mapping[str, Mapping[str, Any]], url: str) -> tuple[Any, st
     for name in (*names, protocol):  # the URL's own spelling counts most
         settings.update(options.get(name, {}))
     _check_names(protocol, kind, settings)
-    settings = {**kind._get_kwargs_from_urls(url), **settings}
+    told = dict(kind._get_kwargs_from_urls(url))
+    told.pop("version_aware", None)  # for "part#1", which is a name and no version
+    settings = {**told, **settings}
     if protocol == "gs" and (settings.get("endpoint_url") or os.getenv("STORAGE_EMULATOR_HOST")):
         # the default class asks Google's gRPC service for the kind of each bucket first, which no
         # other server answers, and waits minutes
@@ -82,7 +92,8 @@ def connect(options: Mapping[str, Mapping[str, Any]], url: str) -> tuple[Any, st
 
         kind = GCSFileSystem
     fs = _instance(protocol, kind, settings)
-    fs.invalidate_cache()
+    if not (known and protocol == "hf"):
+        fs.invalidate_cache()
     return fs, _path(kind, protocol, url)
 
 
@@ -104,8 +115,8 @@ def _kind_of(protocol: str, url: str) -> Any:
         ) from None
 
 
-def _near(word: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(word, sorted(known), 1, 0.5)
+def _near(word: str, known: Collection[str], likeness: float = 0.5) -> str:
+    near = difflib.get_close_matches(word, sorted(known), 1, likeness)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -114,11 +125,16 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
     if protocol not in _EXTRAS or protocol in WEB:
         return
     known = set(_GENERAL)
+    if protocol == "s3":
+        known.add("profile")  # for the session that s3fs makes
     for each in kind.__mro__:
         if "__init__" in vars(each) and each.__module__.partition(".")[0] != "fsspec":
             known |= set(inspect.signature(each.__init__).parameters)
+    known -= {"self", "kwargs", "storage_options", "args"}
     for name in settings:
-        if name not in known - {"self", "kwargs", "storage_options", "args"}:
+        # adlfs hands what it does not know on to Azure's credentials, which know many more
+        handed_on = _EXTRAS[protocol] == "azure" and not _near(name, known, 0.8)
+        if name not in known and not handed_on:
             raise UsageError(
                 f"storage options: {name!r} is not an option of {protocol}{_near(name, known)}"
             )

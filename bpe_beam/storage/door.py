@@ -163,9 +163,14 @@ class Storage:
         short is read again and then an error, and so is a file that changes meanwhile. A web
         server without ranges is read from the start, anew for each step back.
         """
+        return self.open_found(url)[1]
+
+    def open_found(self, url: str) -> tuple[Found, BinaryIO]:
+        """Opens a file for reading, as `open` does, and says what it was at that moment."""
         if is_local(url):
             with named_errors("read", url):
-                return local_path(url).open("rb")
+                stream = local_path(url).open("rb")
+                return stat_local(local_path(url), stream.fileno()), stream
         return open_reader(lambda: self._ranges(url), url, self._secrets)
 
     def read_bytes(self, url: str) -> bytes:
@@ -274,9 +279,9 @@ class Storage:
         with named_errors(verb, url, self._secrets):
             return retried(call)
 
-    def _remote(self, url: str) -> tuple[Any, str]:
+    def _remote(self, url: str, *, known: bool = False) -> tuple[Any, str]:
         with named_errors("reach", url, self._secrets):
-            return connect(self.options, url)
+            return connect(self.options, url, known=known)
 
     def _kind(self, url: str) -> str | None:
         """ "file", "directory", or None. fsspec's own `exists` takes any failure for a no."""
@@ -294,7 +299,7 @@ class Storage:
         return self._asked("look for", url, kind)
 
     def _stat_url(self, url: str) -> Found:
-        fs, path = self._remote(url)
+        fs, path = self._remote(url, known=True)
         if protocol_of(url) in WEB:
             return stat_web(fs, path)
         info = fs.info(path)
@@ -303,7 +308,7 @@ class Storage:
         return found_of(url, info)
 
     def _ranges(self, url: str) -> Opened:
-        fs, path = self._remote(url)
+        fs, path = self._remote(url, known=True)
         return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
 
     def _names_at(self, folder: str) -> list[str]:
@@ -334,7 +339,10 @@ class Storage:
             return []
         found = []
         for name, info in listed.items():
-            if info["type"] != "file" or ("/." in "/" + name[len(fixed) :] and not dotted):
+            # consoles make objects like "folder/", so that one sees a folder
+            if info["type"] != "file" or name.endswith("/"):
+                continue
+            if "/." in "/" + name[len(fixed) :] and not dotted:
                 continue
             url = _url_of(fs, pattern, path, name)
             # a web page tells no sizes
@@ -408,4 +416,8 @@ def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
         head = pattern[: len(pattern) - len(stripped)]
         scheme = SCHEME.match(head)
         return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
+    scheme = SCHEME.match(pattern)
+    host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
+    if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
+        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
     return cast(str, fs.unstrip_protocol(found))

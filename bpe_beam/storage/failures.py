@@ -84,6 +84,8 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
     except OSError as error:
         # of a file that is not there the stores only repeat the path
         missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
+        if missing and verb == "write" and not is_local(url):
+            missing = "there is no such bucket or folder to write to"
         # the clouds' libraries put a sentence where the number belongs, or beside it
         told = missing or ("" if is_local(url) else str(error.args[-1] if error.args else ""))
         why = told or error.strerror or str(error) or type(error).__name__

@@ -11,9 +11,9 @@ from pathlib import Path
 from bpe_beam.storage.facts import Found
 
 
-def stat_local(path: Path) -> Found:
-    """The facts of a local file."""
-    return _found(str(path), path.stat())
+def stat_local(path: Path, opened: int | None = None) -> Found:
+    """The facts of a local file; of the one that is open, if its number is given."""
+    return _found(str(path), path.stat() if opened is None else os.fstat(opened))
 
 
 def expand_local(parts: Sequence[str]) -> list[Found]:

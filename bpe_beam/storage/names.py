@@ -26,7 +26,8 @@ def redact(url: str) -> str:
         path = path.partition("?")[0]
     user, at, place = host.rpartition("@")
     # abfss://container@account is an address; a password has a colon before it
-    return head + (place if at and ":" in user else host) + slash + path
+    secret = at and (":" in user or scheme[1] in WEB)
+    return head + (place if secret else host) + slash + path
 
 
 def protocol_of(url: str) -> str:

@@ -112,6 +112,7 @@ def _azure_fetch(fs: Any, path: str, info: Mapping[str, Any]) -> Fetch:
                 etag=etag,
                 match_condition=MatchConditions.IfNotModified,
                 max_concurrency=1,
+                decompress=False,  # a part cannot be
                 **getattr(fs, "_timeout_kwargs", {}),
             )
             return cast(bytes, await stream.readall())

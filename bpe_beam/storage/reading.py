@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Collection
 from typing import Any, BinaryIO, cast
 
+from bpe_beam.storage.facts import Found
 from bpe_beam.storage.failures import ShortRead, named_errors, retried
 from bpe_beam.storage.ranges import Opened
 
@@ -18,13 +19,18 @@ _GROWTH = 4
 _BUFFER = 64 << 10
 
 
-def open_reader(open_: Callable[[], Opened], url: str, secrets: Collection[str]) -> BinaryIO:
+def open_reader(
+    open_: Callable[[], Opened], url: str, secrets: Collection[str]
+) -> tuple[Found, BinaryIO]:
     """Opens a remote file for reading: seekable, with one block of at most BLOCK bytes in memory.
 
     Args:
         open_: Opens the file's ranges.
         url: For errors.
         secrets: What errors must not show.
+
+    Returns:
+        The file's facts, to which reading is held, and the stream.
 
     Raises:
         DataError: It cannot be opened, also after some attempts. Reading raises it too: what
@@ -33,7 +39,7 @@ def open_reader(open_: Callable[[], Opened], url: str, secrets: Collection[str])
     with named_errors("read", url, secrets):
         opened = retried(open_)
     raw = RemoteFile(opened, url, secrets)
-    return cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
+    return opened.found, cast(BinaryIO, io.BufferedReader(raw, _BUFFER))
 
 
 def read_part(opened: Opened, start: int, end: int) -> bytes:

@@ -532,7 +532,7 @@ import logging, sys, threading
 logging.disable(logging.CRITICAL)  # what Beam says when it is imported
 from bpe_beam import cli
 from bpe_beam.transforms import split_counts, split_shards
-read, calls, lock = split_counts.read_split, [], threading.Lock()
+read, calls, lock = split_counts.read_texts, [], threading.Lock()
 def failing(*args, **more):
     with lock:
         calls.append(1)
@@ -541,7 +541,7 @@ def failing(*args, **more):
         yield batch
         if late:
             raise {error}
-split_counts.read_split = split_shards.read_split = failing
+split_counts.read_texts = split_shards.read_texts = failing
 sys.exit(cli.main(sys.argv[1:]))
 """
 

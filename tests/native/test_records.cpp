@@ -44,6 +44,26 @@ void test_utf8() {
   }
 }
 
+void test_utf8_of_records() {
+  std::mt19937 random(5);
+  const std::vector<std::string> pieces = {"a", "\n", "\u00e9", "\u20ac", "\U0001f600"};
+  for (int round = 0; round < 2000; ++round) {
+    std::string text;
+    for (std::size_t i = random() % 60; i > 0; --i) text += pieces[random() % pieces.size()];
+    if (random() % 2 == 0 && !text.empty()) {
+      text[random() % text.size()] = "\xff\x80\xe2"[random() % 3];
+    }
+    const ExactCopy copy(text);
+    Utf8Check utf8(copy.view(), 0, 5 + random() % 9);
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      const auto record = copy.view().substr(begin, end - begin);
+      if (random() % 4 != 0) CHECK(utf8.prefix(begin, end) == valid_utf8_prefix(record));
+      begin = end + 1;
+    }
+  }
+}
+
 void test_strings() {
   Strings strings(0);
   strings.finish();
@@ -184,6 +204,7 @@ void test_text() {
 
 int main() {
   test_utf8();
+  test_utf8_of_records();
   test_strings();
   test_search();
   test_last_gap();

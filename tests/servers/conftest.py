@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 from faults import Toxiproxy, toxiproxy_running
-from stores import STORES, Store
+from starting import missing
+from stores import NEEDED, STORES, Store
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +20,9 @@ def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
         def start(name: str) -> Store:
             if name not in known:
+                package = NEEDED[name]
+                if importlib.util.find_spec(package) is None:
+                    missing(f"{package} is not installed: pip install -e '.[servers]'")
                 folder = tmp_path_factory.mktemp(name)
                 known[name] = running.enter_context(STORES[name](folder))
             return known[name]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import shutil
 import socket
@@ -31,6 +32,8 @@ GO_SERVERS = {
     "server": ("github.com/Shopify/toxiproxy/v2/cmd/server", "2.12.0"),
 }
 """Program: its module and version; `server` is toxiproxy's."""
+GO = "1.26.8"
+"""What an old Go is told to bring."""
 AZURITE = "3.35.0"
 
 
@@ -47,11 +50,24 @@ def go_server(program: str) -> str:
     folder = CACHE / f"{module.replace('/', '_')}-{version}"
     with _locked(folder):
         if not (folder / program).exists():
-            go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
-            if go is None:
-                missing(f"{program} is not built, and there is no Go to build it")
-            _build([go, "install", f"{module}@v{version}"], {"GOBIN": str(folder)})
+            _build([_go(), "install", f"{module}@v{version}"], {"GOBIN": str(folder)})
     return str(folder / program)
+
+
+def _go() -> str:
+    """A Go that brings the toolchain that a module wants; older ones are too old to know how, but
+    can be told to bring it."""
+    go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
+    if go is None:
+        missing("a server is not built, and there is no Go to build it")
+    release, system, machine = _build([go, "env", "GOVERSION", "GOOS", "GOARCH"], {}).split()
+    if int(release.split(".")[1]) >= 21:
+        return go
+    toolchain = f"golang.org/toolchain@v0.0.1-go{GO}.{system}-{machine}"
+    folder = Path(json.loads(_build([go, "mod", "download", "-json", toolchain], {}))["Dir"])
+    for program in [*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")]:
+        program.chmod(0o755)
+    return str(folder / "bin" / "go")
 
 
 def azurite() -> list[str]:
@@ -70,7 +86,7 @@ def azurite() -> list[str]:
     return [node, str(main)]
 
 
-def _build(command: list[str], env: dict[str, str]) -> None:
+def _build(command: list[str], env: dict[str, str]) -> str:
     try:
         done = subprocess.run(
             command,
@@ -84,6 +100,7 @@ def _build(command: list[str], env: dict[str, str]) -> None:
         missing(f"{' '.join(command)} took over {BUILD_SECONDS} s")
     if done.returncode != 0:
         missing(f"{' '.join(command)} failed: {done.stderr[-1000:]}")
+    return done.stdout
 
 
 @contextlib.contextmanager

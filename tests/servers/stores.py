@@ -132,4 +132,6 @@ def azure(folder: Path) -> Iterator[Store]:
         yield store
 
 
+NEEDED = {"versitygw": "s3fs", "moto": "s3fs", "fake-gcs-server": "gcsfs", "azurite": "adlfs"}
+"""What must be installed to talk to a store."""
 STORES = {"versitygw": versitygw, "moto": moto, "fake-gcs-server": fake_gcs, "azurite": azure}

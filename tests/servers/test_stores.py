@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gzip
+import os
+import random
 import re
+from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
-from stores import Store
+from stores import AZURE_USER, Store
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage.reading import BLOCK
@@ -15,7 +20,16 @@ from bpe_beam.storage.writing import PART
 
 pytestmark = pytest.mark.servers
 
-STRANGE = ("a #1.txt", "50%41.txt", "é ü.txt", "[x]*.txt", "a::b.txt", "wh?at.txt", "a+b&c=d.txt")
+STRANGE = (
+    "a #1.txt",
+    "part#1",
+    "50%41.txt",
+    "é ü.txt",
+    "[x]*.txt",
+    "a::b.txt",
+    "wh?at.txt",
+    "a+b&c=d.txt",
+)
 DATA = bytes(range(256)) * 40_000  # 10 MB: some ranges
 
 
@@ -176,6 +190,89 @@ def test_globs(store: Store, pattern: str, expected: list[str]) -> None:
         fill(store, folder, *files, "b.txt")
     found = [each.url for each in storage.expand(f"{folder}/{pattern}")]
     assert found == [f"{folder}/{name}" for name in expected]
+
+
+def put_azure(store: Store, url: str, data: bytes, **more: Any) -> None:
+    """Puts a blob past our door and adlfs."""
+    from azure.storage.blob import BlobServiceClient
+
+    container, _, name = url.removeprefix("az://").partition("/")
+    told = store.options["az"]["connection_string"]
+    with BlobServiceClient.from_connection_string(told) as service:
+        service.get_blob_client(container, name).upload_blob(data, **more)
+
+
+def test_markers_of_folders_are_no_files(store: Store) -> None:
+    storage, folder = store.storage, store.folder()
+    fill(store, folder, "sub/file")
+    fs, path = storage._remote(folder)
+    bucket, _, key = path.partition("/")
+    if store.name == "fake-gcs-server":
+        fs.pipe_file(f"{path}/sub/", b"")
+        fs.pipe_file(f"{path}/empty/", b"")
+    elif store.name == "azurite":
+        for name in ("sub", "empty"):
+            put_azure(store, f"{folder}/{name}", b"", metadata={"hdi_isfolder": "true"})
+    else:
+        fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/sub/", Body=b"")
+        fs.call_s3("put_object", Bucket=bucket, Key=f"{key}/empty/", Body=b"")
+    file = f"{folder}/sub/file"
+    assert [found.url for found in storage.expand(f"{folder}/**")] == [file]
+    assert [found.url for found in storage.expand(f"{folder}/*")] == []
+    assert storage.list_names(f"{folder}/sub") == ["file"]
+    assert storage.list_names(f"{folder}/empty") == []
+    assert storage.is_folder(f"{folder}/sub")
+
+
+def test_an_account_in_the_url_stays_there(start_store: Callable[[str], Store]) -> None:
+    store = start_store("azurite")
+    container = store.top.removeprefix("az://")
+    top = f"abfss://{container}@{AZURE_USER}.dfs.core.windows.net/account"
+    fill(store, f"{store.top}/account", "a.txt", "sub/b.txt")
+    found = store.storage.expand(f"{top}/**/*.txt")
+    assert [each.url for each in found] == [f"{top}/a.txt", f"{top}/sub/b.txt"]
+    assert [store.storage.read_bytes(each.url) for each in found] == [b"a.txt", b"sub/b.txt"]
+    assert store.storage.expand(f"{top}/a.txt") == [found[0]]
+    assert store.storage.stat(found[0].url) == found[0]
+
+
+def test_a_process_that_was_forked_reads_too(start_store: Callable[[str], Store]) -> None:
+    store = start_store("versitygw")
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, b"text")
+    child = os.fork()
+    if child == 0:
+        good = store.storage.read_bytes(url) == b"text"
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def put_encoded(store: Store, url: str, data: bytes) -> None:
+    """Puts an object with the Content-Encoding gzip, past our door."""
+    fs, path = store.storage._remote(url)
+    bucket, _, key = path.partition("/")
+    if store.name == "fake-gcs-server":
+        fs.pipe_file(path, data, fixed_key_metadata={"content_encoding": "gzip"})
+    elif store.name == "azurite":
+        from azure.storage.blob import ContentSettings
+
+        put_azure(store, url, data, content_settings=ContentSettings(content_encoding="gzip"))
+    else:
+        fs.call_s3("put_object", Bucket=bucket, Key=key, Body=data, ContentEncoding="gzip")
+
+
+def test_content_encoding_gives_stored_bytes_or_an_error(store: Store) -> None:
+    storage, url = store.storage, f"{store.folder()}/a.txt"
+    data = gzip.compress(random.Random(1).randbytes(2_000_000))
+    put_encoded(store, url, data)
+    if store.name == "fake-gcs-server":
+        for read in (storage.read_bytes, storage.open, lambda url: storage.read_head(url, 9)):
+            with pytest.raises(DataError, match="stored with Content-Encoding 'gzip'"):
+                read(url)
+    else:
+        assert storage.read_bytes(url) == data
+        assert storage.read_head(url, 9) == data[:9]
+        assert storage.stat(url).size == len(data)
 
 
 def test_over_a_thousand_files(store: Store) -> None:

@@ -19,7 +19,8 @@ class Web:
     gives no ranges; `headless`, knows no HEAD; `unsized`, tells no size; `encoded`, says that it is
     gzip by its Content-Encoding; `busy`, answers 503 at first; `cut`, ends each answer in its
     middle, at first; `always-cut`; `short`, answers with fewer bytes than asked for, and says so,
-    at first; `shifted`, with another range; `secret`, wants a query; `listing`, a page of links.
+    at first; `shifted`, with another range; `secret`, wants a query; `changing`, with
+    another tag from the second look into the file on; `listing`, a page of links.
 
     Attributes:
         files: Content by name.
@@ -43,6 +44,7 @@ class Web:
         from aiohttp import web
 
         manner, _, name = request.match_info["path"].partition("/")
+        changed = manner == "changing" and self.asked[f"GET {manner}/{name}"] > 0
         self.asked[f"{request.method} {manner}/{name}"] += 1
         if manner == "listing" and not name:
             links = "".join(f'<a href="{each}">{each}</a>' for each in self.files)
@@ -57,7 +59,7 @@ class Web:
         first = self.asked[f"GET {manner}/{name}"] <= self.troubles
         if manner == "busy" and first:
             raise web.HTTPServiceUnavailable
-        headers = {"ETag": self.tag}
+        headers = {"ETag": '"changed"' if changed else self.tag}
         if manner == "encoded":
             headers["Content-Encoding"] = "gzip"
         status, total = 200, len(data)

@@ -12,12 +12,12 @@ The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM),
            int64[S]  byte offset of each sequence in the .bin
            int64[D]  the first sequence of each document, and S at the end
 
-A document is one sequence here, so D is S + 1 and the document index counts from 0 to S.
-Document boundaries stand in the index alone; they are never inferred from an end-of-text id.
-A shard without tokens has an empty .bin, which Megatron opens with `mmap=False` only.
+A document is one sequence here, so D is S + 1 and the document index counts from 0 to S. Documents
+end by the index alone, never by an end-of-text id. A .bin without tokens holds one id 0 that no
+document has: an empty file cannot be mapped.
 
-Both classes hold blocks of fixed size, never a whole file. The writer spools the lengths to a
-local temporary file, since a gigabyte of empty lines has a billion documents.
+Both classes hold blocks of fixed size. The writer spools the lengths to a local temporary file,
+since a gigabyte of empty lines has a billion documents.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ from bpe_beam.storage import Storage
 MAX_DOCUMENT_TOKENS = 2**31 - 1
 """A length is an int32."""
 
-_MAGIC = b"MMIDIDX\0\0"
-_VERSION = 1
+_MAGIC, _VERSION = b"MMIDIDX\0\0", 1
 _HEADER = struct.Struct("<9sQBQQ")
 _DTYPES: dict[int, np.dtype[Any]] = {4: np.dtype("<i4"), 8: np.dtype("<u2")}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
@@ -72,9 +71,7 @@ class MegatronWriter:
     """Writes one shard as a stream; a context manager.
 
     When the `with` block ends well, `.bin` and then `.idx` become visible, each as a whole; when
-    it ends with an exception, neither does. Equal documents give equal bytes. A `.bin` without
-    tokens holds one id 0 that no document has: readers map the file into memory, and an empty file
-    cannot be mapped.
+    it ends with an exception, neither does. Equal documents give equal bytes.
 
         with MegatronWriter(storage, "tokens", "shard-00000-of-00001", 50_257) as writer:
             writer.write_documents(ids, offsets)
@@ -154,7 +151,7 @@ class MegatronWriter:
             ValueError: before that.
         """
         if self._result is None:
-            raise ValueError(f"{self._name} is not written: its with block has not ended well")
+            raise ValueError(f"{self._name} is not written: its block has not ended well")
         return self._result
 
     def __exit__(
@@ -175,8 +172,7 @@ class MegatronWriter:
         try:
             if not self._whole:
                 raise DataError(f"{self._name}: writing a batch of documents failed before")
-            if not self._tokens:
-                self._bin.write(bytes(self._dtype.itemsize))
+            self._bin.write(b"" if self._tokens else bytes(self._dtype.itemsize))
             with self._storage.create(self._idx_url) as file:
                 idx = HashingFile(file)
                 self._write_index(idx)

@@ -92,6 +92,29 @@ def test_strange_names(storage: Storage, folder: str) -> None:
     assert [found.size for found in storage.expand(url)] == [4]
 
 
+def test_what_is_opened_is_known(storage: Storage, folder: str) -> None:
+    fill(storage, folder, "a", "bb")
+    url = storage.join(folder, "bb")
+    found, stream = storage.open_found(url)
+    with stream:
+        assert found == storage.stat(url)
+        assert found.tag
+        assert stream.read() == b"bb"
+
+
+def test_a_local_file_that_is_replaced_stays_the_one_that_was_opened(
+    storage: Storage, tmp_path: Path
+) -> None:
+    url = str(tmp_path / "a")
+    storage.write_bytes(url, b"one")
+    before = storage.stat(url)
+    found, stream = storage.open_found(url)
+    storage.write_bytes(url, b"three")
+    with stream:
+        assert stream.read() == b"one"
+    assert found == before != storage.stat(url)
+
+
 def test_a_file_url_is_a_path(storage: Storage, tmp_path: Path) -> None:
     storage.write_bytes(f"file://{tmp_path}/a%20b", b"x")
     assert (tmp_path / "a%20b").read_bytes() == b"x"
@@ -282,6 +305,7 @@ def test_join() -> None:
 
 def test_redact() -> None:
     assert redact("https://me:pw@host/a/b?sig=1") == "https://host/a/b"
+    assert redact("https://token@host/a") == "https://host/a"
     assert redact("s3://key:secret@bucket/a?b") == "s3://bucket/a?b"
     assert redact("abfss://container@account/a") == "abfss://container@account/a"
     assert redact("/a/me:pw@host?x") == "/a/me:pw@host?x"

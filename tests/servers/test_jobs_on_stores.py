@@ -1,0 +1,245 @@
+"""Every job with its input and its output on every store: the bytes of a local run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, environment, run, run_whole
+from made_text import documents, write
+from read_back import tree
+from stores import SECRET, USER, Store, s3_options
+from web import Web
+
+pytestmark = pytest.mark.servers
+
+END = "<|endoftext|>"
+TRAINED = ("--vocab-size", "600")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A corpus, and what the jobs make of it on local disk.
+
+    Attributes:
+        folder: Where it all lies.
+        data: The corpus, by name.
+        results: The files of each folder of results, by its name.
+    """
+
+    folder: Path
+    data: dict[str, bytes]
+    results: dict[str, dict[str, bytes]]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("local")
+    files = {"a 1.jsonl": 200, "b.jsonl.gz": 60, "c é.txt": 60, "d.txt.zst": 30}
+    for seed, (name, count) in enumerate(files.items()):
+        write(folder / "data" / name, documents(count, seed=seed))
+    run_jobs(str(folder), str(folder / "data" / "*"))
+    data = {name: (folder / "data" / name).read_bytes() for name in files}
+    results = {name: tree(folder / name) for name in ("counts", "tok", "tokens")}
+    return Made(folder, data, results)
+
+
+def run_jobs(folder: str, inputs: str, *more: str) -> None:
+    """All jobs on this folder, but verify."""
+    reading = ("--input", inputs, "--range-bytes", "5KB", *more)
+    run_whole("count", *reading, "--output", f"{folder}/counts")
+    counts = ("--counts", f"{folder}/counts", *TRAINED, *more)
+    run_whole("train", *counts, "--special-token", END, "--output", f"{folder}/tok")
+    encoding = ("--tokenizer", f"{folder}/tok/tokenizer.json", "--append", END)
+    run_whole("tokenize", *reading, *encoding, "--output", f"{folder}/tokens")
+
+
+def stored(store: Store, folder: str) -> dict[str, bytes]:
+    """Every file below a folder of a store, by relative name."""
+    found = store.storage.expand(f"{folder}/**")
+    return {
+        each.url[len(folder) + 1 :]: store.storage.read_bytes(each.url)
+        for each in found
+        if not each.url.endswith("/summary.json")
+    }
+
+
+def upload(store: Store, local: Made) -> str:
+    """A new folder of a store with the corpus in it."""
+    folder = store.folder()
+    for name, data in local.data.items():
+        store.storage.write_bytes(f"{folder}/data/{name}", data)
+    return folder
+
+
+def test_all_jobs(store: Store, local: Made) -> None:
+    folder = upload(store, local)
+    run_jobs(folder, f"{folder}/data/*", *store.arguments)
+    for name, expected in local.results.items():
+        files = {path: data for path, data in expected.items() if data != b"<folder>"}
+        assert stored(store, f"{folder}/{name}") == files
+    told = ("--input", f"{folder}/data/*", *store.arguments)
+    assert run("verify", f"{folder}/tokens", "--full", *told).code == 0
+    seen = run("inspect", f"{folder}/tokens", *store.arguments)
+    assert seen.code == 0, seen.err
+    here = run("inspect", local.folder / "tokens")
+    assert seen.out.replace(folder.encode(), str(local.folder).encode()) == here.out
+    text = ("some text to encode",)
+    here = run("encode", "--tokenizer", local.folder / "tok" / "tokenizer.json", *text)
+    url = f"{folder}/tok/tokenizer.json"
+    there = run("encode", "--tokenizer", url, *text, *store.arguments)
+    assert (there.code, there.out) == (0, here.out)
+    assert run("decode", "--tokenizer", url, *there.out.decode().split(), *store.arguments).out
+
+
+def test_a_shard_that_was_changed_on_the_store_does_not_verify(
+    start_store: Callable[[str], Store], local: Made
+) -> None:
+    store = start_store("versitygw")
+    folder = store.folder()
+    for name, data in local.results["tokens"].items():
+        if data != b"<folder>":
+            store.storage.write_bytes(f"{folder}/{name}", data)
+    assert run("verify", folder, *store.arguments).code == 0
+    shard = next(name for name in local.results["tokens"] if name.endswith(".bin"))
+    data = local.results["tokens"][shard]
+    store.storage.write_bytes(f"{folder}/{shard}", data[:-1] + bytes([data[-1] ^ 1]))
+    assert run("verify", folder, *store.arguments).code == 1
+
+
+def test_configs_lists_and_summaries_on_a_store(
+    start_store: Callable[[str], Store], local: Made
+) -> None:
+    store = start_store("moto")
+    folder = upload(store, local)
+    inputs = "\n".join(f"{folder}/data/{name}" for name in local.data)
+    store.storage.write_bytes(f"{folder}/inputs", inputs.encode())
+    config = f"job: count\ninput: '@{folder}/inputs'\nrange_bytes: 5KB\noutput: {folder}/counts\n"
+    store.storage.write_bytes(f"{folder}/count.yaml", config.encode())
+    where = f"{folder}/summary of it.json"
+    given = ("--config", f"{folder}/count.yaml", "--summary-file", where)
+    ran = run("count", *given, *store.arguments, "--quiet")
+    assert ran.code == 0, ran.err
+    assert stored(store, f"{folder}/counts") == local.results["counts"]
+    assert json.loads(store.storage.read_bytes(where))["job"] == "count"
+    ran = run("count", "--config", f"{folder}/none.yaml", *store.arguments)
+    assert (ran.code, ran.err) == (
+        2,
+        f"bpe-beam count: config {folder}/none.yaml cannot be read: No such file or directory\n",
+    )
+
+
+@pytest.mark.parametrize("manner", ["ranges", "whole", "listing", "busy", "cut", "short"])
+def test_a_corpus_on_the_web(manner: str, local: Made, tmp_path: Path) -> None:
+    if manner == "listing":
+        names = ["*"]
+    else:
+        names = [name.replace(" ", "%20").replace("é", "%C3%A9") for name in local.data]
+    with Web(dict(local.data), troubles=1).running() as web:
+        reading = ("--input", *(web.url(manner, name) for name in names), "--range-bytes", "5KB")
+        tokenizer = ("--tokenizer", local.folder / "tok" / "tokenizer.json", "--append", END)
+        run_whole("tokenize", *reading, *tokenizer, "--output", tmp_path / "tokens")
+    files = tree(tmp_path / "tokens")
+    shards = {name for name in files if name.endswith((".bin", ".idx"))}
+    assert shards
+    assert {name: files[name] for name in shards} == {
+        name: local.results["tokens"][name] for name in shards
+    }
+
+
+def test_an_object_that_changes_between_plan_and_read(local: Made, tmp_path: Path) -> None:
+    with Web({"a.jsonl": local.data["a 1.jsonl"]}).running() as web:
+        reading = ("--input", web.url("changing", "a.jsonl"), "--range-bytes", "5KB")
+        ran = run("count", *reading, "--output", tmp_path / "counts")
+    assert ran.code == 1
+    assert "changed" in ran.message
+    assert not (tmp_path / "counts" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["versitygw", "azurite"])
+def test_a_killed_job_goes_on(name: str, start_store: Callable[[str], Store], local: Made) -> None:
+    store = start_store(name)
+    folder = upload(store, local)
+    reading = ("--input", f"{folder}/data/*", "--range-bytes", "2KB", *store.arguments)
+    tokenizer = ("--tokenizer", str(local.folder / "tok" / "tokenizer.json"), "--append", END)
+    undisturbed, killed = f"{folder}/whole", f"{folder}/killed"
+    run_whole("tokenize", *reading, *tokenizer, "--output", undisturbed)
+    command = [*COMMAND, "tokenize", *reading, *tokenizer, "--output", killed, "--quiet"]
+    for share in (2, 9):
+        process = subprocess.Popen(command, env=environment(), start_new_session=True)
+        end = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < end:
+            if len(store.storage.list_names(f"{killed}/work")) >= share:
+                break
+        assert process.poll() is None, "ended before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert not store.storage.exists(f"{killed}/manifest.json")
+    resumed = run_whole("tokenize", *reading, *tokenizer, "--output", killed)
+    assert stored(store, killed) == stored(store, undisturbed)
+    assert resumed.code == 0
+
+
+@pytest.fixture
+def wrong(start_store: Callable[[str], Store], local: Made) -> Iterator[tuple[Store, str]]:
+    """A store with the corpus in a folder, whose name is given too."""
+    store = start_store("versitygw")
+    yield store, upload(store, local)
+
+
+def test_errors_of_a_store_end_the_job_and_say_why(wrong: tuple[Store, str]) -> None:
+    store, folder = wrong
+    out = ("--output", f"{folder}/out")
+    bad = json.dumps(s3_options(store.port, secret="not-the-secret"))
+    elsewhere = f"{store.top}-that-is-not-there"
+    for args, code, why in (
+        (("--input", f"{folder}/data/*", *out, "--storage-options", bad), 1, "cannot"),
+        (("--input", f"{elsewhere}/*", *out, *store.arguments), 2, "no file matches"),
+        (("--input", f"{folder}/data/*", "--output", f"{elsewhere}/out", *store.arguments), 1, ""),
+        (("--input", f"{folder}/nothing", *out, *store.arguments), 2, "no file matches"),
+    ):
+        ran = run("count", *args)
+        assert ran.code == code, ran.err
+        assert ran.err.startswith("bpe-beam count: ")
+        assert ran.err.count("\n") == 1
+        assert why in ran.err
+        assert "not-the-secret" not in ran.err
+
+
+@pytest.mark.parametrize("debug", [(), ("--debug",)])
+def test_no_secret_is_shown_or_kept(
+    debug: tuple[str, ...], wrong: tuple[Store, str], tmp_path: Path
+) -> None:
+    store, folder = wrong
+    given, env = (*store.arguments, *debug), environment()
+    out, summary = f"{folder}/out", tmp_path / "summary.json"
+    args = ["--input", f"{folder}/data/*", "--output", out, "--summary-file", str(summary)]
+    good = subprocess.run(
+        [*COMMAND, "count", *args, *given], capture_output=True, env=env, check=False
+    )
+    assert good.returncode == 0, good.stderr
+    texts = [good.stdout, good.stderr, summary.read_bytes(), *stored(store, out).values()]
+    with Web({"small": b"text"}).running() as web:
+        there = f"{web.url('secret', 'small')}?sig={SECRET}"
+        for more in (
+            ["--input", f"{folder}/data/*", "--output", f"{store.top}-that-is-not-there/out"],
+            ["--input", there, "--output", str(tmp_path / "none")],
+            ["--input", there.replace("//", f"//me:{SECRET}@"), "--output", f"{folder}/none"],
+            ["--input", f"{folder}/data/*", "--output", there],
+        ):
+            failed = subprocess.run(
+                [*COMMAND, "count", *more, *given], capture_output=True, env=env, check=False
+            )
+            assert failed.returncode in (1, 2), more
+            texts += [failed.stdout, failed.stderr]
+    for text in texts:
+        assert SECRET.encode() not in text
+        assert b"hunter2" not in text
+        assert USER.encode() not in text
