@@ -99,6 +99,11 @@ BAD = [
     (record(b"x", Content_Length="9" * 10), "broken WARC header", "Content-Length is 999"),
     (record(b"x", Content_Length="99999"), "broken WARC header", "Content-Length is 99999"),
     (record(b"xyz", Content_Length="2"), "broken WARC header", "Content-Length is 2, and no line"),
+    (
+        record(b"x", "response", Content_Type="application/http", Content_Length="200"),
+        "broken WARC header",
+        "Content-Length is 200, and no line ends there",
+    ),
     (record(b"x" * 90, content_length="90"), None, None),
     (record(b"x" * 90, content_length="9"), "broken WARC header", "two Content-Lengths"),
     (

@@ -70,12 +70,13 @@ void test_flaws() {
   using namespace std::string_literals;
   using namespace std::string_view_literals;
   const std::string longest(60, 'a');
-  const Seen seen = read_all("1,a,x\n2,b\n3,c,x,y\n4,\xff,x\n6,\"e\"f,x\n7,g,x\n0," + longest +
+  const Seen seen = read_all("1,a,x\n2,b\n3,c,x,y\n4,\xff,x\n6,\"e\"f,x\n\"7\"x,g\n7,g,x\n0," + longest +
                              ",x\n8,\"h\n9,i,x\n");
   CHECK(seen.texts == "a|g|i|");
   CHECK((seen.bad == std::vector<std::string>{
                          "wrong number of columns: 2,b", "wrong number of columns: 3,c,x,y",
                          "invalid UTF-8: 4,\xff,x", "text behind a closing quote: 6,\"e\"f,x",
+                         "text behind a closing quote: \"7\"x,g",
                          "record too long: 0," + longest + ",x", "unclosed quote: 8,\"h"}));
   const Seen nul = read_all("1,\0,x\n2,\"b\"\n\"\n3,c,\"x\"\"\n4,d,x\n"sv);
   CHECK(nul.texts == "d|");
