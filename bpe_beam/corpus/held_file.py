@@ -21,7 +21,7 @@ class HeldFile:
         given: A slice of the file.
 
     Raises:
-        DataError: It cannot be opened, or is not as long as it was planned.
+        DataError: It cannot be opened, or is another than was planned, by its size or tag.
     """
 
     def __init__(self, given: SliceInput) -> None:
@@ -29,13 +29,15 @@ class HeldFile:
         self.closed = False
         self._url = given.url
         self._failure: DataError | None = None
+        self._file: BinaryIO
         with named_errors("read", given.url):
-            self._file: BinaryIO = given.storage.open(given.url)
-            found = self._file.seek(0, os.SEEK_END)
-            self._file.seek(0)
-        if found != self.size:
+            found, self._file = given.storage.open_found(given.url)
+        if found.size != self.size:
             self.close()
-            raise self._changed(f"it has {found} now")
+            raise self._changed(f"it has {found.size} now")
+        if given.file.tag and found.tag not in ("", given.file.tag):
+            self.close()
+            raise self._changed("its content has changed since")
 
     def read(self, count: int = -1) -> bytes:
         """So many bytes, or all to the end; fewer only at the end."""

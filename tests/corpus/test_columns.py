@@ -347,7 +347,7 @@ class _Failing(Storage):
 
     reads: ClassVar[int]
 
-    def open(self, url: str, *_: Any, **__: Any) -> Any:
+    def open_found(self, url: str) -> Any:
         class File(io.BytesIO):
             def read(self, count: int | None = -1) -> bytes:
                 _Failing.reads -= 1
@@ -355,7 +355,7 @@ class _Failing(Storage):
                     raise OSError(5, "the line is down")
                 return super().read(count)
 
-        return File(Path(url).read_bytes())
+        return super().open_found(url)[0], File(Path(url).read_bytes())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -365,8 +365,9 @@ def test_a_failure_of_storage_is_no_reject(tmp_path: Path, kind: str) -> None:
     size = path.stat().st_size
     kind = path.suffix[1:].removesuffix("s")
 
-    def read_all(storage: Storage, expected: int) -> int:
-        plan = Plan(str(tmp_path), (InputFile(path.name, expected, kind, "none"),), ())
+    def read_all(storage: Storage, expected: int, tag: str = "") -> int:
+        file = InputFile(path.name, expected, kind, "none", tag)
+        plan = Plan(str(tmp_path), (file,), ())
         split = Split(0, (Slice(0, 0, expected),))
         rejects: list[Any] = []
         try:
@@ -377,6 +378,8 @@ def test_a_failure_of_storage_is_no_reject(tmp_path: Path, kind: str) -> None:
 
     with pytest.raises(DataError, match=f"had {size - 1} bytes when the job was planned, and it"):
         read_all(Storage(), size - 1)
+    with pytest.raises(DataError, match="its content has changed since"):
+        read_all(Storage(), size, "another")
     failed = 0
     while True:
         _Failing.reads = failed
