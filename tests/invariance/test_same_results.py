@@ -40,6 +40,11 @@ def several_files(folder: Path) -> list[Path]:
     return [write(folder / f"{i}" / "part.jsonl", texts) for i, texts in enumerate(files)]
 
 
+def a_hundred_files(folder: Path) -> list[Path]:
+    files = pieces([3] * 99)
+    return [write(folder / f"{i:03}.jsonl", texts) for i, texts in enumerate(files)]
+
+
 def listed_otherwise(folder: Path) -> list[Path]:
     paths = several_files(folder)
     random.Random(3).shuffle(paths)
@@ -61,6 +66,7 @@ WAYS: dict[str, tuple[Callable[[Path], list[Path]], int, str, int]] = {
     "seven splits, two workers": (one_file("a.jsonl"), 7, "4100", 2),
     "several files": (several_files, 1, "1MB", 2),
     "several files, split": (several_files, 9, "4KB", 2),
+    "a hundred files": (a_hundred_files, 4, "8KB", 2),
     "listed otherwise": (listed_otherwise, 3, "14KB", 2),
     "text": (one_file("a.txt"), 7, "3200", 2),
     "gzip": (one_file("a.jsonl.gz"), 9, "1KB", 1),
