@@ -80,9 +80,10 @@ def _meet(pieces: list[Edges | str | None]) -> bool:
     return expected in (_PROVEN, None)
 
 
-def without_units(plan: Plan, edges: Iterable[Edges]) -> list[str]:
-    """Names of files that were cut, but have all their records in the first slice: it could only
-    be read as one."""
+def without_units(plan: Plan, edges: Iterable[Edges], proven: Collection[int] = ()) -> list[str]:
+    """Names of files that were cut, but have all their records in the first slice: they could only
+    be read as one. Files of splits of which no edges are known (`proven`, see `apart`) are not
+    among them."""
     later = {edge.file for edge in edges if edge.start and edge.begins is not None}
     cut = {
         piece.file
@@ -90,6 +91,7 @@ def without_units(plan: Plan, edges: Iterable[Edges]) -> list[str]:
         for piece in split.slices
         if piece.start and is_guessed(plan.files[piece.file])
     }
+    later |= {p.file for index in proven for p in plan.splits[index].slices}
     return [plan.files[number].name for number in sorted(cut - later)]
 
 

@@ -92,7 +92,11 @@ def open_source(
     kind = _KINDS[compression]
     end = size if end is None else end
     if start:
-        unit = find_unit(stored, compression, kind, start, end)
+        try:
+            unit = find_unit(stored, compression, kind, start, end)
+        except BaseException:
+            stored.close()
+            raise
         if unit is None:
             stored.close()
             return None

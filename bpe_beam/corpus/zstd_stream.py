@@ -27,9 +27,13 @@ class Zstd(Decompressed):
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._checksum_bytes = 0
         self._blocks_done = False
+        self._skipped_bytes = 0  # left of a frame that is skipped
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
+        if self._skipped_bytes:
+            self._skipped_bytes -= len(self._take(min(self._skipped_bytes, STORED_BLOCK)))
+            return b""
         if self._frame is None:
             return b"" if self._begin_frame() else None
         if self._blocks_done:
@@ -48,15 +52,13 @@ class Zstd(Decompressed):
         return self._feed(head + self._take(1 if kind == _ZSTD_RLE else size))
 
     def _begin_frame(self) -> bool:
-        """Reads a frame's header, or passes over a skippable frame. False at the end."""
+        """Reads a frame's header. False at the end."""
         self._fill(_ZSTD_MAX_HEADER)
         head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
         if not head:
             return False
         if is_skippable_zstd(head):
-            left = int.from_bytes(self._take(8)[4:], "little")
-            while left:
-                left -= len(self._take(min(left, STORED_BLOCK)))
+            self._skipped_bytes = int.from_bytes(self._take(8)[4:], "little")
             return True
         try:
             size = zstandard.frame_header_size(head)

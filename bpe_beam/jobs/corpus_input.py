@@ -89,16 +89,21 @@ def rejects_names(plan: Plan) -> list[str]:
 
 def done_splits(folder: OutputFolder, plan: Plan, kind: str) -> dict[int, Receipt]:
     """The splits that an earlier run finished, by number."""
-    return _done(folder.receipt, plan, kind)
+    return _done(folder, folder.receipt, plan, kind)
 
 
-def _done(receipt: Callable[[str], Receipt | None], plan: Plan, kind: str) -> dict[int, Receipt]:
+def _done(
+    folder: OutputFolder, receipt: Callable[[str], Receipt | None], plan: Plan, kind: str
+) -> dict[int, Receipt]:
     """The splits of which there is a receipt for the very slices, of files that have not changed
-    since."""
+    since. What was restored counts only in the run that did it: one that was killed then may have
+    made other pieces of other files."""
     done = {}
     for split in plan.splits:
         found = receipt(piece_name(kind, split.index, len(plan.splits)))
-        if found is not None and was_read(found["facts"], plan, split):
+        if found is None or not was_read(found["facts"], plan, split):
+            continue
+        if folder.restored or found["facts"]["edges"] is not None:
             done[split.index] = found
     return done
 
@@ -121,26 +126,58 @@ def read_whole(
 
     Returns:
         The plan as it was read: files whose slices did not meet were read as one. And all receipts.
+
+    Raises:
+        DataError: A receipt is not of this plan, which a run beside this one has written.
     """
     pieces = [piece_name(kind, split.index, len(plan.splits)) for split in plan.splits]
     known = {piece: folder.receipt(piece) for piece in (*pieces, *after)}
+    plan = plan.reading_as_one(_read_as_one_before(plan, known.values()))
     while True:
-        done = _done(known.get, plan, kind)
-        stale = [
+        done = _done(folder, known.get, plan, kind)
+        if len(done) < len(pieces):
+            # What was made of all splits goes first: while it stands, all of them do.
+            folder.forget(receipt for piece in after if (receipt := known.get(piece)))
+        folder.forget(
             receipt
             for index, piece in enumerate(pieces)
-            if index not in done and (receipt := known.get(piece)) is not None
-        ]
-        if stale:
-            made_of_them = [receipt for piece in after if (receipt := known.get(piece)) is not None]
-            folder.forget([*stale, *made_of_them])
+            if index not in done and (receipt := known.get(piece))
+        )
         run(plan, done)
         receipts = all_receipts(folder, [*pieces, *after])
+        if len(_done(folder, receipts.get, plan, kind)) < len(pieces):
+            raise DataError(
+                f"{folder.url}: another run of this job, or a late attempt of an earlier one, "
+                "works in the same folder; when it has ended, run this one again"
+            )
         wrong = files_apart(plan, [receipts[piece]["facts"] for piece in pieces])
-        if not wrong:
+        if not wrong and _as_before(folder, receipts):
             return plan, receipts
         plan = plan.reading_as_one(wrong)
+        folder.restored.clear()
         known = dict(receipts)
+
+
+def _as_before(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> bool:
+    """Whether pieces that were made again are what they were, where a finished folder is mended: if
+    not, the corpus has changed, and what was restored is of another."""
+    return all(
+        receipts[piece]["files"] == files
+        for piece, files in folder.restored.items()
+        if piece in receipts
+    )
+
+
+def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[int]:
+    """The files that an earlier run found that it must read as one, though the plan cuts them."""
+    cut = {piece.file for split in plan.splits for piece in split.slices if piece.start}
+    return {
+        file
+        for receipt in receipts
+        if receipt is not None
+        for file, start, end in receipt["facts"].get("slices", ())
+        if file in cut and start == 0 and end == plan.files[file].size
+    }
 
 
 def all_receipts(folder: OutputFolder, pieces: Iterable[str]) -> dict[str, Receipt]:
@@ -166,8 +203,12 @@ def files_apart(plan: Plan, facts: Sequence[Mapping[str, Any]]) -> frozenset[int
         plan: The plan.
         facts: Of each split, in order.
     """
-    proven = [index for index, row in enumerate(facts) if row["edges"] is None]
-    return apart(plan, _edges(facts), proven)
+    return apart(plan, _edges(facts), _proven(facts))
+
+
+def _proven(facts: Sequence[Mapping[str, Any]]) -> list[int]:
+    """The splits that a finished job has proven to meet their neighbours."""
+    return [index for index, row in enumerate(facts) if row["edges"] is None]
 
 
 def not_cut(plan: Plan, facts: Sequence[Mapping[str, Any]], given: InputSettings) -> list[str]:
@@ -189,7 +230,8 @@ def not_cut(plan: Plan, facts: Sequence[Mapping[str, Any]], given: InputSettings
         for piece in split.slices
         if piece.end - piece.start > plan.range_bytes
     }
-    return sorted({*large, *apart, *without_units(plan, _edges(facts))})
+    alone = without_units(plan, _edges(facts), _proven(facts))
+    return sorted({*large, *apart, *alone})
 
 
 def inputs_summary(plan: Plan, not_cut: Sequence[str]) -> dict[str, Any]:
@@ -261,7 +303,8 @@ def _worst(folder: OutputFolder, files: Iterable[str]) -> str:
             for line in stream:
                 row = json.loads(line)
                 counts[row["file"]] += 1
-                reasons.setdefault(row["file"], f"byte {row['offset']}: {row['reason']}")
+                place = f"row {row['row']}" if "row" in row else f"byte {row['offset']}"
+                reasons.setdefault(row["file"], f"{place}: {row['reason']}")
     return "; ".join(
         f"{name} ({count:,}, the first at {reasons[name]})"
         for name, count in counts.most_common(_WORST_FILES)

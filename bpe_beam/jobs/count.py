@@ -146,6 +146,7 @@ def _count(
         folder, settings.input, manifest.documents, sum(manifest.rejects.values()), rejects_files
     )
     # Before the end: once it is finished, a job that was killed has nothing more to do.
+    folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish("manifest.json", manifest.to_json())
     splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]

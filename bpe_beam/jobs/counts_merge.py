@@ -61,6 +61,7 @@ def run(settings: MergeCountsSettings, progress: Progress) -> dict[str, Any]:
     counts_folder.refuse_own_folder(settings.output, settings.folders)
     manifests = [read_manifest(storage, folder) for folder in settings.folders]
     _refuse_others(settings.folders, manifests)
+    _refuse_overflow(manifests)
     partitions = len(manifests[0].parts)
     job = {
         "job": "counts merge",
@@ -115,6 +116,14 @@ def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) 
             f"these counts tell where words occurred first, and that can be told of {MAX_FILES:,} "
             "files at most; they have more together"
         )
+
+
+def _refuse_overflow(manifests: Sequence[CountsManifest]) -> None:
+    """Refuses counts whose totals a manifest cannot hold."""
+    for name in ("documents", "text_bytes", "words"):
+        total = sum(getattr(manifest, name) for manifest in manifests)
+        if total >= 2**63:
+            raise DataError(f"{name} of these counts come to {total:,} together, beyond 64 bits")
 
 
 def _kind(manifest: CountsManifest) -> dict[str, str]:

@@ -87,6 +87,8 @@ class OutputFolder:
         url: The folder.
         fingerprint: The job's.
         finished: An equal job has finished here, and nothing is to do.
+        restored: An equal job had finished here, but files are missing: the files of its pieces, by
+            piece. Receipts were written again of those pieces that its final file tells all about.
     """
 
     storage: Storage
@@ -94,6 +96,7 @@ class OutputFolder:
     fingerprint: str
     finished: bool
     _record: JobRecord
+    restored: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _kept: dict[str, Receipt] = field(default_factory=dict)
 
     @classmethod
@@ -187,11 +190,20 @@ class OutputFolder:
         return {receipt["piece"]: receipt for receipt in read if receipt is not None}
 
     def forget(self, receipts: Iterable[Receipt]) -> None:
-        """Removes pieces that are to be made again: their receipts, then their files."""
-        for receipt in receipts:
+        """Removes pieces that are to be made again: their files first, since a receipt of files
+        that are gone holds no longer by itself."""
+        forgotten = list(receipts)
+        self._remove([file["name"] for receipt in forgotten for file in receipt["files"]])
+        self._remove([f"{WORK}/{receipt['piece']}.json" for receipt in forgotten])
+        for receipt in forgotten:
             self._kept.pop(receipt["piece"], None)
-            self.storage.remove(self.path(f"{WORK}/{receipt['piece']}.json"))
-            self._remove(file["name"] for file in receipt["files"])
+
+    def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
+        """Removes those of the job's files that no receipt names: a piece that was killed between
+        its file and its receipt may have left them."""
+        named = {file["name"] for receipt in receipts for file in receipt["files"]}
+        there = _present(self.storage, self.url, self._record.names)
+        self._remove(there.intersection(names) - named)
 
     def writer(self) -> ReceiptWriter:
         """What workers write receipts with."""
@@ -297,6 +309,7 @@ class OutputFolder:
         if not whole:
             self.storage.make_folder(self.path(WORK))
             for name, piece in pieces.items():
+                self.restored[name] = [dict(file) for file in piece["files"]]
                 if piece["facts"] is not None:
                     self.write_receipt(name, piece["files"], piece["facts"])
         return whole

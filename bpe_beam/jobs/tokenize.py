@@ -162,6 +162,7 @@ def _tokenize(
         [file.name for file in manifest.reject_files],
     )
     # Before the end: once it is finished, a job that was killed has nothing more to do.
+    folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(_MANIFEST, manifest.to_bytes())
     shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]

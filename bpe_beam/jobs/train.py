@@ -41,6 +41,9 @@ from bpe_beam.training.trained import learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 
 _SUMMARY = "summary.json"
+_OF_INPUTS = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker")
+"""What the summary repeats of the count job's."""
+
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", "tokenizer.json"),
     "prefix_bpe": ("vocab.json", "vocab.txt", "tokenizer.json"),
@@ -68,12 +71,13 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     old = None
     if settings.continue_from is not None:
         old = Tokenizer.from_file(settings.continue_from, storage=storage)
+    inputs: dict[str, Any] = {}
     if settings.counts is None:
         names = (str(settings.normalizer), str(settings.pretokenizer))
         recipe = recipe_of(settings, *names, settings.special_tokens, old)
         check_vocab_size(recipe, old)
         identity = _identity(settings, recipe, old)
-        folder, counts = _train_on_corpus(settings, storage, identity, progress)
+        folder, counts, inputs = _train_on_corpus(settings, storage, identity, progress)
     else:
         counts = settings.counts
         if same_folder(counts, settings.output):
@@ -117,6 +121,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "output": settings.output,
         "counts": counts,
         "warnings": warnings or None,
+        **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
@@ -172,8 +177,9 @@ def _restore(summary: bytes) -> dict[str, Any]:
 
 def _train_on_corpus(
     settings: TrainSettings, storage: Storage, identity: dict[str, Any], progress: Progress
-) -> tuple[OutputFolder, str]:
-    """Claims the output, and counts the corpus into it unless all is finished."""
+) -> tuple[OutputFolder, str, dict[str, Any]]:
+    """Claims the output, and counts the corpus into it unless all is finished; what is said of the
+    input's files comes third."""
     # Beam is loaded only here: from counts, training needs none of it.
     from bpe_beam.jobs import corpus_input, count
 
@@ -196,9 +202,8 @@ def _train_on_corpus(
         **corpus_input.identity(settings.input, plan),
     }
     folder = _claim(settings, storage, identity)
-    if not folder.finished:
-        count.run(counting, progress, plan=plan)
-    return folder, counts
+    counted = {} if folder.finished else count.run(counting, progress, plan=plan)
+    return folder, counts, {key: counted[key] for key in _OF_INPUTS if key in counted}
 
 
 def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:

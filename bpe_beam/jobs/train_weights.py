@@ -122,14 +122,14 @@ def tokens_by_source(
 
     Returns:
         The tokens by source; None for a source with a word that the tokenizer cannot encode; None
-        without sources.
+        without sources, or where rare words were left out of the counts.
 
     Raises:
         DataError: As `read_part`.
 
     Cost: each unique word of each source is encoded once; memory, one part.
     """
-    if manifest.sources is None:
+    if manifest.sources is None or any(step.min_count > 1 for step in manifest.filtered or ()):
         return None
     encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(tokenizer.parts))
     ending = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""

@@ -163,7 +163,8 @@ class _ReadSplit(beam.DoFn):
 def _fail(reject: Reject) -> None:
     raise DataError(
         f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}: mend it, or give "
-        "ReadDocuments a folder for rejects"
+        "ReadDocuments a folder for rejects; if a large file that is compressed, CSV or WARC is "
+        "sound, it cannot be cut: give a range_bytes of its size"
     )
 
 

@@ -147,7 +147,9 @@ def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
     """A record of a batch by its place; by its id where nobody knows the place."""
     place = batch.column("place")[number].as_py()
     if place is None:
-        return f"the record {batch.column('id')[number].as_py()}"
+        name = batch.column("id")[number].as_py()
+        files = ", ".join(plan.files[piece.file].name for piece in plan.splits[0].slices[:3])
+        return f"the record {name}" if name else f"a record without an id in {files}"
     file = plan.files[place >> PLACE_BITS]
     offset = place & ((1 << PLACE_BITS) - 1)
     unit = "row" if file.format in COLUMN_FORMATS else "byte"

@@ -122,7 +122,7 @@ def restored_facts(split: Split) -> dict[str, Any]:
 
 
 def was_read(facts: Mapping[str, Any], plan: Plan, split: Split) -> bool:
-    """Whether a receipt's facts are of these slices of these files."""
+    """Whether a receipt's facts are of these slices of these files; restored ones know no tags."""
     now = reading_facts(plan, split, ())
     same_files = facts.get("tags") in (None, now["tags"])
     return same_files and bool(facts.get("slices") == now["slices"])

@@ -18,6 +18,7 @@ import zstandard
 from bpe_beam.corpus import Plan, ReadSettings, Reject, Slice, Split, apart, make_plan, read_split
 from bpe_beam.corpus.edges import parts_of_guessed_files, without_units
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.stored import Stored
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -268,6 +269,33 @@ def test_the_proof_by_hand(tmp_path: Path) -> None:
         Slice(edge.file, edge.start, edge.end) for edge in seen
     ]
     assert not apart(part, seen)
+
+
+@pytest.mark.parametrize("kind", ["gz", "gz, endless name", "zst"])
+def test_data_full_of_beginnings_is_given_up(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever makes a file so is not worth the time: work is bounded, and it is read as one."""
+    empty = zstd(b"")
+    skipped = b"\x50\x2a\x4d\x18\xff\xff\xff\xff"
+    unit = {"gz": b"\x1f\x8b\x08\x00\xff", "zst": empty + skipped}.get(kind)
+    unit = unit or b"\x1f\x8b\x08\x08aaaa\xff\xff"
+    path = tmp_path / f"a.txt.{kind[:3].strip(',')}"
+    path.write_bytes(PACKERS[kind[:3].strip(",")](b"one\n") + unit * 60_000)
+    plan = make_plan(STORAGE, [str(path)])
+    read_bytes = 0
+    real = Stored.readinto
+
+    def counting(self: Stored, view: memoryview) -> int:
+        nonlocal read_bytes
+        read_bytes += (count := real(self, view))
+        return count
+
+    monkeypatch.setattr(Stored, "readinto", counting)
+    texts, wrong = as_the_job_reads(cut(plan, [plan.size // 2]))
+    assert texts == ["one"]
+    assert wrong == {0}
+    assert read_bytes < 200 * 600_000
 
 
 @pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])

@@ -15,6 +15,9 @@ from command_line import run, run_whole
 from made_text import documents, write
 from read_back import read_shards
 
+from bpe_beam.jobs import count
+from bpe_beam.jobs.output import OutputFolder, ReceiptWriter
+from bpe_beam.storage import Storage
 from bpe_beam.transforms import CountWords, ReadDocuments
 
 TEXTS = documents(120, seed=9)
@@ -124,6 +127,145 @@ def test_a_changed_file_is_read_again_when_a_job_goes_on(tmp_path: Path) -> None
     fresh = run_whole("count", *given[:-1], tmp_path / "fresh")
     assert fresh.summary["words"] == ran.summary["words"]
     assert parts(tmp_path / "out") == parts(tmp_path / "fresh")
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def test_killed_at_any_removal(
+    misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a folder whose files are read as one, and one of whose files has changed meanwhile."""
+    given = ("count", "--input", f"{misleading}/*", "--max-rejects", "100%", *SMALL)
+    changed = misleading / "a.txt"
+    before, after = (
+        changed.read_bytes(),
+        changed.read_bytes().translate(bytes.maketrans(b"e", b"x")),
+    )
+    finish, remove = OutputFolder.finish, Storage.remove
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    moment = 0
+    expected: dict[str, bytes] = {}
+    while True:
+        out = tmp_path / f"out{moment}"
+        changed.write_bytes(before)
+        monkeypatch.setattr(OutputFolder, "finish", killed)
+        assert run(*given, "--output", out).code == 1
+        monkeypatch.setattr(OutputFolder, "finish", finish)
+        changed.write_bytes(after)
+        left = moment
+
+        def dying(self: Storage, url: str) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Killed
+            remove(self, url)
+
+        monkeypatch.setattr(Storage, "remove", dying)
+        code = run(*given, "--output", out).code
+        monkeypatch.setattr(Storage, "remove", remove)
+        run_whole(*given, "--output", out)
+        if not expected:
+            run_whole(*given, "--output", tmp_path / "fresh")
+            expected = parts(tmp_path / "fresh")
+        assert parts(out) == expected, moment
+        if code == 0:
+            break
+        moment += 1 if moment < 4 else 17
+    assert moment > 20
+
+
+def test_a_late_attempt_is_noticed(
+    misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first, cut reading made comes once more, after the second."""
+    out = tmp_path / "out"
+    given = ("count", "--input", f"{misleading}/*", "--max-rejects", "100%", *SMALL)
+    passes: list[dict[Path, bytes]] = []
+    real = count.run_pipeline
+
+    def run_pipeline(*args: object, **kwargs: object) -> object:
+        done = real(*args, **kwargs)  # type: ignore[arg-type]
+        passes.append({path: path.read_bytes() for path in (out / "work").glob("counts-*")})
+        if len(passes) == 2:
+            for path, data in passes[0].items():
+                path.write_bytes(data)
+        return done
+
+    monkeypatch.setattr(count, "run_pipeline", run_pipeline)
+    ran = run(*given, "--output", out)
+    assert ran.code == 1
+    assert "another run of this job, or a late attempt" in ran.message
+    run_whole(*given, "--output", out)
+    run_whole(*given, "--output", tmp_path / "fresh")
+    assert parts(out) == parts(tmp_path / "fresh")
+
+
+def test_rejects_of_nobody_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A split was killed between its rejects and its receipt; then its file was mended."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"fine\n\xff\n")
+    given = ("count", "--input", path, "--max-rejects", "100%", "--output", tmp_path / "out")
+    write_receipt = ReceiptWriter.write_receipt
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(ReceiptWriter, "write_receipt", killed)
+    assert run(*given).code == 1
+    assert list((tmp_path / "out" / "rejects").iterdir())
+    monkeypatch.setattr(ReceiptWriter, "write_receipt", write_receipt)
+    path.write_bytes(b"fine\nX\n")
+    assert run_whole(*given).summary["rejects"] == 0
+    assert not (tmp_path / "out" / "rejects").exists()
+
+
+def test_a_folder_is_not_mended_from_other_files(tmp_path: Path) -> None:
+    """A shard is gone, and so is the corpus that it was of: all is made of what is there."""
+    data = members(TEXTS, 500)
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(data)
+    tokenizer = tmp_path / "tok"
+    run_whole("train", "--input", path, "--vocab-size", "300", "--output", tokenizer)
+    given = ("tokenize", "--input", path, *SMALL, "--tokenizer", tokenizer / "tokenizer.json")
+    run_whole(*given, "--output", tmp_path / "out")
+    shards = sorted((tmp_path / "out").glob("*.bin"))
+    assert len(shards) > 5
+    other = members(TEXTS[::-1], 500)[: len(data)]
+    path.write_bytes(other + bytes(len(data) - len(other)))
+    shards[2].unlink()
+    given = (*given, "--max-rejects", "100%")
+    run_whole(*given, "--output", tmp_path / "out")
+    run_whole(*given, "--output", tmp_path / "fresh")
+    assert read_shards(tmp_path / "out") == read_shards(tmp_path / "fresh")
+
+
+def test_rejects_of_a_wrong_guess_do_not_count(tmp_path: Path) -> None:
+    """Lines within quotes look like records of their own where a slice begins among them."""
+    quoted = "\n".join(f"{i},{text}" for i, text in enumerate(["a,b", "c", '""d""'] * 300))
+    rows = [f'{i},"{text}"' for i, text in enumerate(["first", quoted, "last", quoted])]
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n" + "\n".join(rows) + "\n")
+    made = {}
+    for size in ("1MB", "700"):
+        out = tmp_path / size
+        ran = run_whole("count", "--input", path, "--range-bytes", size, "--output", out)
+        assert (ran.summary["rejects"], ran.summary["documents"]) == (0, 4)
+        assert not (out / "rejects").exists()
+        made[size] = parts(out)
+    assert made["1MB"] == made["700"]
+
+
+def test_training_says_of_its_inputs_what_counting_says(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt.gz", TEXTS)
+    given = ("--input", tmp_path / "a.txt.gz", tmp_path / "a*", *SMALL, "--vocab-size", "300")
+    summary = run_whole("train", *given, "--output", tmp_path / "out").summary
+    assert summary["duplicate_inputs"] == summary["files_read_by_one_worker"] == ["a.txt.gz"]
 
 
 def test_in_a_pipeline_of_ones_own(misleading: Path, tmp_path: Path) -> None:
