@@ -7,7 +7,8 @@ gzip members, zstd frames (4 MB of text each) or one gzip member. `bpe-beam coun
 process of its own with one worker and with two, in turn. MB are 10^6 bytes of the file's text as it
 is unpacked; the median and the range. Memory is the process's resident set, sampled: its peak in
 each quarter of the time tells whether it grows with what was read. The kernel counts batches of the
-same documents that are in memory already, on one thread, between the jobs.
+same documents that are in memory already, between the jobs, on as many threads as the job has workers:
+what these do together is what the machine allows.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 
@@ -126,8 +128,8 @@ def run(path: Path, workers: int) -> tuple[float, list[int]]:
     return seconds, [max(held[i * quarter : (i + 1) * quarter], default=0) for i in range(4)]
 
 
-def kernel(texts: list[str]) -> float:
-    """MB/s of counting texts that are in memory, on one thread, as the job's workers do."""
+def kernel(texts: list[str], threads: int) -> float:
+    """MB/s of counting texts that are in memory, as the job's workers do, each in its own table."""
     batches, size = [], 0
     batch: list[str] = []
     for text in cycle(texts):
@@ -138,11 +140,16 @@ def kernel(texts: list[str]) -> float:
             batch = []
             if size >= SAMPLED_BYTES:
                 break
-    counts = WordCounts()
-    started = time.perf_counter()
-    for each in batches:
-        counts.add_texts(each)
-    return size / (time.perf_counter() - started) / 1e6
+
+    def count(_: int) -> None:
+        counts = WordCounts()
+        for each in batches:
+            counts.add_texts(each)
+
+    with ThreadPoolExecutor(threads) as pool:
+        started = time.perf_counter()
+        list(pool.map(count, range(threads)))
+        return threads * size / (time.perf_counter() - started) / 1e6
 
 
 def middle(values: list[float]) -> str:
@@ -167,26 +174,28 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         for kind in given.kinds:
             path, total = make(Path(folder), texts, kind, size)
-            kernels: list[float] = []
+            kernels: dict[int, list[float]] = {workers: [] for workers in given.workers}
             speeds: dict[int, list[float]] = {workers: [] for workers in given.workers}
             peaks: dict[int, list[int]] = {}
             for _ in range(given.runs):
-                kernels.append(kernel(texts))
                 for workers in given.workers:
+                    kernels[workers].append(kernel(texts, workers))
                     seconds, peaks[workers] = run(path, workers)
                     speeds[workers].append(total / seconds / 1e6)
-            print(f"{kind}: {path.stat().st_size / 1e6:.0f} MB stored; kernel {middle(kernels)}")
+            print(f"{kind}: {path.stat().st_size / 1e6:.0f} MB stored")
             least = min(given.workers)
             for workers in given.workers:
                 ratio = statistics.median(
                     a / b for a, b in zip(speeds[workers], speeds[least], strict=True)
                 )
                 of_kernel = statistics.median(
-                    a / b for a, b in zip(speeds[workers], kernels, strict=True)
+                    a / b for a, b in zip(speeds[workers], kernels[workers], strict=True)
                 )
+                by_kernel = statistics.median(kernels[workers]) / statistics.median(kernels[least])
                 quarters = " ".join(f"{peak / 1e6:.0f}" for peak in peaks[workers])
                 print(
-                    f"  {workers} workers {middle(speeds[workers])} MB/s, {ratio:.2f} x {least}, "
+                    f"  {workers} workers {middle(speeds[workers])} MB/s, {ratio:.2f} x {least}; "
+                    f"kernel {middle(kernels[workers])}, {by_kernel:.2f} x {least}; job "
                     f"{of_kernel:.2f} x kernel; MB in memory by quarter: {quarters}"
                 )
             path.unlink()
