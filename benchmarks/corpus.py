@@ -7,8 +7,8 @@ gzip members, zstd frames (4 MB of text each) or one gzip member. `bpe-beam coun
 process of its own with one worker and with two, in turn. MB are 10^6 bytes of the file's text as it
 is unpacked; the median and the range. Memory is the process's resident set, sampled: its peak in
 each quarter of the time tells whether it grows with what was read. The kernel counts batches of the
-same documents that are in memory already, between the jobs, on as many threads as the job has workers:
-what these do together is what the machine allows.
+same documents that are in memory already, between the jobs, on as many threads as the job has
+workers: what these do together is what the machine allows.
 """
 
 from __future__ import annotations

@@ -6,7 +6,12 @@
 // as deep as the paths asked for, never as deep as the data.
 #pragma once
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,6 +40,19 @@ struct JsonFields {
 /// The first byte of [at, end) that ends a plain run inside a JSON string: a quote, a backslash, or
 /// a control character.
 inline const char* end_of_plain(const char* at, const char* end) {
+#if defined(__SSE2__)  // every x86-64 has it
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  const __m128i last_control = _mm_set1_epi8(0x1F);
+  for (; end - at >= 16; at += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
+    const __m128i special =
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash));
+    const auto hits = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(control, special)));
+    if (hits != 0) return at + std::countr_zero(hits);
+  }
+#endif
   if constexpr (std::endian::native == std::endian::little) {
     constexpr std::uint64_t kOnes = 0x0101010101010101;
     constexpr std::uint64_t kHighBits = 0x80 * kOnes;
