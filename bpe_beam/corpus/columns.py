@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.rejects import TOO_LONG, Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
 
@@ -191,7 +191,7 @@ class _Piece:
                 self.flaws[row] = ("field missing", f"{settings.text_field!r} is null", b"")
         too_long = np.flatnonzero(_lengths(rows.text) > MAX_RECORD_BYTES)
         for row in too_long.tolist():
-            self.flaws[row] = ("record too long", f"more than {MAX_RECORD_BYTES} bytes", b"")
+            self.flaws[row] = (TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
         good = np.ones(len(rows.text), bool)
         for row, (reason, detail, data) in sorted(self.flaws.items()):
             good[row] = False

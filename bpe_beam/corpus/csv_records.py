@@ -32,20 +32,17 @@ from bpe_beam import _native
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, strings
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
+from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
-from bpe_beam.corpus.window import END, Window
+from bpe_beam.corpus.window import BOM, END, Window
 from bpe_beam.errors import DataError
 
 MAX_HEADER_BYTES = 16 << 20
 """The header of a file has fewer bytes."""
 
 _TRIED_BYTES = 16 << 20
-_BOM = b"\xef\xbb\xbf"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_BROKEN = "broken compressed stream"
 _COLUMNS = "wrong number of columns"
-_TOO_LONG = "record too long"
 
 
 def read_csv(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -103,7 +100,7 @@ class _Header:
             window.advance(0)
             while True:
                 data = window.data
-                start = len(_BOM) if data[: len(_BOM)] == _BOM else 0
+                start = len(BOM) if data[: len(BOM)] == BOM else 0
                 start += len(bytes(data[start:])) - len(bytes(data[start:]).lstrip(b"\r\n"))
                 if window.final and start == len(data) and not window.broken:
                     return None
@@ -112,7 +109,7 @@ class _Header:
                 if found is not None:
                     return _Header(given, *found)
                 if window.broken:
-                    _reject(given, 0, _BROKEN, window.broken, data)
+                    _reject(given, 0, BROKEN_STREAM, window.broken, data)
                     return None
                 if window.final or len(data) >= MAX_HEADER_BYTES:
                     raise DataError(
@@ -165,7 +162,7 @@ class _Reader:
             if window.final:
                 if window.broken:
                     rest = window.data[start:]
-                    _reject(given, self.next, _BROKEN, window.broken, rest)
+                    _reject(given, self.next, BROKEN_STREAM, window.broken, rest)
                 return
             if len(window.data) - start > MAX_RECORD_BYTES + 1:
                 self._give_up()
@@ -195,7 +192,7 @@ class _Reader:
             detail = f"at byte {position} of the record"
             if reason == _COLUMNS:
                 detail = f"{position}, the header has {header.columns}"
-            elif reason == _TOO_LONG:
+            elif reason == TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
             _reject(given, base + begin, reason, detail, window.data[begin:end])
         if not len(starts):
@@ -230,7 +227,7 @@ class _Reader:
         self.next = self._pass_newline(begin)
         detail = f"more than {MAX_RECORD_BYTES} bytes, or an unclosed quote"
         size = max(0, self.next - 1 - begin)
-        _reject(self.given, begin, _TOO_LONG, detail, head, size)
+        _reject(self.given, begin, TOO_LONG, detail, head, size)
 
     def _pass_newline(self, place: int) -> int:
         """The place behind the first newline at `place` or later, or the file's end. Keeps nothing

@@ -36,16 +36,12 @@ from bpe_beam.corpus.batches import (
 )
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
-from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
+from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.corpus.stored import Stored
-from bpe_beam.corpus.window import END, Window
+from bpe_beam.corpus.window import BOM, END, Window
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
-
-_BOM = b"\xef\xbb\xbf"
-_BROKEN = "broken compressed stream"
-_TOO_LONG = "record too long"
 
 
 def read_records(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -93,7 +89,7 @@ def _place_to_search_from(
     place, but a file of newlines only is read back to its start, in blocks of bounded size.
     """
     high = max(0, start - len(separator))
-    if high < len(_BOM):
+    if high < len(BOM):
         return 0  # where a byte order mark would be seen
     if not any(separator.startswith(separator[i:]) for i in range(1, len(separator))):
         return high
@@ -219,8 +215,8 @@ class _SliceReader:
             return self._next_start(0, 1, END)
         first = window.base
         if not first:
-            if window.data[: len(_BOM)] == _BOM:
-                first = len(_BOM)
+            if window.data[: len(BOM)] == BOM:
+                first = len(BOM)
             if self.given.start <= first:
                 return first
         return self._next_start(first, self.given.start, self.stop)
@@ -275,7 +271,7 @@ class _SliceReader:
             detail = f"at byte {position} of the record"
             if reason == "field missing":
                 detail = f"no {settings.text_field!r}"
-            elif reason == _TOO_LONG:
+            elif reason == TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
             line = None if self.line is None else self.line + index
             self._reject(base + begin, line, reason, detail, window.data[begin:end])
@@ -305,7 +301,7 @@ class _SliceReader:
             self._reject_rest(start, head, end - start)
             return None
         detail = f"more than {MAX_RECORD_BYTES} bytes"
-        self._reject(start, self.line, _TOO_LONG, detail, head, end - start)
+        self._reject(start, self.line, TOO_LONG, detail, head, end - start)
         if self.line is not None:
             self.line += 1
         return after
@@ -313,7 +309,7 @@ class _SliceReader:
     def _reject_rest(self, start: int, data: bytes, total: int | None = None) -> None:
         """Rejects the unfinished record at a broken stream's end, and all that is lost behind."""
         detail = self.window.broken
-        self._reject(start, self.line, _BROKEN, detail, data, total)
+        self._reject(start, self.line, BROKEN_STREAM, detail, data, total)
 
     def _reject(
         self,

@@ -21,6 +21,10 @@ from bpe_beam.storage import Storage
 MAX_REJECT_BYTES = 64 << 10
 """So much of a record is kept, in bytes."""
 
+BROKEN_STREAM = "broken compressed stream"
+TOO_LONG = "record too long"
+"""Reasons that several formats have; those of native code are `RECORD_FLAWS`."""
+
 
 @dataclass(frozen=True)
 class Reject:

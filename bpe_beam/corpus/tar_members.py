@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.gather import Gatherer
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.rejects import TOO_LONG, Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.corpus.streams import BrokenStream, Source
+from bpe_beam.corpus.window import BOM
 
-_BOM = b"\xef\xbb\xbf"
 _MAX_EXTENSION = 1 << 20
 _MAX_READS_AT_END = 8
 _BLOCK = 64 << 10
@@ -130,7 +130,7 @@ class _Reader:
         """Makes a document of a file."""
         name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if member.issparse() or member.size > MAX_RECORD_BYTES:
-            reason = "sparse file" if member.issparse() else "record too long"
+            reason = "sparse file" if member.issparse() else TOO_LONG
             self._reject(member.offset, reason, name, b"", member.size)
             return
         file = archive.extractfile(member)
@@ -146,7 +146,7 @@ class _Reader:
             f"{self.given.file.name}:{name}",
             self.given.source,
             member.offset,
-            text.removeprefix(_BOM),
+            text.removeprefix(BOM),
         )
 
     def _look_behind(self, rest: IO[bytes]) -> None:

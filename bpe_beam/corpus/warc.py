@@ -27,7 +27,7 @@ from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.gather import Gatherer
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
-from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
+from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.corpus.window import END, Window
 from bpe_beam.errors import DataError
@@ -43,7 +43,6 @@ _EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
 _NEWLINES = re.compile(rb"[\r\n]*")
 _SOUND_END = re.compile(rb"(?:\r?\n){2}|[\r\n]*(?:\Z|(?=WARC/1\.))")
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_BROKEN = "broken compressed stream"
 _HEADER = "broken WARC header"
 _DEFAULTS = ReadSettings()
 
@@ -149,7 +148,7 @@ class _Reader:
             yield from self._read_record()
         yield from self.gatherer.rest()
         if window.broken and not self.lost and self.next < self.stop:
-            self._reject(self.next, _BROKEN, window.broken, b"")
+            self._reject(self.next, BROKEN_STREAM, window.broken, b"")
         if not given.whole:
             self._report(begins)
 
@@ -195,7 +194,7 @@ class _Reader:
         end = block + headers.length
         beyond = self.plain and end > self.given.file.size
         if beyond or (headers.is_text and headers.length > MAX_RECORD_BYTES):
-            reason = _HEADER if beyond else "record too long"
+            reason = _HEADER if beyond else TOO_LONG
             detail = f"Content-Length is {headers.length}"
             self._resynchronize(begin, headers_end, reason, detail)
         elif not headers.is_text and headers.length > _KEPT_BYTES:
@@ -257,7 +256,7 @@ class _Reader:
         self.next = self._search(search)
         size = self.next - begin
         if window.broken and self.next == window.base + len(window.data):
-            reason, detail, self.lost = _BROKEN, window.broken, True
+            reason, detail, self.lost = BROKEN_STREAM, window.broken, True
         self._reject(begin, reason, detail, head[:size], size)
 
     def _search(self, place: int) -> int:

@@ -9,6 +9,9 @@ from bpe_beam.corpus.streams import BrokenStream, Source
 END = 1 << 62
 """Behind every place in a file."""
 
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark, which is no part of a file's first record."""
+
 _BEYOND_STOP = 64 << 10
 
 
