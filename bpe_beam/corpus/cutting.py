@@ -15,7 +15,7 @@ from bpe_beam.corpus.read_settings import (
     check_document_separator,
     check_input_format,
 )
-from bpe_beam.corpus.units import CUTTABLE
+from bpe_beam.corpus.streams.units import CUTTABLE
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 

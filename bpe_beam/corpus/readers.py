@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
-from bpe_beam.corpus.arrow_ipc import read_arrow
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
-from bpe_beam.corpus.csv_records import read_csv
-from bpe_beam.corpus.parquet import read_parquet
+from bpe_beam.corpus.formats.arrow_ipc import read_arrow
+from bpe_beam.corpus.formats.csv_records import read_csv
+from bpe_beam.corpus.formats.parquet import read_parquet
+from bpe_beam.corpus.formats.records import read_records
+from bpe_beam.corpus.formats.tar_members import read_tar
+from bpe_beam.corpus.formats.warc import read_warc
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.records import read_records
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
-from bpe_beam.corpus.tar_members import read_tar
-from bpe_beam.corpus.warc import read_warc
 from bpe_beam.storage import Storage
 
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {

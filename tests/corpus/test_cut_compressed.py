@@ -18,7 +18,7 @@ import zstandard
 from bpe_beam.corpus import Plan, ReadSettings, Reject, Slice, Split, apart, make_plan, read_split
 from bpe_beam.corpus.edges import parts_of_guessed_files, without_units
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.corpus.stored import Stored
+from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick

@@ -12,7 +12,7 @@ import zstandard
 from corpus_reading import Found, read_file
 from guessed_cuts import plan_of, read_cut
 
-from bpe_beam.corpus import warc
+from bpe_beam.corpus.formats import warc
 
 pytestmark = pytest.mark.quick
 

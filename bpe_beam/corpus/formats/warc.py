@@ -24,12 +24,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
-from bpe_beam.corpus.gather import Gatherer
+from bpe_beam.corpus.formats.gather import Gatherer
+from bpe_beam.corpus.formats.window import END, Window
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
-from bpe_beam.corpus.window import END, Window
 from bpe_beam.errors import DataError
 
 MAX_HEADER_BYTES = 1 << 20

@@ -6,8 +6,8 @@ import bz2
 import lzma
 from typing import Protocol
 
-from bpe_beam.corpus.decompressed import Decompressed
-from bpe_beam.corpus.stored import Stored
+from bpe_beam.corpus.streams.decompressed import Decompressed
+from bpe_beam.corpus.streams.stored import Stored
 
 # xz -9 takes 65 MB; a file may ask for 4 GB.
 _XZ_MEMORY = 256 << 20

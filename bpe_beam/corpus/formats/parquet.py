@@ -19,8 +19,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bpe_beam.corpus.columns import BROKEN, RowReader, check_names, useful_paths
-from bpe_beam.corpus.held_file import HeldFile
+from bpe_beam.corpus.formats.columns import BROKEN, RowReader, check_names, useful_paths
+from bpe_beam.corpus.formats.held_file import HeldFile
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 

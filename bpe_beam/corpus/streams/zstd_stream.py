@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zstandard
 
-from bpe_beam.corpus.decompressed import STORED_BLOCK, Decompressed
 from bpe_beam.corpus.kinds import is_skippable_zstd
-from bpe_beam.corpus.stored import Stored
+from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, Decompressed
+from bpe_beam.corpus.streams.stored import Stored
 
 _ZSTD_MAX_HEADER = 18
 _ZSTD_MAX_BLOCK = 128 << 10

@@ -14,15 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from bpe_beam.corpus.block_streams import Bzip2, Xz
-from bpe_beam.corpus.decompressed import BrokenStream, Decompressed
-from bpe_beam.corpus.gzip_stream import Gzip
-from bpe_beam.corpus.stored import Stored
-from bpe_beam.corpus.units import find_unit
-from bpe_beam.corpus.zstd_stream import Zstd
+from bpe_beam.corpus.streams.block_streams import Bzip2, Xz
+from bpe_beam.corpus.streams.decompressed import Decompressed
+from bpe_beam.corpus.streams.gzip_stream import Gzip
+from bpe_beam.corpus.streams.stored import Stored
+from bpe_beam.corpus.streams.units import find_unit
+from bpe_beam.corpus.streams.zstd_stream import Zstd
 from bpe_beam.storage import Storage
-
-__all__ = ["BrokenStream", "Source", "open_source"]
 
 _KINDS: dict[str, Callable[[Stored], Decompressed]] = {
     "gzip": Gzip,

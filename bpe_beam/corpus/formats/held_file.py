@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from bpe_beam.corpus.slices import SliceInput
-from bpe_beam.corpus.stored import changed, open_planned
+from bpe_beam.corpus.streams.stored import changed, open_planned
 from bpe_beam.errors import DataError
 from bpe_beam.storage import named_errors
 

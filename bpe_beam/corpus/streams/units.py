@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bpe_beam.corpus.decompressed import STORED_BLOCK, BrokenStream, Decompressed
-from bpe_beam.corpus.stored import Stored
+from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
+from bpe_beam.corpus.streams.stored import Stored
 
 CUTTABLE = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 """Compressions whose files may have many units, and how a unit begins."""

@@ -34,12 +34,12 @@ from bpe_beam.corpus.batches import (
     PLACE_BITS,
     strings,
 )
+from bpe_beam.corpus.formats.window import BOM, END, Window
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
-from bpe_beam.corpus.stored import Stored
-from bpe_beam.corpus.window import BOM, END, Window
+from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpe_beam.corpus.stored import Stored
+from bpe_beam.corpus.streams.stored import Stored
 
 STORED_BLOCK = 256 << 10
 

@@ -17,11 +17,11 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
-from bpe_beam.corpus.gather import Gatherer
+from bpe_beam.corpus.formats.gather import Gatherer
+from bpe_beam.corpus.formats.window import BOM
 from bpe_beam.corpus.rejects import TOO_LONG, Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.corpus.streams import BrokenStream, Source
-from bpe_beam.corpus.window import BOM
 
 _MAX_EXTENSION = 1 << 20
 _MAX_READS_AT_END = 8

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-from bpe_beam.corpus.decompressed import Decompressed
-from bpe_beam.corpus.stored import Stored
+from bpe_beam.corpus.streams.decompressed import Decompressed
+from bpe_beam.corpus.streams.stored import Stored
 
 # What zlib gets at once: behind the end of a member it copies all that is left of it, and files of
 # Common Crawl have a member a record.

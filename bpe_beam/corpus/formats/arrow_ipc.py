@@ -18,8 +18,14 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import PLACE_BITS
-from bpe_beam.corpus.columns import BROKEN, CheckedRows, RowReader, check_names, useful_paths
-from bpe_beam.corpus.held_file import HeldFile
+from bpe_beam.corpus.formats.columns import (
+    BROKEN,
+    CheckedRows,
+    RowReader,
+    check_names,
+    useful_paths,
+)
+from bpe_beam.corpus.formats.held_file import HeldFile
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError

@@ -30,11 +30,11 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, strings
+from bpe_beam.corpus.formats.window import BOM, END, Window
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
-from bpe_beam.corpus.window import BOM, END, Window
 from bpe_beam.errors import DataError
 
 MAX_HEADER_BYTES = 16 << 20
