@@ -5,10 +5,11 @@
 The documents are repeated to one file of each kind: plain text and JSON Lines, and JSON Lines in
 gzip members, zstd frames (4 MB of text each) or one gzip member. `bpe-beam count` then runs as a
 process of its own with one worker and with two, in turn. MB are 10^6 bytes of the file's text as it
-is unpacked; the median and the range. Memory is the process's resident set, sampled: its peak in
-each quarter of the time tells whether it grows with what was read. The kernel counts batches of the
-same documents that are in memory already, between the jobs, on as many threads as the job has
-workers: what these do together is what the machine allows.
+is unpacked; medians, and ranges. "Net" leaves out the seconds that a job on a file of one line takes:
+the start of Python and Beam. Memory is the process's resident set, sampled: its peak in each quarter
+of the time tells whether it grows with what was read. The kernel counts batches of the same documents
+that are in memory already, between the jobs, on as many threads as the job has workers: what these do
+together is what the machine allows.
 """
 
 from __future__ import annotations
@@ -171,32 +172,43 @@ def main() -> None:
     given = parser.parse_args()
     texts = texts_of(given.corpus)
     size = parse_size("size", given.size)
+    least = min(given.workers)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        tiny = Path(folder) / "tiny.txt"
+        tiny.write_text("one line\n")
+        start = statistics.median(run(tiny, least)[0] for _ in range(given.runs))
+        print(f"start {start:.2f} s")
         for kind in given.kinds:
             path, total = make(Path(folder), texts, kind, size)
             kernels: dict[int, list[float]] = {workers: [] for workers in given.workers}
-            speeds: dict[int, list[float]] = {workers: [] for workers in given.workers}
+            times: dict[int, list[float]] = {workers: [] for workers in given.workers}
             peaks: dict[int, list[int]] = {}
             for _ in range(given.runs):
                 for workers in given.workers:
                     kernels[workers].append(kernel(texts, workers))
                     seconds, peaks[workers] = run(path, workers)
-                    speeds[workers].append(total / seconds / 1e6)
+                    times[workers].append(seconds)
             print(f"{kind}: {path.stat().st_size / 1e6:.0f} MB stored")
-            least = min(given.workers)
             for workers in given.workers:
-                ratio = statistics.median(
-                    a / b for a, b in zip(speeds[workers], speeds[least], strict=True)
+                gross, net = (
+                    [total / (t - off) / 1e6 for t in times[workers]] for off in (0, start)
                 )
-                of_kernel = statistics.median(
-                    a / b for a, b in zip(speeds[workers], kernels[workers], strict=True)
-                )
-                by_kernel = statistics.median(kernels[workers]) / statistics.median(kernels[least])
+                ratios = [
+                    statistics.median(
+                        (least_time - off) / (time_ - off)
+                        for least_time, time_ in zip(times[least], times[workers], strict=True)
+                    )
+                    for off in (0, start)
+                ]
+                kernel_speed = statistics.median(kernels[workers])
                 quarters = " ".join(f"{peak / 1e6:.0f}" for peak in peaks[workers])
                 print(
-                    f"  {workers} workers {middle(speeds[workers])} MB/s, {ratio:.2f} x {least}; "
-                    f"kernel {middle(kernels[workers])}, {by_kernel:.2f} x {least}; job "
-                    f"{of_kernel:.2f} x kernel; MB in memory by quarter: {quarters}"
+                    f"  {workers} workers {middle(gross)} MB/s, {ratios[0]:.2f} x {least}; "
+                    f"net {middle(net)}, {ratios[1]:.2f} x {least}, "
+                    f"{statistics.median(net) / kernel_speed:.2f} x kernel; "
+                    f"kernel {middle(kernels[workers])}, "
+                    f"{kernel_speed / statistics.median(kernels[least]):.2f} x {least}; "
+                    f"MB in memory by quarter: {quarters}"
                 )
             path.unlink()
 
