@@ -4,12 +4,12 @@
 
 The documents are repeated to one file of each kind: plain text and JSON Lines, and JSON Lines in
 gzip members, zstd frames (4 MB of text each) or one gzip member. `bpe-beam count` then runs as a
-process of its own with one worker and with two, in turn. MB are 10^6 bytes of the file's text as it
-is unpacked; medians, and ranges. "Net" leaves out the seconds that a job on a file of one line takes:
-the start of Python and Beam. Memory is the process's resident set, sampled: its peak in each quarter
-of the time tells whether it grows with what was read. The kernel counts batches of the same documents
-that are in memory already, between the jobs, on as many threads as the job has workers: what these do
-together is what the machine allows.
+process of its own with one worker and with two, in turn. MB are 10^6 bytes of the file's text as
+it is unpacked; medians, and ranges. "Net" leaves out the seconds that a job on a file of one line
+takes: the start of Python and Beam. Memory is the process's resident set, sampled: its peak in
+each quarter of the time tells whether it grows with what was read. The kernel counts batches of
+the same documents that are in memory already, between the jobs, on as many threads as the job has
+workers: what these do together is what the machine allows.
 """
 
 from __future__ import annotations
