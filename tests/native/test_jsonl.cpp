@@ -33,24 +33,6 @@ std::string text_of(std::string_view line) {
   return std::string(records.text.bytes());
 }
 
-void test_plain_runs() {
-  for (const char stop : {'"', '\\', '\x1f', '\0'}) {
-    for (std::size_t before = 0; before < 40; ++before) {
-      for (std::size_t behind = 0; behind < 20; ++behind) {
-        for (const char filler : {'x', ' ', '!', '\x7f', '\x80', '\xa2', '\xdc', '\xff'}) {
-          std::string text(before, filler);
-          text += stop;
-          text.append(behind, filler);
-          const ExactCopy copy(text);
-          const char* const begin = copy.view().data();
-          CHECK(end_of_plain(begin, begin + text.size()) == begin + before);
-          CHECK(end_of_plain(begin, begin + before) == begin + before);
-        }
-      }
-    }
-  }
-}
-
 void test_texts() {
   CHECK(text_of(R"({"text": "a"})") == "a");
   CHECK(text_of(R"({"text": "\"\\\/\b\f\n\r\t"})") == "\"\\/\b\f\n\r\t");
@@ -146,7 +128,6 @@ void test_every_end() {
 }  // namespace
 
 int main() {
-  test_plain_runs();
   test_texts();
   test_ids();
   test_flaws();
