@@ -126,8 +126,10 @@ def test_a_killed_writer_leaves_nothing_under_the_name(
     folder = store.folder()
     url = f"{folder}/file"
     code = (
-        "import sys, json\n"
+        "import sys, json, signal\n"
         "from bpe_beam.storage import Storage\n"
+        # a shell that runs tests in the background has them ignore it
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with Storage(json.loads(sys.argv[1])).create(sys.argv[2]) as stream:\n"
         f"    stream.write(bytes({2 * PART + 5}))\n"
         "    stream.flush()\n"
