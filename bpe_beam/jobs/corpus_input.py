@@ -206,9 +206,9 @@ def files_apart(plan: Plan, facts: Sequence[Mapping[str, Any]]) -> frozenset[int
     return apart(plan, _edges(facts), _proven(facts))
 
 
-def _proven(facts: Sequence[Mapping[str, Any]]) -> list[int]:
+def _proven(facts: Sequence[Mapping[str, Any]]) -> frozenset[int]:
     """The splits that a finished job has proven to meet their neighbours."""
-    return [index for index, row in enumerate(facts) if row["edges"] is None]
+    return frozenset(index for index, row in enumerate(facts) if row["edges"] is None)
 
 
 def not_cut(plan: Plan, facts: Sequence[Mapping[str, Any]], given: InputSettings) -> list[str]:
@@ -224,14 +224,14 @@ def not_cut(plan: Plan, facts: Sequence[Mapping[str, Any]], given: InputSettings
         for file in plan.files
         if file.size > plan.range_bytes and not can_be_cut(file, given.document_separator)
     }
-    apart = {
+    as_one = {
         plan.files[piece.file].name
         for split in plan.splits
         for piece in split.slices
         if piece.end - piece.start > plan.range_bytes
     }
     alone = without_units(plan, _edges(facts), _proven(facts))
-    return sorted({*large, *apart, *alone})
+    return sorted({*large, *as_one, *alone})
 
 
 def inputs_summary(plan: Plan, not_cut: Sequence[str]) -> dict[str, Any]:
