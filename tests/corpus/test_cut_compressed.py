@@ -36,7 +36,11 @@ def zstd(data: bytes) -> bytes:
     return zstandard.ZstdCompressor(write_checksum=True, write_content_size=False).compress(data)
 
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "zst": zstd}
+def gz(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)  # the time of day may hold a newline
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"gz": gz, "zst": zstd}
 
 
 def lines(count: int, longest: int) -> bytes:
