@@ -64,6 +64,9 @@ inline py::tuple text_records_of(const py::buffer& data, const std::string& sepa
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
+  if (valid_utf8_prefix(separator) < separator.size()) {
+    throw std::invalid_argument("the separator is no UTF-8");
+  }
   Records records;
   {
     const py::gil_scoped_release release;

@@ -129,7 +129,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t at_least = input.byte();
   const bool any_bytes = input.below(3) == 0;
   std::string separator = input.below(3) == 0 ? "\n" : input.word(input.below(5), "a\n\r");
-  if (any_bytes && input.below(2) == 0) separator = std::string(input.bytes(input.below(3)));
+  if (any_bytes && input.below(2) == 0) {
+    // Separators are text: a stray byte of one could cut a character in two.
+    const std::string_view bytes = input.bytes(input.below(3));
+    separator = std::string(bytes.substr(0, naive_utf8_prefix(bytes)));
+  }
   const std::string text =
       any_bytes ? std::string(input.rest()) : input.word(size, "aab\n\n\r\xC3\xA9");
   CHECK(valid_utf8_prefix(ExactCopy(text).view()) == naive_utf8_prefix(text));

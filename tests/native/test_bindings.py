@@ -428,3 +428,11 @@ class TestEncoder:
         for thread in threads:
             thread.join()
         assert wrong == []
+
+
+def test_separators_of_records_are_text() -> None:
+    """A byte out of a character would cut others in two, and what is good would be rejected."""
+    with pytest.raises(ValueError, match="separator is no UTF-8"):
+        _native.text_records(b"a\xc3\xa9b", b"\xc3", 0, 0, 4, True, 10, 100, "", 0)
+    found = _native.text_records(b"a\xc3\xa9b", b"\xc3\xa9", 0, 0, 4, True, 10, 100, "", 0)
+    assert len(found[7]) == 2
