@@ -15,6 +15,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.settings import InputSettings
 from bpe_beam.storage import Storage
+from bpe_beam.transforms.split_manifest import reject_reasons as reject_reasons
 from bpe_beam.transforms.split_work import piece_name, rejects_name, was_read
 
 _WORST_FILES = 5
@@ -59,19 +60,24 @@ def plan_of(storage: Storage, given: InputSettings, *, with_places: bool = False
 def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
     """What a job's results depend on, of its input; stands in `job.json`."""
     return {
-        "reading": {
-            "input_format": given.input_format,
-            "text_field": given.text_field,
-            "id_field": given.id_field,
-            "document_separator": given.document_separator,
-            **_sources(given),
-        },
+        "reading": reading_identity(given),
         "plan": {
             "files": len(plan.files),
             "bytes": plan.size,
             "splits": len(plan.splits),
             "fingerprint": plan.fingerprint(),
         },
+    }
+
+
+def reading_identity(given: InputSettings) -> dict[str, Any]:
+    """What of a job's results depends on how files become documents."""
+    return {
+        "input_format": given.input_format,
+        "text_field": given.text_field,
+        "id_field": given.id_field,
+        "document_separator": given.document_separator,
+        **_sources(given),
     }
 
 
@@ -258,14 +264,6 @@ def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
     """Adds facts of pieces up, by name."""
     rows = list(facts)
     return {name: sum(row[name] for row in rows) for name in names}
-
-
-def reject_reasons(facts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Rejects by reason, over all pieces."""
-    reasons: Counter[str] = Counter()
-    for row in facts:
-        reasons.update(row["rejects"])
-    return dict(sorted(reasons.items()))
 
 
 def check_documents(
