@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from typing import Literal
 
 import pyarrow as pa
-from apache_beam.utils.shared import Shared
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.framing import framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms.held_tokenizers import held_tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
@@ -36,7 +37,7 @@ class Encoding:
         self.append = append
         self.prepend = prepend
         self.allowed_special = allowed_special
-        self._shared = Shared()
+        self._key = hashlib.sha256(tokenizer_json.encode()).hexdigest()
 
     @staticmethod
     def of(
@@ -72,8 +73,7 @@ class Encoding:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, made once a process."""
-        found: Tokenizer = self._shared.acquire(lambda: Tokenizer.from_json(self.tokenizer_json))
-        return found
+        return held_tokenizer(self._key, lambda: Tokenizer.from_json(self.tokenizer_json))
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """The ids before and after each document.
@@ -83,9 +83,14 @@ class Encoding:
         """
         return _ids("prepend", self.prepend, tokenizer), _ids("append", self.append, tokenizer)
 
-    def encode(self, texts: pa.Array) -> pa.LargeListArray:
-        """The ids of each text, with what goes before and after it."""
-        tokenizer = self.tokenizer()
+    def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
+        """The ids of each text, with what goes before and after it; by another tokenizer, if one
+        is given.
+
+        Raises:
+            UsageError: The other tokenizer lacks a token.
+        """
+        tokenizer = tokenizer or self.tokenizer()
         ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)
         before, after = self.frame(tokenizer)
         return framed(ids, before, after)
