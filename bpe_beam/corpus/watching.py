@@ -46,15 +46,15 @@ class Watched:
                 raise UsageError(f"input {pattern}: a list does not grow; give a glob to watch")
             if protocol_of(pattern) in WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
+        folders = [_fixed_folder(pattern) for pattern in patterns]
+        if len({scheme for scheme, _ in folders}) > 1:
+            raise UsageError("the inputs are on several stores; watch each in a job of its own")
         for pattern in patterns:
             if storage.is_folder(pattern):
                 glob = storage.join(redact(pattern), "**", "*.jsonl")
                 raise UsageError(
                     f"input {redact(pattern)} is a folder; watch a glob, such as {glob!r}"
                 )
-        folders = [_fixed_folder(pattern) for pattern in patterns]
-        if len({scheme for scheme, _ in folders}) > 1:
-            raise UsageError("the inputs are on several stores; watch each in a job of its own")
         paths = [path for _, path in folders]
         shared = 0
         low, high = min(paths), max(paths)  # what the extremes share, all between them share
