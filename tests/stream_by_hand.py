@@ -12,6 +12,8 @@ from bpe_beam.transforms.stream_shards import TokenizeNewFiles, _TokenizeWindowS
 from bpe_beam.transforms.watcher import Stream, Watcher
 
 MOST_LOOKS = 1000
+TIMES: list[list[float]] = []
+"""Of each run of the job, when it looked."""
 
 
 class Captured:
@@ -53,5 +55,5 @@ def run_pipeline(run: Any, build: Callable[[Any], object], tasks: int) -> dict[s
     """In place of `jobs.running.run_pipeline`."""
     captured = Captured()
     build(captured)
-    run_stream(captured.stream)
+    TIMES.append(run_stream(captured.stream))
     return {}
