@@ -12,8 +12,9 @@ from bpe_beam.counts.artifact import part_name
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.job_record import json_bytes
-from bpe_beam.jobs.output import OutputFolder, Receipt
+from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
@@ -114,28 +115,27 @@ def _count(
 ) -> list[str]:
     """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    task = CountTask(
-        receipts=folder.writer(),
-        reading=corpus_input.read_settings(settings.input),
-        counting=counting,
-        splits=len(plan.splits),
-        by_source=settings.input.by_source,
-    )
     parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
-    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
         # Parts of an earlier run stand for all splits: they were begun when all were counted.
         parts_left = [i for i, part in enumerate(parts) if folder.receipt(part) is None]
         works = works_of(plan, done)
         if not works and not parts_left:
             return
+        task = CountTask(
+            receipts=attempt.writer(),
+            reading=corpus_input.read_settings(settings.input),
+            counting=counting,
+            splits=len(plan.splits),
+            by_source=settings.input.by_source,
+        )
+        known = _known(folder, done)
         with progress.stage("count", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(
                 settings.run,
-                lambda pipeline: (
-                    pipeline | "Count" >> CountSplits(task, works, _known(done), parts_left)
-                ),
+                lambda pipeline: pipeline | "Count" >> CountSplits(task, works, known, parts_left),
                 tasks=len(works) or len(parts_left),
             )
 
@@ -153,12 +153,14 @@ def _count(
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 
-def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
-    """Where the blocks of finished splits stand."""
+def _known(folder: OutputFolder, done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
+    """Where the blocks of finished splits stand; a receipt names their file first."""
     return [
         row
-        for split, receipt in done.items()
-        for row in block_places(split, receipt["facts"]["blocks"])
+        for receipt in done.values()
+        for row in block_places(
+            folder.path(receipt["files"][0]["name"]), receipt["facts"]["blocks"]
+        )
     ]
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.output import OutputFolder, Receipt
+from bpe_beam.jobs.job_folder import JobFolder, Receipt
+from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import TokenizeSettings
 from bpe_beam.jobs.source_summary import shard_source_facts
@@ -133,17 +134,17 @@ def _tokenize(
 ) -> list[str]:
     """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    task = TokenizeTask(
-        receipts=folder.writer(),
-        reading=corpus_input.read_settings(settings.input),
-        encoding=encoding,
-        splits=len(plan.splits),
-    )
 
-    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
         works = works_of(plan, done)
         if not works:
             return
+        task = TokenizeTask(
+            receipts=attempt.writer(),
+            reading=corpus_input.read_settings(settings.input),
+            encoding=encoding,
+            splits=len(plan.splits),
+        )
         with progress.stage("tokenize", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(

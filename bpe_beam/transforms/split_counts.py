@@ -1,6 +1,6 @@
 """`CountSplits`, what the count job is made of: splits to counts files, those to Parquet parts.
 
-A split is counted into one table. Its words go to a file of blocks in the job's folder
+A split is counted into one table. Its words go to a file of blocks in the run's folder
 (`work/counts-00003-of-00012.blocks`), at most `BLOCK_BYTES` a block, and only the blocks' places
 travel through the shuffle. So a finished split survives a killed job, and no runner holds words. A
 table that has grown to its limit within a split is written out and begun anew. A partition's
@@ -45,9 +45,9 @@ from bpe_beam.transforms.split_work import (
 TABLE_BYTES = 256_000_000
 """What a split's table may hold before its words are written out."""
 
-BlockPlace = tuple[int, int, int, str]
-"""Where a block stands: the split, and the first byte and the length in its counts file; and the
-source of its words, or NO_SOURCE."""
+BlockPlace = tuple[str, int, int, str]
+"""Where a block stands: the URL of its counts file, and the first byte and the length there; and
+the source of its words, or NO_SOURCE."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class CountTask:
     """What the workers of a count job need to know; plain and picklable.
 
     Attributes:
-        receipts: The job's folder, and how finished pieces are recorded there.
+        receipts: The run's folder, and how finished pieces are recorded there.
         reading: How splits become documents.
         counting: Settings of `WordCounts`.
         splits: How many splits the plan has.
@@ -104,7 +104,7 @@ class CountSplits(beam.PTransform):
         self.works = list(works)
         self.partitions = frozenset(partitions)
         # Every part gets an opener, a block of no length, so that one without words is written.
-        self.known = [(partition, (0, 0, 0, NO_SOURCE)) for partition in sorted(self.partitions)]
+        self.known = [(partition, ("", 0, 0, NO_SOURCE)) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
@@ -171,15 +171,15 @@ class _CountSplit(beam.DoFn):
             },
         )
         progress.report(task.stage, done=1)
-        for partition, place in block_places(work.split.index, file.blocks):
+        for partition, place in block_places(url, file.blocks):
             if partition in self.partitions:
                 yield partition, place
 
 
-def block_places(split: int, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
+def block_places(url: str, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
     """The places of a split's blocks by partition, from the rows of its receipt."""
     for partition, start, size, *source in rows:
-        yield partition, (split, start, size, source[0] if source else NO_SOURCE)
+        yield partition, (url, start, size, source[0] if source else NO_SOURCE)
 
 
 def _count(facts: dict[str, int], documents: int, size: int, words: int) -> None:
@@ -249,13 +249,13 @@ class _WritePart(beam.DoFn):
     def _add(self, tables: dict[str, WordCounts], places: Iterable[BlockPlace]) -> None:
         """Adds blocks in the order of their files, each file opened once."""
         storage = self.task.receipts.storage
-        opened = -1
+        opened = ""
         with ExitStack() as stack:
-            for split, start, size, source in sorted(place for place in places if place[2]):
-                if split != opened:
+            for url, start, size, source in sorted(place for place in places if place[2]):
+                if url != opened:
                     stack.close()
-                    file = stack.enter_context(storage.open(self.task.blocks_url(split)))
-                    opened = split
+                    file = stack.enter_context(storage.open(url))
+                    opened = url
                 if source not in tables:
                     check_sources([*tables, source])
                     tables[source] = WordCounts(**self.task.counting)

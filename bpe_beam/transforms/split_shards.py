@@ -46,7 +46,7 @@ class TokenizeTask:
     """What the workers of a tokenize job need to know; plain and picklable.
 
     Attributes:
-        receipts: The job's folder, and how finished pieces are recorded there.
+        receipts: The run's folder, and how finished pieces are recorded there.
         reading: How splits become documents.
         encoding: How documents become ids.
         splits: How many splits the plan has.

@@ -29,7 +29,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Receipts(Protocol):
-    """A job's folder as its workers know it; picklable."""
+    """The folder of a run of a job as its workers know it; picklable."""
 
     @property
     def storage(self) -> Storage:
@@ -37,7 +37,7 @@ class Receipts(Protocol):
 
     @property
     def url(self) -> str:
-        """The job's folder."""
+        """The run's folder."""
 
     def write_receipt(
         self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
@@ -171,13 +171,13 @@ def rejects_name(split: int, splits: int) -> str:
 
 
 def reject_writer(receipts: Receipts, work: SplitWork) -> RejectWriter:
-    """The writer of a split's rejects, in a job's folder."""
+    """The writer of a split's rejects, in a run's folder."""
     name = rejects_name(work.split.index, work.splits)
     return RejectWriter(receipts.storage, receipts.storage.join(receipts.url, *name.split("/")))
 
 
 def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
-    """A written file of a job's folder as receipts name it. Cost: reads it once."""
+    """A written file of a run's folder as receipts name it. Cost: reads it once."""
     digest = hashlib.sha256()
     size = 0
     url = receipts.storage.join(receipts.url, *name.split("/"))
