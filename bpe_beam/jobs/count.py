@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.counts.artifact import part_name
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
-from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.job_record import json_bytes
@@ -20,6 +21,7 @@ from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
+from bpe_beam.transforms.counters import Measured
 from bpe_beam.transforms.split_counts import (
     BlockPlace,
     CountSplits,
@@ -65,15 +67,19 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    measured = Measured()
     _write_plan(folder, plan)
     not_cut: list[str] = []
     if not folder.finished:
-        not_cut = _count(settings, plan, counting, folder, progress)
+        not_cut = _count(settings, plan, counting, folder, progress, measured)
     manifest = CountsManifest.from_bytes(
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
     inputs = corpus_input.inputs_summary(plan, not_cut)
-    return _summary(settings, manifest, inputs, resumed, time.monotonic() - started)
+    return {
+        **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
+        "metrics": measured.to_json(),
+    }
 
 
 def _write_plan(folder: OutputFolder, plan: Plan) -> None:
@@ -112,9 +118,11 @@ def _count(
     counting: dict[str, Any],
     folder: OutputFolder,
     progress: Progress,
+    measured: Measured,
 ) -> list[str]:
     """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
+    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
     def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
@@ -135,8 +143,14 @@ def _count(
             stage.advance(len(done))
             run_pipeline(
                 settings.run,
-                lambda pipeline: pipeline | "Count" >> CountSplits(task, works, known, parts_left),
-                tasks=len(works) or len(parts_left),
+                lambda pipeline, pool: (
+                    pipeline
+                    | "Count" >> CountSplits(replace(task, pool=pool), works, known, parts_left)
+                ),
+                len(works) or len(parts_left),
+                measured,
+                lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(splits))),
+                holds_gil=counting_holds_gil(settings.normalizer, settings.pretokenizer),
             )
 
     plan, receipts = corpus_input.read_whole(folder, plan, "counts", run_splits, parts)
@@ -149,7 +163,6 @@ def _count(
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish("manifest.json", manifest.to_json())
-    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 

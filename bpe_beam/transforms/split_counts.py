@@ -14,10 +14,11 @@ all of them together.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import apache_beam as beam
 
@@ -27,7 +28,7 @@ from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
-from bpe_beam.transforms import counters
+from bpe_beam.transforms import counters, worker_processes
 from bpe_beam.transforms.source_tables import NO_SOURCE, SourceTables
 from bpe_beam.transforms.split_work import (
     Receipts,
@@ -39,6 +40,7 @@ from bpe_beam.transforms.split_work import (
     reading_facts,
     reject_writer,
     rejects_name,
+    split_values,
     text_bytes,
 )
 
@@ -60,6 +62,7 @@ class CountTask:
         counting: Settings of `WordCounts`.
         splits: How many splits the plan has.
         by_source: Keep the counts of each source apart.
+        pool: The processes that count, see `worker_processes`; None: the worker itself does.
         stage: The progress stage that finished splits are reported to.
     """
 
@@ -68,6 +71,7 @@ class CountTask:
     counting: Mapping[str, Any]
     splits: int
     by_source: bool = False
+    pool: str | None = None
     stage: str = "count"
 
     def blocks_url(self, split: int) -> str:
@@ -136,60 +140,78 @@ class _CountSplit(beam.DoFn):
 
     def process(self, element: str) -> Iterator[tuple[int, BlockPlace]]:
         """Counts one split."""
-        task = self.task
-        work = SplitWork.from_json(element)
-        facts = {"documents": 0, "text_bytes": 0, "words": 0}
-        counts = SourceTables(task.counting, task.by_source)
-        seen: list[Edges] = []
-        with ExitStack() as stack:
-            rejects = stack.enter_context(reject_writer(task.receipts, work))
-            url = task.blocks_url(work.split.index)
-            file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
-            for batch in read_texts(
-                task.receipts.storage, work, task.reading, rejects.add, seen.append
-            ):
-                words = counts.add(batch)
-                _count(facts, batch.num_rows, text_bytes(batch), words)
-                progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes(batch))
-                if counts.memory_bytes > TABLE_BYTES:
-                    file.write(counts)
-            file.write(counts)
-        name = blocks_name(work.split.index, task.splits)
-        files = [{"name": f"work/{name}", "bytes": file.bytes, "sha256": file.hash.hexdigest()}]
-        if rejects.total:
-            files.append(file_facts(task.receipts, rejects_name(work.split.index, task.splits)))
-        counters.counter(counters.RECORDS_REJECTED).inc(rejects.total)
-        task.receipts.write_receipt(
-            piece_name("counts", work.split.index, task.splits),
-            files,
-            {
-                **facts,
-                **({"sources": dict(sorted(counts.facts.items()))} if task.by_source else {}),
-                "rejects": dict(sorted(rejects.counts.items())),
-                "blocks": file.blocks,
-                **reading_facts(work.plan, work.split, seen),
-            },
-        )
-        progress.report(task.stage, done=1)
-        for partition, place in block_places(url, file.blocks):
+        counted = worker_processes.call(self.task.pool, count_split, self.task, element)
+        counters.record(counted.counts, counted.values)
+        for partition, place in counted.places:
             if partition in self.partitions:
                 yield partition, place
+
+
+class CountedSplit(NamedTuple):
+    """What comes of a split: where its blocks stand by partition, and what was measured."""
+
+    places: list[tuple[int, BlockPlace]]
+    counts: dict[str, int]
+    values: dict[str, int]
+
+
+def count_split(task: CountTask, element: str) -> CountedSplit:
+    """Counts one split into its counts file, and records it."""
+    started = time.monotonic()
+    work = SplitWork.from_json(element)
+    documents = size = words = 0
+    counts = SourceTables(task.counting, task.by_source)
+    seen: list[Edges] = []
+    with ExitStack() as stack:
+        rejects = stack.enter_context(reject_writer(task.receipts, work))
+        url = task.blocks_url(work.split.index)
+        file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
+        for batch in read_texts(
+            task.receipts.storage, work, task.reading, rejects.add, seen.append
+        ):
+            words += counts.add(batch)
+            documents += batch.num_rows
+            size += text_bytes(batch)
+            progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes(batch))
+            if counts.memory_bytes > TABLE_BYTES:
+                file.write(counts)
+        file.write(counts)
+    name = blocks_name(work.split.index, task.splits)
+    files = [{"name": f"work/{name}", "bytes": file.bytes, "sha256": file.hash.hexdigest()}]
+    if rejects.total:
+        files.append(file_facts(task.receipts, rejects_name(work.split.index, task.splits)))
+    task.receipts.write_receipt(
+        piece_name("counts", work.split.index, task.splits),
+        files,
+        {
+            "documents": documents,
+            "text_bytes": size,
+            "words": words,
+            **({"sources": dict(sorted(counts.facts.items()))} if task.by_source else {}),
+            "rejects": dict(sorted(rejects.counts.items())),
+            "blocks": file.blocks,
+            **reading_facts(work.plan, work.split, seen),
+        },
+    )
+    progress.report(task.stage, done=1)
+    return CountedSplit(
+        list(block_places(url, file.blocks)),
+        {
+            counters.DOCUMENTS_READ: documents,
+            counters.TEXT_BYTES_READ: size,
+            counters.RECORDS_REJECTED: rejects.total,
+            counters.WORDS_COUNTED: words,
+            counters.COUNT_BLOCKS: len(file.blocks),
+            counters.COUNT_BLOCK_BYTES: file.bytes,
+        },
+        split_values(documents, size, started),
+    )
 
 
 def block_places(url: str, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
     """The places of a split's blocks by partition, from the rows of its receipt."""
     for partition, start, size, *source in rows:
         yield partition, (url, start, size, source[0] if source else NO_SOURCE)
-
-
-def _count(facts: dict[str, int], documents: int, size: int, words: int) -> None:
-    """Adds a batch to a split's facts and to the counters."""
-    facts["documents"] += documents
-    facts["text_bytes"] += size
-    facts["words"] += words
-    counters.counter(counters.DOCUMENTS_READ).inc(documents)
-    counters.counter(counters.TEXT_BYTES_READ).inc(size)
-    counters.counter(counters.WORDS_COUNTED).inc(words)
 
 
 class _BlocksFile:
@@ -211,8 +233,6 @@ class _BlocksFile:
                 row = [partition, self.bytes, len(data)]
                 self.blocks.append([*row, source] if counts.by_source else row)
                 self.bytes += len(data)
-                counters.counter(counters.COUNT_BLOCKS).inc()
-                counters.counter(counters.COUNT_BLOCK_BYTES).inc(len(data))
             table.clear()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -24,6 +25,7 @@ from bpe_beam.corpus import (
 from bpe_beam.corpus import edges as edges_json
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.storage import Storage
+from bpe_beam.transforms import counters
 
 _BLOCK_BYTES = 1 << 20
 
@@ -186,6 +188,16 @@ def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
             digest.update(block)
             size += len(block)
     return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def split_values(documents: int, size: int, started: float) -> dict[str, int]:
+    """What distributions get of a split: documents, bytes of text, and its time since `started`, by
+    `time.monotonic`."""
+    return {
+        counters.SPLIT_DOCUMENTS: documents,
+        counters.SPLIT_TEXT_BYTES: size,
+        counters.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
+    }
 
 
 def text_bytes(batch: pa.RecordBatch) -> int:
