@@ -15,8 +15,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import InputSettings
+from bpe_beam.splits.work import piece_name, rejects_name, was_read
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.split_work import piece_name, rejects_name, was_read
 
 _WORST_FILES = 5
 _SHOWN_FILES = 10

@@ -20,16 +20,11 @@ from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
+from bpe_beam.splits.counting import BlockPlace, CountTask, block_places, blocks_name
+from bpe_beam.splits.work import piece_name, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.counters import Measured
-from bpe_beam.transforms.split_counts import (
-    BlockPlace,
-    CountSplits,
-    CountTask,
-    block_places,
-    blocks_name,
-)
-from bpe_beam.transforms.split_work import piece_name, works_of
+from bpe_beam.transforms.split_counts import CountSplits
 
 _PLAN = "plan.json"
 
@@ -78,7 +73,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
-        "metrics": measured.to_json(),
+        **measured.to_json(),
     }
 
 

@@ -85,7 +85,7 @@ def run_pipeline(
 @contextlib.contextmanager
 def _processes(run: RunSettings, tasks: int, holds_gil: bool) -> Iterator[str | None]:
     """Processes for the work, if it wants them, or the user does; a flag of the runner decides."""
-    from bpe_beam.transforms.worker_processes import worker_processes
+    from bpe_beam.splits.processes import worker_processes
 
     mode = _flag(run, _MODE)
     count = _workers(run, tasks)

@@ -18,12 +18,13 @@ from bpe_beam.jobs.source_summary import shard_source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest, Shard, SourceFacts, SourceSlice, Totals
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.tokenizing import TokenizeTask
+from bpe_beam.splits.work import rejects_name, restored_facts, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.counters import Measured
-from bpe_beam.transforms.encoding import Encoding
-from bpe_beam.transforms.split_shards import TokenizeSplits, TokenizeTask
-from bpe_beam.transforms.split_work import rejects_name, restored_facts, works_of
+from bpe_beam.transforms.split_shards import TokenizeSplits
 
 _MANIFEST = "manifest.json"
 _TOKENIZER = "tokenizer.json"
@@ -80,7 +81,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
-        "metrics": measured.to_json(),
+        **measured.to_json(),
     }
 
 

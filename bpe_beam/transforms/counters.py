@@ -1,8 +1,7 @@
-"""What a pipeline measures of its work: counters and distributions, under one name on every runner.
+"""Counters and distributions of Beam, under the names of `splits/measures.py` on every runner.
 
-Names end with their unit, or are it: `documents_read`, `text_bytes_read`, `split_milliseconds`. A
-runner that does a piece twice, after a failure, may count it twice; what a job wrote stands in its
-manifest.
+A runner that does a piece twice, after a failure, may count it twice; what a job wrote stands in
+its manifest.
 """
 
 from __future__ import annotations
@@ -15,23 +14,6 @@ from apache_beam.metrics import Metrics
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 
 NAMESPACE = "bpe_beam"
-
-DOCUMENTS_READ = "documents_read"
-TEXT_BYTES_READ = "text_bytes_read"
-RECORDS_REJECTED = "records_rejected"
-WORDS_COUNTED = "words_counted"
-COUNT_BLOCKS = "count_blocks"
-COUNT_BLOCK_BYTES = "count_block_bytes"
-UNIQUE_WORDS = "unique_words"
-DOCUMENTS_TOKENIZED = "documents_tokenized"
-TEXT_BYTES_TOKENIZED = "text_bytes_tokenized"
-TOKENS_MADE = "tokens_made"
-DOCUMENTS_WRITTEN = "documents_written"
-TOKENS_WRITTEN = "tokens_written"
-
-SPLIT_DOCUMENTS = "split_documents"
-SPLIT_TEXT_BYTES = "split_text_bytes"
-SPLIT_MILLISECONDS = "split_milliseconds"
 
 
 def counter(name: str) -> Metrics.DelegatingCounter:
@@ -85,8 +67,11 @@ class Measured:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Counters as numbers, distributions as dictionaries, each sorted by name."""
-        return {**dict(sorted(self.counters.items())), **dict(sorted(self.distributions.items()))}
+        """Both, sorted by name, for a summary; None where nothing was measured."""
+        return {
+            "counters": dict(sorted(self.counters.items())) or None,
+            "distributions": dict(sorted(self.distributions.items())) or None,
+        }
 
 
 def totals(metrics: MetricResults) -> dict[str, int]:

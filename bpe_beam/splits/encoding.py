@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Collection
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
-from apache_beam.utils.shared import Shared
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.framing import framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
+
+
+_HELD = 4
+"""The most tokenizers that a process keeps for those who ask again."""
+
+_lock = threading.Lock()
+_held: dict[bytes, Tokenizer] = {}
+
+
+def held_tokenizer(tokenizer_json: str) -> Tokenizer:
+    """The tokenizer of a file's text; one object a process, whoever asks for it."""
+    key = hashlib.sha256(tokenizer_json.encode()).digest()
+    with _lock:  # also while it is made: others who want it need not make it as well
+        tokenizer = _held.pop(key, None) or Tokenizer.from_json(tokenizer_json)
+        _held[key] = tokenizer
+        while len(_held) > _HELD:
+            del _held[next(iter(_held))]
+    return tokenizer
 
 
 class Encoding:
@@ -36,7 +55,7 @@ class Encoding:
         self.append = append
         self.prepend = prepend
         self.allowed_special = allowed_special
-        self._shared = Shared()
+        self._tokenizer: Tokenizer | None = None
 
     @staticmethod
     def of(
@@ -72,8 +91,13 @@ class Encoding:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, made once a process."""
-        found: Tokenizer = self._shared.acquire(lambda: Tokenizer.from_json(self.tokenizer_json))
-        return found
+        if self._tokenizer is None:
+            self._tokenizer = held_tokenizer(self.tokenizer_json)
+        return self._tokenizer
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings alone: a tokenizer is made again where it is needed."""
+        return {**vars(self), "_tokenizer": None}
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """The ids before and after each document.

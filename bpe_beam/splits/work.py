@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam.corpus import (
@@ -24,8 +23,8 @@ from bpe_beam.corpus import (
 )
 from bpe_beam.corpus import edges as edges_json
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.splits import measures
 from bpe_beam.storage import Storage
-from bpe_beam.transforms import counters
 
 _BLOCK_BYTES = 1 << 20
 
@@ -130,38 +129,6 @@ def was_read(facts: Mapping[str, Any], plan: Plan, split: Split) -> bool:
     return same_files and bool(facts.get("slices") == now["slices"])
 
 
-@beam.typehints.with_output_types(str)
-class SpreadWorks(beam.PTransform):
-    """Works, see `works_of`, spread over the workers.
-
-    A shuffle by the work's number. Beam's own Reshuffle does the same by random numbers, but
-    carries windows and timestamps along, pickled.
-    """
-
-    def __init__(self, works: Iterable[str]) -> None:
-        super().__init__()
-        self.works = list(enumerate(works))
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
-        return (
-            begin
-            | "Works" >> beam.Create(self.works, reshuffle=False).with_output_types(tuple[int, str])
-            | "Spread" >> beam.GroupByKey()
-            | "TakeWork" >> beam.ParDo(_TakeWork())
-        )
-
-
-@beam.typehints.with_input_types(tuple[int, Iterable[str]])
-@beam.typehints.with_output_types(str)
-class _TakeWork(beam.DoFn):
-    """A numbered work without its number."""
-
-    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """There is one a number."""
-        yield from element[1]
-
-
 def piece_name(kind: str, number: int, of: int) -> str:
     """The name of a piece of work, and of its receipt: `counts-00003-of-00012`."""
     return f"{kind}-{number:05}-of-{of:05}"
@@ -194,9 +161,9 @@ def split_values(documents: int, size: int, started: float) -> dict[str, int]:
     """What distributions get of a split: documents, bytes of text, and its time since `started`, by
     `time.monotonic`."""
     return {
-        counters.SPLIT_DOCUMENTS: documents,
-        counters.SPLIT_TEXT_BYTES: size,
-        counters.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
+        measures.SPLIT_DOCUMENTS: documents,
+        measures.SPLIT_TEXT_BYTES: size,
+        measures.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
     }
 
 
