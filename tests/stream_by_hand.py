@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bpe_beam.transforms.stream_shards import TokenizeNewFiles, _TokenizeWindowSplit
-from bpe_beam.transforms.watcher import Stream, Watcher
+from bpe_beam.splits.streaming import Stream, tokenize_window_split
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.transforms.stream_shards import TokenizeNewFiles
 
 MOST_LOOKS = 1000
 TIMES: list[list[float]] = []
@@ -29,8 +30,8 @@ class Captured:
 
 def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
     """What a worker makes of what a watcher handed out."""
-    do_fn = _TokenizeWindowSplit(stream)
-    return [name for number, text in works for name in do_fn.process((number, [text]))]
+    made = [tokenize_window_split(stream, text) for _, text in works]
+    return [shard.name for shard in made if shard is not None]
 
 
 def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: None) -> list[float]:
@@ -51,9 +52,8 @@ def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: N
     return times
 
 
-def run_pipeline(run: Any, build: Callable[[Any], object], tasks: int) -> dict[str, int]:
+def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
     """In place of `jobs.running.run_pipeline`."""
     captured = Captured()
-    build(captured)
+    build(captured, None)
     TIMES.append(run_stream(captured.stream))
-    return {}

@@ -15,12 +15,13 @@ from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
 from bpe_beam.shards.manifest import MANIFEST, Totals, read_manifest
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.streaming import STAGE, Stream
+from bpe_beam.splits.window_log import window_numbers
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.encoding import Encoding
+from bpe_beam.transforms.counters import Measured
 from bpe_beam.transforms.stream_shards import TokenizeNewFiles
-from bpe_beam.transforms.watcher import FILES_CHANGED, STAGE, Stream
-from bpe_beam.transforms.window_log import window_numbers
 
 _TOKENIZER = "tokenizer.json"
 
@@ -63,7 +64,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     stream = Stream(
         storage=storage,
         output=folder.url,
-        fingerprint=folder.fingerprint,
+        fingerprint=folder.record.fingerprint,
         watched=watched,
         reading=corpus_input.read_settings(chosen.input),
         encoding=encoding,
@@ -74,15 +75,21 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         window_seconds=settings.window_seconds,
         until_idle_seconds=settings.until_idle_seconds,
     )
+    measured = Measured()
     before = _finished(storage, folder.url)
     with progress.stage(STAGE, None, "shards"):
-        found = run_pipeline(
+        run_pipeline(
             _streaming(settings.run),
-            lambda pipeline: pipeline | "StreamTokenize" >> TokenizeNewFiles(stream),
-            tasks=1,
+            lambda pipeline, pool: pipeline | "StreamTokenize" >> TokenizeNewFiles(stream),
+            1,
+            measured,
+            lambda: None,
         )
     made = sorted(_finished(storage, folder.url) - before)
-    return _summary(settings, storage, made, len(before), found, time.monotonic() - started)
+    return {
+        **_summary(settings, storage, made, len(before), time.monotonic() - started),
+        **measured.to_json(),
+    }
 
 
 def _streaming(run: RunSettings) -> RunSettings:
@@ -104,7 +111,6 @@ def _summary(
     storage: Storage,
     made: list[str],
     before: int,
-    found: dict[str, int],
     seconds: float,
 ) -> dict[str, Any]:
     output = settings.tokenize.output
@@ -121,7 +127,6 @@ def _summary(
         "windows": len(made),
         "windows_finished_before": before or None,
         "files": files,
-        "files_changed_after_they_were_read": found.get(FILES_CHANGED) or None,
         "documents": totals.documents,
         "text_bytes": totals.text_bytes,
         "tokens": totals.tokens,

@@ -136,7 +136,7 @@ def _compare(
     Raises:
         DataError: A shard that differs; tells where.
     """
-    from bpe_beam.transforms.encoding import Encoding
+    from bpe_beam.splits.encoding import Encoding
 
     tokenizer = Tokenizer.from_file(storage.join(folder, "tokenizer.json"), storage=storage)
     chosen = dict(manifest.settings)

@@ -9,6 +9,7 @@ kept by the runner, so its state may be lost at any time.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -20,11 +21,9 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.shared import Shared
 from apache_beam.utils.timestamp import Duration
 
-from bpe_beam.errors import DataError
-from bpe_beam.shards.formats import shard_name
-from bpe_beam.transforms.split_shards import TokenizeSplit, TokenizeTask
-from bpe_beam.transforms.watcher import STAGE, Stream, Watcher, WindowWork
-from bpe_beam.transforms.window_log import WindowFolder
+from bpe_beam.splits.streaming import Stream, tokenize_window_split
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.transforms import counters
 
 _END = 1 << 60
 _LONGEST_SLEEP = 0.5
@@ -114,6 +113,8 @@ class _WatchFiles(beam.DoFn):
             time.sleep(min(wait, _LONGEST_SLEEP))
         else:
             yield from self.watcher.look(time.time())
+            counts, self.watcher.counts = self.watcher.counts, Counter()
+            counters.record(counts, {})
         if self.watcher.ended:
             tracker.try_claim(_END)  # nothing is left
             return
@@ -131,20 +132,7 @@ class _TokenizeWindowSplit(beam.DoFn):
     def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
         """Writes the shard, unless it is there."""
         for text in element[1]:
-            yield from self._write(WindowWork.from_json(text))
-
-    def _write(self, given: WindowWork) -> Iterator[str]:
-        stream, work = self.stream, given.work
-        url = stream.storage.join(stream.output, given.folder)
-        folder = WindowFolder(stream.storage, url, given.fingerprint)
-        if folder.is_done(shard_name(work.split.index, work.splits)):
-            return
-        folder.prepare()
-        task = TokenizeTask(folder, stream.reading, stream.encoding, work.splits, STAGE)
-        try:
-            for name in TokenizeSplit(task).process(work.to_json()):
-                yield f"{given.folder}/{name}"
-        except DataError:
-            # Another attempt was quicker, and the window's end took this one's files away.
-            if not folder.is_finished():
-                raise
+            made = tokenize_window_split(self.stream, text)
+            if made is not None:
+                counters.record(made.counts, made.values)
+                yield made.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,11 +11,11 @@ import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 
 from bpe_beam.errors import DataError, TextError
+from bpe_beam.splits import measures
+from bpe_beam.splits.encoding import AllowedSpecial, Encoding, held_tokenizer, held_under
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.encoding import AllowedSpecial, Encoding
-from bpe_beam.transforms.held_tokenizers import held_tokenizer
 from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
 
 GATHERED_DOCUMENTS = 1024
@@ -168,8 +167,8 @@ class _Encode(beam.DoFn):
             ids = self.encoding.encode(texts, self._updated())
         except TextError as error:
             raise DataError(f"a document cannot be encoded: {error.reason}") from None
-        counters.counter(counters.DOCUMENTS_TOKENIZED).inc(len(ids))
-        counters.counter(counters.TOKENS_MADE).inc(len(ids.flatten()))
+        counters.counter(measures.DOCUMENTS_TOKENIZED).inc(len(ids))
+        counters.counter(measures.TOKENS_MADE).inc(len(ids.flatten()))
         return ids
 
     def _updated(self) -> Tokenizer | None:
@@ -178,6 +177,5 @@ class _Encode(beam.DoFn):
         if update is None:
             return None
         if update.lstrip()[:1] == "{":
-            key = hashlib.sha256(update.encode()).hexdigest()
-            return held_tokenizer(key, lambda: Tokenizer.from_json(update))
-        return held_tokenizer(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+            return held_tokenizer(update)
+        return held_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))

@@ -21,10 +21,11 @@ from apache_beam.transforms.window import FixedWindows, GlobalWindows, Timestamp
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
+from bpe_beam.splits import encoding
+from bpe_beam.splits.encoding import Encoding
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
-from bpe_beam.transforms import CountWords, Tokenize, count_words, held_tokenizers, tokenize
-from bpe_beam.transforms.encoding import Encoding
+from bpe_beam.transforms import CountWords, Tokenize, count_words, tokenize
 
 DISCARDING = trigger.AccumulationMode.DISCARDING
 ACCUMULATING = trigger.AccumulationMode.ACCUMULATING
@@ -167,7 +168,7 @@ def test_gathering_is_bounded_within_a_bundle(monkeypatch) -> None:
 
 def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
     """For all steps, their copies and their threads, and though another is used in between."""
-    monkeypatch.setattr(held_tokenizers, "_held", type(held_tokenizers._held)())
+    monkeypatch.setattr(encoding, "_held", {})
     made: list[str] = []
     from_json = Tokenizer.from_json
 
@@ -189,8 +190,8 @@ def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
 
 
 def test_a_few_are_held(monkeypatch) -> None:
-    monkeypatch.setattr(held_tokenizers, "_held", type(held_tokenizers._held)())
-    monkeypatch.setattr(held_tokenizers, "MOST_HELD", 2)
+    monkeypatch.setattr(encoding, "_held", {})
+    monkeypatch.setattr(encoding, "_HELD", 2)
     made: list[str] = []
 
     def make(name: str) -> Tokenizer:
@@ -198,7 +199,7 @@ def test_a_few_are_held(monkeypatch) -> None:
         return OLD
 
     for name in "abacab":
-        held_tokenizers.held_tokenizer(name, lambda name=name: make(name))
+        encoding.held_under(name, lambda name=name: make(name))
     assert made == ["a", "b", "c", "b"], "the one that was not asked for the longest goes"
 
 

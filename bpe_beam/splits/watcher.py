@@ -6,83 +6,22 @@ again at any moment, and two may work at once.
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
 from typing import Any
 
-from bpe_beam.corpus import ReadSettings, RejectLimit
+from bpe_beam.corpus import RejectLimit
 from bpe_beam.corpus.cutting import plan_of_files
 from bpe_beam.corpus.listing import described
-from bpe_beam.corpus.watching import Watched
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Found, Storage
-from bpe_beam.transforms import counters
-from bpe_beam.transforms.encoding import Encoding
-from bpe_beam.transforms.split_manifest import manifest_of
-from bpe_beam.transforms.split_work import SplitWork, works_of
-from bpe_beam.transforms.window_log import Window, WindowFolder, WindowLog, is_as_before
+from bpe_beam.splits import measures
+from bpe_beam.splits.manifest import manifest_of
+from bpe_beam.splits.streaming import Stream, WindowWork
+from bpe_beam.splits.window_log import Window, WindowFolder, WindowLog, is_as_before
+from bpe_beam.splits.work import SplitWork, works_of
+from bpe_beam.storage import Found
 
 MAX_WINDOW_FILES = 100_000
-STAGE = "stream-tokenize"
-"""The progress stage that is reported to."""
-
-WINDOWS_FINISHED = "windows_finished"
-FILES_TAKEN = "files_taken"
-FILES_CHANGED = "files_changed"
-
-
-@dataclass(frozen=True)
-class Stream:
-    """All that watcher and workers need to know; plain and picklable.
-
-    Attributes:
-        storage: The door to storage.
-        output: The stream's folder.
-        fingerprint: The stream's: its windows carry it.
-        watched: Where files come.
-        reading: How files become documents.
-        encoding: How documents become ids.
-        settings: Both, as manifests hold them.
-        range_bytes: How finely files are cut, or None.
-        max_rejects: How many rejects a window may have.
-        poll_seconds: Time between two looks.
-        window_seconds: A window is made so long after its first file was ready.
-        until_idle_seconds: End when there was nothing to do for so long; None: never.
-    """
-
-    storage: Storage
-    output: str
-    fingerprint: str
-    watched: Watched
-    reading: ReadSettings
-    encoding: Encoding
-    settings: Mapping[str, Any]
-    range_bytes: int | None
-    max_rejects: str
-    poll_seconds: float
-    window_seconds: float
-    until_idle_seconds: float | None
-
-
-@dataclass(frozen=True)
-class WindowWork:
-    """One split of a window, as it travels to a worker."""
-
-    folder: str
-    fingerprint: str
-    work: SplitWork
-
-    def to_json(self) -> str:
-        """The element."""
-        return json.dumps([self.folder, self.fingerprint, self.work.to_json()], ensure_ascii=False)
-
-    @staticmethod
-    def from_json(text: str) -> WindowWork:
-        """What `to_json` wrote."""
-        folder, fingerprint, work = json.loads(text)
-        return WindowWork(folder, fingerprint, SplitWork.from_json(work))
 
 
 class Watcher:
@@ -90,6 +29,7 @@ class Watcher:
 
     Attributes:
         next_look: When to look again, in the clock's seconds.
+        counts: What was done, by names of `measures`.
         ended: There was nothing to do for as long as the stream says.
 
     It holds the names of all files that are there or were read, some 0.5 kB each.
@@ -99,6 +39,7 @@ class Watcher:
         self.stream = stream
         self.next_look = 0.0
         self.ended = False
+        self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._log = WindowLog(
             stream.storage, stream.output, stream.fingerprint, stream.watched.root
@@ -148,7 +89,7 @@ class Watcher:
                 fresh[name] = file
             elif not is_as_before(file, version) and name not in self._changed:
                 self._changed.add(name)
-                counters.counter(FILES_CHANGED).inc()
+                self.counts[measures.FILES_CHANGED] += 1
         return fresh
 
     def _steady(self, fresh: dict[str, Found]) -> dict[str, Found]:
@@ -187,7 +128,7 @@ class Watcher:
             guess=False,
         )
         if self._log.append(plan) is not None:
-            counters.counter(FILES_TAKEN).inc(len(files))
+            self.counts[measures.FILES_TAKEN] += len(files)
             self._ready_since = None
 
     def _hand_out(self) -> list[tuple[int, str]]:
@@ -229,4 +170,4 @@ class Watcher:
                 "with --max-rejects: the same command then goes on from here"
             )
         folder.finish(manifest.to_bytes(), stream.encoding.tokenizer_json)
-        counters.counter(WINDOWS_FINISHED).inc()
+        self.counts[measures.WINDOWS_FINISHED] += 1

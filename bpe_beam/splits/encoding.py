@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
-from typing import Literal
+import threading
+from collections.abc import Callable, Collection
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.framing import framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.held_tokenizers import held_tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
+
+
+_HELD = 4
+"""The most tokenizers that a process keeps for those who ask again."""
+
+_lock = threading.Lock()
+_held: dict[str, Tokenizer] = {}
+
+
+def held_tokenizer(tokenizer_json: str) -> Tokenizer:
+    """The tokenizer of a file's text; one object a process, whoever asks for it."""
+    key = hashlib.sha256(tokenizer_json.encode()).hexdigest()
+    return held_under(key, lambda: Tokenizer.from_json(tokenizer_json))
+
+
+def held_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
+    """The tokenizer of this key, which tells it from all others; made if it is not held."""
+    with _lock:  # also while it is made: others who want it need not make it as well
+        tokenizer = _held.pop(key, None) or make()
+        _held[key] = tokenizer
+        while len(_held) > _HELD:
+            del _held[next(iter(_held))]
+    return tokenizer
 
 
 class Encoding:
@@ -37,7 +60,7 @@ class Encoding:
         self.append = append
         self.prepend = prepend
         self.allowed_special = allowed_special
-        self._key = hashlib.sha256(tokenizer_json.encode()).hexdigest()
+        self._tokenizer: Tokenizer | None = None
 
     @staticmethod
     def of(
@@ -73,7 +96,13 @@ class Encoding:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, made once a process."""
-        return held_tokenizer(self._key, lambda: Tokenizer.from_json(self.tokenizer_json))
+        if self._tokenizer is None:
+            self._tokenizer = held_tokenizer(self.tokenizer_json)
+        return self._tokenizer
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings alone: a tokenizer is made again where it is needed."""
+        return {**vars(self), "_tokenizer": None}
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """The ids before and after each document.
