@@ -67,7 +67,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         fingerprint=folder.record.fingerprint,
         watched=watched,
         reading=corpus_input.read_settings(chosen.input),
-        encoding=encoding,
+        encoding=encoding.kept_at(storage, folder.path(_TOKENIZER)),
         settings=made_by,
         range_bytes=chosen.input.range_bytes,
         max_rejects=chosen.input.max_rejects,

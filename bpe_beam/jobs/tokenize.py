@@ -152,7 +152,7 @@ def _tokenize(
         task = TokenizeTask(
             receipts=attempt.writer(),
             reading=corpus_input.read_settings(settings.input),
-            encoding=encoding,
+            encoding=encoding.kept_at(folder.storage, folder.path(_TOKENIZER)),
             splits=len(plan.splits),
         )
         with progress.stage("tokenize", len(plan.splits), "splits") as stage:

@@ -168,15 +168,15 @@ def _serve(descriptor: int) -> None:
     progress.forward_to(lambda stage, more: connection.send(("report", (stage, more))))
     try:
         while True:
-            function, args = connection.recv()
-            connection.send_bytes(_answer(function, args))
+            connection.send_bytes(_answer(connection.recv_bytes()))
     except (EOFError, OSError):
         os._exit(0)
 
 
-def _answer(function: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
-    """What a call gives or raises, pickled."""
+def _answer(request: bytes) -> bytes:
+    """What a call gives or raises, pickled as it came."""
     try:
+        function, args = pickle.loads(request)
         return pickle.dumps(("done", function(*args)))
     except BaseException as error:
         try:

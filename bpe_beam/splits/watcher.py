@@ -169,5 +169,5 @@ class Watcher:
                 f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
                 "with --max-rejects: the same command then goes on from here"
             )
-        folder.finish(manifest.to_bytes(), stream.encoding.tokenizer_json)
+        folder.finish(manifest.to_bytes(), stream.encoding.tokenizer().to_json())
         self.counts[measures.WINDOWS_FINISHED] += 1

@@ -160,6 +160,10 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """The text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
         return tokenizer_json.write(self._parts)
 
     def save(self, path: str, *, storage: Storage | None = None) -> None:
@@ -188,7 +192,12 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of what the tokenizer's file says, in hex: equal for equal tokenizers."""
-        return hashlib.sha256(tokenizer_json.identity(self._parts).encode()).hexdigest()
+        model = self._parts.model
+        if isinstance(model, BPE) and model.rank_by_token:  # it has no file
+            text = tokenizer_json.identity_by_ranks(self._parts, model)
+        else:
+            text = self.to_json()
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[Parts]]:
         """Pickles as its parts, without the native encoder."""
