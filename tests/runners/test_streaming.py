@@ -24,36 +24,6 @@ SECONDS = 180
 LAUNCHER = (sys.executable, str(ROOT / "pipelines" / "stream_tokenize.py"))
 
 
-def _given(variable: str) -> str:
-    path = os.environ.get(variable)
-    if path is None:
-        pytest.skip(f"{variable} names no file")
-    return path
-
-
-@pytest.fixture(scope="session")
-def prism_binary() -> str:
-    return _given("BPE_BEAM_PRISM")
-
-
-@pytest.fixture(scope="session")
-def flink_job_server_jar() -> str:
-    return _given("BPE_BEAM_FLINK_JAR")
-
-
-@pytest.fixture(params=["prism", "flink"])
-def flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The flags of each runner."""
-    if request.param == "prism":
-        prism = request.getfixturevalue("prism_binary")
-        return ("--runner", "PrismRunner", "--prism_location", prism)
-    jar = request.getfixturevalue("flink_job_server_jar")
-    return (
-        *("--runner", "FlinkRunner", "--flink_version", "1.19", "--flink_master", "[local]"),
-        *("--flink_job_server_jar", jar, "--environment_type", "LOOPBACK"),
-    )
-
-
 class Streaming:
     """A folder of files, and the job that watches it."""
 
