@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.settings import RunSettings
@@ -33,6 +33,18 @@ def default_workers() -> int:
 def workers_of(run: RunSettings) -> int:
     """How many threads a job in process uses."""
     return run.workers or default_workers()
+
+
+def summary_of(run: RunSettings, tasks: int) -> dict[str, Any]:
+    """What a summary says of how its job ran: the runner, and in process how many work at once.
+
+    Args:
+        run: How it ran.
+        tasks: How many elements there were to spread.
+    """
+    if run.in_process:
+        return {"runner": "in process", "workers": _workers(run, tasks)}
+    return {"runner": run.runner, "workers": None}
 
 
 def run_pipeline(
