@@ -31,5 +31,6 @@ def totals(metrics: MetricResults) -> dict[str, int]:
     sums: dict[str, int] = {}
     for result in metrics.query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
         name = result.key.metric.name
-        sums[name] = sums.get(name, 0) + int(result.result)
+        # Of an attempt that counted nothing Beam may say None.
+        sums[name] = sums.get(name, 0) + int(result.result or 0)
     return dict(sorted(sums.items()))
