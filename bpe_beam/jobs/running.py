@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError
+from bpe_beam.jobs.interrupting import cancelled_on_interrupt
 from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def run_pipeline(
         DataError: A runner that ends without success and without an error of its own.
     """
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
     from apache_beam.runners.runner import PipelineState
 
     from bpe_beam.transforms import counters
@@ -56,7 +57,12 @@ def run_pipeline(
     )
     build(pipeline)
     result = pipeline.run()
-    state = result.wait_until_finish()
+    if run.in_process:
+        state = result.wait_until_finish()
+    else:
+        master = pipeline.options.view_as(FlinkRunnerOptions).flink_master
+        with cancelled_on_interrupt(result, master):
+            state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
     return counters.totals(result.metrics())
