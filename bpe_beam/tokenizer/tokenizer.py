@@ -24,6 +24,7 @@ from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.decoding import IdDecoder
 from bpe_beam.tokenizer.encoding import TextEncoder
 from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.native_parts import holds_gil
 from bpe_beam.tokenizer.parts import Parts, from_learned
 
 if TYPE_CHECKING:
@@ -235,6 +236,12 @@ class Tokenizer:
     def max_id(self) -> int:
         """The greatest id: `vocab_size` - 1, or more if ids have holes; -1 if there is none."""
         return max(self._vocab.values(), default=-1)
+
+    @property
+    def holds_gil(self) -> bool:
+        """Whether encoding holds Python's lock, so that threads of one process take turns: where a
+        pattern has no scanner of ours."""
+        return holds_gil(self.parts.normalizer, self.parts.pre_tokenizer)
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token, or None."""

@@ -1,6 +1,6 @@
 """`CountSplits`, what the count job is made of: splits to counts files, those to Parquet parts.
 
-A split is counted into one table. Its words go to a file of blocks in the job's folder
+A split is counted into one table. Its words go to a file of blocks in the run's folder
 (`work/counts-00003-of-00012.blocks`), at most `BLOCK_BYTES` a block, and only the blocks' places
 travel through the shuffle. So a finished split survives a killed job, and no runner holds words. A
 table that has grown to its limit within a split is written out and begun anew. A partition's
@@ -14,10 +14,11 @@ all of them together.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import apache_beam as beam
 
@@ -27,7 +28,7 @@ from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
-from bpe_beam.transforms import counters
+from bpe_beam.transforms import counters, worker_processes
 from bpe_beam.transforms.source_tables import NO_SOURCE, SourceTables
 from bpe_beam.transforms.split_work import (
     Receipts,
@@ -39,15 +40,16 @@ from bpe_beam.transforms.split_work import (
     reading_facts,
     reject_writer,
     rejects_name,
+    split_values,
     text_bytes,
 )
 
 TABLE_BYTES = 256_000_000
 """What a split's table may hold before its words are written out."""
 
-BlockPlace = tuple[int, int, int, str]
-"""Where a block stands: the split, and the first byte and the length in its counts file; and the
-source of its words, or NO_SOURCE."""
+BlockPlace = tuple[str, int, int, str]
+"""Where a block stands: the URL of its counts file, and the first byte and the length there; and
+the source of its words, or NO_SOURCE."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,12 @@ class CountTask:
     """What the workers of a count job need to know; plain and picklable.
 
     Attributes:
-        receipts: The job's folder, and how finished pieces are recorded there.
+        receipts: The run's folder, and how finished pieces are recorded there.
         reading: How splits become documents.
         counting: Settings of `WordCounts`.
         splits: How many splits the plan has.
         by_source: Keep the counts of each source apart.
+        pool: The processes that count, see `worker_processes`; None: the worker itself does.
         stage: The progress stage that finished splits are reported to.
     """
 
@@ -68,6 +71,7 @@ class CountTask:
     counting: Mapping[str, Any]
     splits: int
     by_source: bool = False
+    pool: str | None = None
     stage: str = "count"
 
     def blocks_url(self, split: int) -> str:
@@ -104,7 +108,7 @@ class CountSplits(beam.PTransform):
         self.works = list(works)
         self.partitions = frozenset(partitions)
         # Every part gets an opener, a block of no length, so that one without words is written.
-        self.known = [(partition, (0, 0, 0, NO_SOURCE)) for partition in sorted(self.partitions)]
+        self.known = [(partition, ("", 0, 0, NO_SOURCE)) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
@@ -136,60 +140,78 @@ class _CountSplit(beam.DoFn):
 
     def process(self, element: str) -> Iterator[tuple[int, BlockPlace]]:
         """Counts one split."""
-        task = self.task
-        work = SplitWork.from_json(element)
-        facts = {"documents": 0, "text_bytes": 0, "words": 0}
-        counts = SourceTables(task.counting, task.by_source)
-        seen: list[Edges] = []
-        with ExitStack() as stack:
-            rejects = stack.enter_context(reject_writer(task.receipts, work))
-            url = task.blocks_url(work.split.index)
-            file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
-            for batch in read_texts(
-                task.receipts.storage, work, task.reading, rejects.add, seen.append
-            ):
-                words = counts.add(batch)
-                _count(facts, batch.num_rows, text_bytes(batch), words)
-                progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes(batch))
-                if counts.memory_bytes > TABLE_BYTES:
-                    file.write(counts)
-            file.write(counts)
-        name = blocks_name(work.split.index, task.splits)
-        files = [{"name": f"work/{name}", "bytes": file.bytes, "sha256": file.hash.hexdigest()}]
-        if rejects.total:
-            files.append(file_facts(task.receipts, rejects_name(work.split.index, task.splits)))
-        counters.counter(counters.RECORDS_REJECTED).inc(rejects.total)
-        task.receipts.write_receipt(
-            piece_name("counts", work.split.index, task.splits),
-            files,
-            {
-                **facts,
-                **({"sources": dict(sorted(counts.facts.items()))} if task.by_source else {}),
-                "rejects": dict(sorted(rejects.counts.items())),
-                "blocks": file.blocks,
-                **reading_facts(work.plan, work.split, seen),
-            },
-        )
-        progress.report(task.stage, done=1)
-        for partition, place in block_places(work.split.index, file.blocks):
+        counted = worker_processes.call(self.task.pool, count_split, self.task, element)
+        counters.record(counted.counts, counted.values)
+        for partition, place in counted.places:
             if partition in self.partitions:
                 yield partition, place
 
 
-def block_places(split: int, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
+class CountedSplit(NamedTuple):
+    """What comes of a split: where its blocks stand by partition, and what was measured."""
+
+    places: list[tuple[int, BlockPlace]]
+    counts: dict[str, int]
+    values: dict[str, int]
+
+
+def count_split(task: CountTask, element: str) -> CountedSplit:
+    """Counts one split into its counts file, and records it."""
+    started = time.monotonic()
+    work = SplitWork.from_json(element)
+    documents = size = words = 0
+    counts = SourceTables(task.counting, task.by_source)
+    seen: list[Edges] = []
+    with ExitStack() as stack:
+        rejects = stack.enter_context(reject_writer(task.receipts, work))
+        url = task.blocks_url(work.split.index)
+        file = _BlocksFile(stack.enter_context(task.receipts.storage.create(url)))
+        for batch in read_texts(
+            task.receipts.storage, work, task.reading, rejects.add, seen.append
+        ):
+            words += counts.add(batch)
+            documents += batch.num_rows
+            size += text_bytes(batch)
+            progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes(batch))
+            if counts.memory_bytes > TABLE_BYTES:
+                file.write(counts)
+        file.write(counts)
+    name = blocks_name(work.split.index, task.splits)
+    files = [{"name": f"work/{name}", "bytes": file.bytes, "sha256": file.hash.hexdigest()}]
+    if rejects.total:
+        files.append(file_facts(task.receipts, rejects_name(work.split.index, task.splits)))
+    task.receipts.write_receipt(
+        piece_name("counts", work.split.index, task.splits),
+        files,
+        {
+            "documents": documents,
+            "text_bytes": size,
+            "words": words,
+            **({"sources": dict(sorted(counts.facts.items()))} if task.by_source else {}),
+            "rejects": dict(sorted(rejects.counts.items())),
+            "blocks": file.blocks,
+            **reading_facts(work.plan, work.split, seen),
+        },
+    )
+    progress.report(task.stage, done=1)
+    return CountedSplit(
+        list(block_places(url, file.blocks)),
+        {
+            counters.DOCUMENTS_READ: documents,
+            counters.TEXT_BYTES_READ: size,
+            counters.RECORDS_REJECTED: rejects.total,
+            counters.WORDS_COUNTED: words,
+            counters.COUNT_BLOCKS: len(file.blocks),
+            counters.COUNT_BLOCK_BYTES: file.bytes,
+        },
+        split_values(documents, size, started),
+    )
+
+
+def block_places(url: str, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
     """The places of a split's blocks by partition, from the rows of its receipt."""
     for partition, start, size, *source in rows:
-        yield partition, (split, start, size, source[0] if source else NO_SOURCE)
-
-
-def _count(facts: dict[str, int], documents: int, size: int, words: int) -> None:
-    """Adds a batch to a split's facts and to the counters."""
-    facts["documents"] += documents
-    facts["text_bytes"] += size
-    facts["words"] += words
-    counters.counter(counters.DOCUMENTS_READ).inc(documents)
-    counters.counter(counters.TEXT_BYTES_READ).inc(size)
-    counters.counter(counters.WORDS_COUNTED).inc(words)
+        yield partition, (url, start, size, source[0] if source else NO_SOURCE)
 
 
 class _BlocksFile:
@@ -211,8 +233,6 @@ class _BlocksFile:
                 row = [partition, self.bytes, len(data)]
                 self.blocks.append([*row, source] if counts.by_source else row)
                 self.bytes += len(data)
-                counters.counter(counters.COUNT_BLOCKS).inc()
-                counters.counter(counters.COUNT_BLOCK_BYTES).inc(len(data))
             table.clear()
 
 
@@ -249,13 +269,13 @@ class _WritePart(beam.DoFn):
     def _add(self, tables: dict[str, WordCounts], places: Iterable[BlockPlace]) -> None:
         """Adds blocks in the order of their files, each file opened once."""
         storage = self.task.receipts.storage
-        opened = -1
+        opened = ""
         with ExitStack() as stack:
-            for split, start, size, source in sorted(place for place in places if place[2]):
-                if split != opened:
+            for url, start, size, source in sorted(place for place in places if place[2]):
+                if url != opened:
                     stack.close()
-                    file = stack.enter_context(storage.open(self.task.blocks_url(split)))
-                    opened = split
+                    file = stack.enter_context(storage.open(url))
+                    opened = url
                 if source not in tables:
                     check_sources([*tables, source])
                     tables[source] = WordCounts(**self.task.counting)

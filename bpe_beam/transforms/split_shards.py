@@ -8,10 +8,11 @@ tokenizer (once a process) and a word cache of fixed size.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
@@ -25,7 +26,7 @@ from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.transforms import counters
+from bpe_beam.transforms import counters, worker_processes
 from bpe_beam.transforms.encoding import Encoding
 from bpe_beam.transforms.source_tables import add_token_facts
 from bpe_beam.transforms.split_work import (
@@ -37,6 +38,7 @@ from bpe_beam.transforms.split_work import (
     reading_facts,
     reject_writer,
     rejects_name,
+    split_values,
     text_bytes,
 )
 
@@ -46,10 +48,11 @@ class TokenizeTask:
     """What the workers of a tokenize job need to know; plain and picklable.
 
     Attributes:
-        receipts: The job's folder, and how finished pieces are recorded there.
+        receipts: The run's folder, and how finished pieces are recorded there.
         reading: How splits become documents.
         encoding: How documents become ids.
         splits: How many splits the plan has.
+        pool: The processes that encode, see `worker_processes`; None: the worker itself does.
         stage: The progress stage that batches are reported to.
     """
 
@@ -57,6 +60,7 @@ class TokenizeTask:
     reading: ReadSettings
     encoding: Encoding
     splits: int
+    pool: str | None = None
     stage: str = "tokenize"
 
 
@@ -93,54 +97,74 @@ class _TokenizeSplit(beam.DoFn):
 
     def process(self, element: str) -> Iterator[str]:
         """Writes one shard."""
-        task = self.task
-        receipts = task.receipts
-        work = SplitWork.from_json(element)
-        name = shard_name(work.split.index, task.splits)
-        size = 0
-        sources: dict[str, dict[str, int]] = {}
-        seen: list[Edges] = []
-        with ExitStack() as stack:
-            rejects = stack.enter_context(reject_writer(receipts, work))
-            bound = task.encoding.tokenizer().max_id + 1
-            writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
-            stack.enter_context(writer)
-            for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
-                ids = self._encode(batch, work.plan)
-                writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
-                size += text_bytes(batch)
-                if task.reading.names_sources:
-                    add_token_facts(sources, batch, ids.offsets.to_numpy())
-                self._count(batch.num_rows, text_bytes(batch), len(ids.values))
-        shard = writer.result()
-        files = [asdict(file) for file in shard.files]
-        if rejects.total:
-            files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
-        counters.counter(counters.RECORDS_REJECTED).inc(rejects.total)
-        facts: dict[str, Any] = {
-            "documents": shard.documents,
-            "text_bytes": size,
-            "tokens": shard.tokens,
-        }
-        facts |= {"rejects": dict(sorted(rejects.counts.items()))}
-        if task.reading.names_sources:
-            facts["sources"] = dict(sorted(sources.items()))
-        facts |= reading_facts(work.plan, work.split, seen)
-        receipts.write_receipt(name, files, facts)
-        progress.report(task.stage, done=1)
-        yield name
+        made = worker_processes.call(self.task.pool, tokenize_split, self.task, element)
+        counters.record(made.counts, made.values)
+        yield made.name
 
-    def _encode(self, batch: pa.RecordBatch, plan: Plan) -> pa.LargeListArray:
-        try:
-            return self.task.encoding.encode(batch.column("text"))
-        except TextError as error:
-            raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
 
-    def _count(self, documents: int, size: int, tokens: int) -> None:
-        counters.counter(counters.DOCUMENTS_TOKENIZED).inc(documents)
-        counters.counter(counters.TEXT_BYTES_TOKENIZED).inc(size)
-        counters.counter(counters.TOKENS_MADE).inc(tokens)
-        progress.report(self.task.stage, documents=documents, bytes=size, tokens=tokens)
+class MadeShard(NamedTuple):
+    """A shard's name, and what was measured."""
+
+    name: str
+    counts: dict[str, int]
+    values: dict[str, int]
+
+
+def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
+    """Writes the shard of one split, and records it."""
+    started = time.monotonic()
+    receipts = task.receipts
+    work = SplitWork.from_json(element)
+    name = shard_name(work.split.index, task.splits)
+    size = 0
+    sources: dict[str, dict[str, int]] = {}
+    seen: list[Edges] = []
+    with ExitStack() as stack:
+        rejects = stack.enter_context(reject_writer(receipts, work))
+        bound = task.encoding.tokenizer().max_id + 1
+        writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
+        stack.enter_context(writer)
+        for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
+            ids = _encode(task.encoding, batch, work.plan)
+            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
+            size += text_bytes(batch)
+            if task.reading.names_sources:
+                add_token_facts(sources, batch, ids.offsets.to_numpy())
+            progress.report(
+                task.stage,
+                documents=batch.num_rows,
+                bytes=text_bytes(batch),
+                tokens=len(ids.values),
+            )
+    shard = writer.result()
+    files = [asdict(file) for file in shard.files]
+    if rejects.total:
+        files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
+    facts: dict[str, Any] = {
+        "documents": shard.documents,
+        "text_bytes": size,
+        "tokens": shard.tokens,
+    }
+    facts |= {"rejects": dict(sorted(rejects.counts.items()))}
+    if task.reading.names_sources:
+        facts["sources"] = dict(sorted(sources.items()))
+    facts |= reading_facts(work.plan, work.split, seen)
+    receipts.write_receipt(name, files, facts)
+    progress.report(task.stage, done=1)
+    counts = {
+        counters.DOCUMENTS_TOKENIZED: shard.documents,
+        counters.TEXT_BYTES_TOKENIZED: size,
+        counters.RECORDS_REJECTED: rejects.total,
+        counters.TOKENS_MADE: shard.tokens,
+    }
+    return MadeShard(name, counts, split_values(shard.documents, size, started))
+
+
+def _encode(encoding: Encoding, batch: pa.RecordBatch, plan: Plan) -> pa.LargeListArray:
+    try:
+        return encoding.encode(batch.column("text"))
+    except TextError as error:
+        raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
 
 
 def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:

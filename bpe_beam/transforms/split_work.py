@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
@@ -24,12 +25,13 @@ from bpe_beam.corpus import (
 from bpe_beam.corpus import edges as edges_json
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.storage import Storage
+from bpe_beam.transforms import counters
 
 _BLOCK_BYTES = 1 << 20
 
 
 class Receipts(Protocol):
-    """A job's folder as its workers know it; picklable."""
+    """The folder of a run of a job as its workers know it; picklable."""
 
     @property
     def storage(self) -> Storage:
@@ -37,7 +39,7 @@ class Receipts(Protocol):
 
     @property
     def url(self) -> str:
-        """The job's folder."""
+        """The run's folder."""
 
     def write_receipt(
         self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
@@ -171,13 +173,13 @@ def rejects_name(split: int, splits: int) -> str:
 
 
 def reject_writer(receipts: Receipts, work: SplitWork) -> RejectWriter:
-    """The writer of a split's rejects, in a job's folder."""
+    """The writer of a split's rejects, in a run's folder."""
     name = rejects_name(work.split.index, work.splits)
     return RejectWriter(receipts.storage, receipts.storage.join(receipts.url, *name.split("/")))
 
 
 def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
-    """A written file of a job's folder as receipts name it. Cost: reads it once."""
+    """A written file of a run's folder as receipts name it. Cost: reads it once."""
     digest = hashlib.sha256()
     size = 0
     url = receipts.storage.join(receipts.url, *name.split("/"))
@@ -186,6 +188,16 @@ def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
             digest.update(block)
             size += len(block)
     return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def split_values(documents: int, size: int, started: float) -> dict[str, int]:
+    """What distributions get of a split: documents, bytes of text, and its time since `started`, by
+    `time.monotonic`."""
+    return {
+        counters.SPLIT_DOCUMENTS: documents,
+        counters.SPLIT_TEXT_BYTES: size,
+        counters.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
+    }
 
 
 def text_bytes(batch: pa.RecordBatch) -> int:

@@ -1,4 +1,4 @@
-"""What an interrupted client does about its job on a cluster: it cancels it.
+"""What a client that is interrupted, or fails, does about its job on a cluster: it cancels it.
 
 Beam ends its job server on SIGINT and leaves the job alone. A Flink job then runs on, and Beam's own
 cancelling does not reach it, so Flink itself is asked.
@@ -19,8 +19,8 @@ _RUNNING = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
 
 
 @contextlib.contextmanager
-def cancelled_on_interrupt(result: Any, flink_master: str | None) -> Iterator[None]:
-    """Cancels a job if the block is interrupted, and ends Beam's job server.
+def cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
+    """Cancels a job if the block is left by an error; if interrupted, ends Beam's job server too.
 
     Args:
         result: Of `Pipeline.run`.
@@ -30,24 +30,23 @@ def cancelled_on_interrupt(result: Any, flink_master: str | None) -> Iterator[No
     Raises:
         KeyboardInterrupt: After that. A second one ends it at once.
     """
-    if threading.current_thread() is not threading.main_thread():  # which alone gets signals
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    main = threading.current_thread() is threading.main_thread()  # which alone gets signals
+    beams = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None
     try:
         yield
-    except KeyboardInterrupt:
-        # Whatever cannot be reached now: the user wants to go.
+    except BaseException as error:
+        # What cannot be reached now: there is an error to report already.
         with contextlib.suppress(Exception):
             result.cancel()
         if flink_master and not flink_master.startswith("["):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
                 _cancel_on_flink(flink_master, getattr(result, "_job_id", ""))
-        if callable(before):
-            before(signal.SIGINT, None)
+        if isinstance(error, KeyboardInterrupt) and callable(beams):
+            beams(signal.SIGINT, None)
         raise
     finally:
-        signal.signal(signal.SIGINT, before)
+        if main:
+            signal.signal(signal.SIGINT, beams)
 
 
 def _cancel_on_flink(master: str, job_id: str) -> None:
