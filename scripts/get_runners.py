@@ -83,7 +83,7 @@ def java() -> str:
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(f"{home}/bin/java" if home else "java")
-    wanted = f"Java {JAVA} is needed (on Debian and Ubuntu: apt-get install openjdk-17-jre-headless)"
+    wanted = f"Java {JAVA} is needed (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)"
     if found is None:
         raise Missing(f"there is no java: {wanted}")
     said = _run([found, "-XshowSettings:properties", "-version"])
@@ -126,7 +126,7 @@ def _job_server(name: str, half: Path) -> Path:
     java()
     mvn = shutil.which("mvn")
     if mvn is None:
-        raise Missing("there is no mvn: install Maven (on Debian and Ubuntu: apt-get install maven)")
+        raise Missing("there is no mvn: install Maven (Debian, Ubuntu: apt-get install maven)")
     profile = name.partition("-")[0]
     target = f"-Dtarget={half / 'target'}"
     _run([mvn, "-q", "-B", "-f", str(POM), "-P", profile, target, "package"])
@@ -166,7 +166,7 @@ def _go() -> str:
     can be told to bring it."""
     go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
     if go is None:
-        raise Missing("there is no go: install Go (on Debian and Ubuntu: apt-get install golang-go)")
+        raise Missing("there is no go: install Go (Debian, Ubuntu: apt-get install golang-go)")
     release, system, machine = _run([go, "env", "GOVERSION", "GOOS", "GOARCH"]).split()
     if int(release.split(".")[1]) >= 21:
         return go

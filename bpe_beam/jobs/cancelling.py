@@ -1,7 +1,7 @@
 """What a client that is interrupted, or fails, does about its job on a cluster: it cancels it.
 
-Beam ends its job server on SIGINT and leaves the job alone. A Flink job then runs on, and Beam's own
-cancelling does not reach it, so Flink itself is asked.
+Beam ends its job server on SIGINT and leaves the job alone. A Flink job then runs on, and Beam's
+own cancelling does not reach it, so Flink itself is asked.
 """
 
 from __future__ import annotations
