@@ -135,9 +135,9 @@ def _job_server(name: str, half: Path) -> Path:
 
 def _flink(name: str, half: Path) -> Path:
     """The jars of a Flink cluster, out of Flink's Python package."""
-    wanted = f"apache-flink-libraries=={name.partition('-')[2]}"
-    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
-    _run([*pip, "--dest", str(half), wanted])
+    package = "apache-flink-libraries"
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package]
+    _run([*pip, "--dest", str(half), f"{package}=={name.partition('-')[2]}"])
     (archive,) = half.glob("*.tar.gz")
     lib = half / "lib"
     lib.mkdir()
