@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError
+from bpe_beam.jobs.cancelling import cancelled_if_left
 from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def run_pipeline(
             process that died.
     """
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
     from apache_beam.runners.runner import PipelineState
 
     if not run.debug:
@@ -82,13 +83,11 @@ def run_pipeline(
     with _processes(run, tasks, holds_gil) as pool, _watching(run, watch):
         build(pipeline, pool)
         result = pipeline.run()
-        try:
+        if run.in_process:
             state = result.wait_until_finish()
-        except BaseException:
-            if not run.in_process:
-                with contextlib.suppress(Exception):
-                    result.cancel()
-            raise
+        else:
+            with cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
+                state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
     measured.add(result.metrics())

@@ -51,12 +51,13 @@ class Measured:
         found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
         for result in found["counters"]:
             name = result.key.metric.name
-            self.counters[name] = self.counters.get(name, 0) + int(result.result)
+            # Of an attempt that counted nothing Beam may say None.
+            self.counters[name] = self.counters.get(name, 0) + int(result.result or 0)
         for result in found["distributions"]:
             self._add_distribution(result.key.metric.name, result.result)
 
     def _add_distribution(self, name: str, more: Any) -> None:
-        if not more.count:
+        if more is None or not more.count:
             return
         old = self.distributions.get(name)
         self.distributions[name] = {
