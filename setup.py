@@ -39,7 +39,16 @@ def _pybind11_headers(folder: str) -> str:
     try:
         import pybind11
     except ModuleNotFoundError:
-        install = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", folder, PYBIND11]
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--target",
+            folder,
+            PYBIND11,
+        ]
         done = subprocess.run(install, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             _fail(f"pybind11 is missing, and {' '.join(install[1:])} failed: {done.stderr.strip()}")

@@ -28,6 +28,7 @@ from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
 from bpe_beam.transforms import counters
+from bpe_beam.transforms.given_elements import GivenElements
 from bpe_beam.transforms.source_tables import NO_SOURCE, SourceTables
 from bpe_beam.transforms.split_work import (
     Receipts,
@@ -44,6 +45,8 @@ from bpe_beam.transforms.split_work import (
 
 TABLE_BYTES = 256_000_000
 """What a split's table may hold before its words are written out."""
+
+_WORKER_RAM = "2GB"
 
 BlockPlace = tuple[int, int, int, str]
 """Where a block stands: the split, and the first byte and the length in its counts file; and the
@@ -100,6 +103,8 @@ class CountSplits(beam.PTransform):
         partitions: Iterable[int],
     ) -> None:
         super().__init__()
+        # Of all steps: those that differ in their hints are not fused.
+        self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
         self.works = list(works)
         self.partitions = frozenset(partitions)
@@ -114,12 +119,10 @@ class CountSplits(beam.PTransform):
             | "Splits" >> SpreadWorks(self.works)
             | "CountSplit" >> beam.ParDo(_CountSplit(self.task, self.partitions))
         )
-        known = begin | "KnownBlocks" >> beam.Create(self.known, reshuffle=False).with_output_types(
-            tuple[int, BlockPlace]
-        )
+        known = begin | "KnownBlocks" >> GivenElements(self.known, tuple[int, BlockPlace])
         return (
             (counted, known)
-            | "AllBlocks" >> beam.Flatten()
+            | "AllBlocks" >> beam.Flatten().with_output_types(tuple[int, BlockPlace])
             | "GatherPartitions" >> beam.GroupByKey()
             | "WritePart" >> beam.ParDo(_WritePart(self.task))
         )

@@ -40,6 +40,8 @@ from bpe_beam.transforms.split_work import (
     text_bytes,
 )
 
+_WORKER_RAM = "1GB"
+
 
 @dataclass(frozen=True)
 class TokenizeTask:
@@ -71,6 +73,8 @@ class TokenizeSplits(beam.PTransform):
 
     def __init__(self, task: TokenizeTask, works: Iterable[str]) -> None:
         super().__init__()
+        # Of all steps: those that differ in their hints are not fused.
+        self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
         self.works = list(works)
 
