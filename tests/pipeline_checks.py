@@ -22,8 +22,9 @@ _STANDARD = re.compile(r"beam:coder:(bool|bytes|iterable|kv|string_utf8|tuple|va
 
 
 def labels(proto: Any) -> list[str]:
-    """The full labels of all steps, sorted."""
-    return sorted(each.unique_name for each in proto.components.transforms.values())
+    """The full labels of all steps, sorted; Beam's own root has none."""
+    names = (each.unique_name for each in proto.components.transforms.values())
+    return sorted(name for name in names if not name.startswith("ref_AppliedPTransform_"))
 
 
 def check(proto: Any) -> None:

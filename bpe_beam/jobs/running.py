@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError
+from bpe_beam.jobs.dataflow import FLAGS, is_dataflow
 from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def _runner(run: RunSettings) -> str | PipelineRunner:
 
 
 def _flags(run: RunSettings, tasks: int) -> list[str]:
-    flags = list(run.runner_options)
+    # First: what the user says of the same counts more.
+    flags = [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
     given = {flag.partition("=")[0] for flag in flags}
     if run.in_process and "--direct_num_workers" not in given:
         workers = max(1, min(workers_of(run), tasks))

@@ -9,6 +9,7 @@ from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.output import OutputFolder, Receipt
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import TokenizeSettings
@@ -51,6 +52,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         allowed_special=settings.allowed_special,
     )
     plan = corpus_input.plan_of(storage, settings.input)
+    require_reachable(settings.run.runner, input=(plan.root,))
     folder = OutputFolder.claim(
         storage,
         settings.output,
