@@ -20,6 +20,7 @@ from typing import Any
 import fsspec
 import pipeline_checks
 import pytest
+import yaml
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 from command_line import ROOT, run, run_whole
@@ -180,17 +181,23 @@ def test_nothing_of_this_machine_is_told(
         assert b'"merges"' in texts, "of local files the tokenizer alone, which the job is about"
 
 
-def test_what_setup_file_packs_is_all_that_is_uploaded(
-    build: Callable[..., Caught], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    project = tmp_path / "clone"
-    (project / "made").mkdir(parents=True)
-    (project / "made/__init__.py").write_text("")
-    (project / "setup.py").write_text(
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package that `--setup_file` can name; ours is built by tests/test_install.py."""
+    folder = tmp_path / "clone"
+    (folder / "made").mkdir(parents=True)
+    (folder / "made/__init__.py").write_text("")
+    (folder / "setup.py").write_text(
         "from setuptools import setup\nsetup(name='made', packages=['made'])\n"
     )
-    (project / "beside.txt").write_text("SECRETNOTE")
-    monkeypatch.chdir(project)
+    (folder / "beside.txt").write_text("SECRETNOTE")
+    return folder
+
+
+def test_what_setup_file_packs_is_all_that_is_uploaded(
+    build: Callable[..., Caught], package: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(package)
     sent = build("count", "--setup_file", "./setup.py")
     assert set(sent.files) == {"pipeline.pb", "workflow.tar.gz"}
     with tarfile.open(fileobj=io.BytesIO(sent.files["workflow.tar.gz"])) as packed:
@@ -199,15 +206,17 @@ def test_what_setup_file_packs_is_all_that_is_uploaded(
     assert str(tmp_path).encode() not in sent.texts()
 
 
-def test_a_job_by_config_is_the_same(build: Callable[..., Caught]) -> None:
-    """`configs/runners/dataflow.yaml` with a project."""
-    config = ROOT / "configs/runners/dataflow.yaml"
+def test_a_job_by_config_is_the_same(
+    build: Callable[..., Caught], package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = pipeline_checks.labels(build("count").pipeline)
-    sent = build(
-        *("count", "--config", config, "--setup_file", str(ROOT / "setup.py")),
-        *("--requirements_cache", "skip", "--sdk_container_image", "image/of:mine"),
-    )
+    (package / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(package)
+    config = "configs/runners/dataflow.yaml"
+    sent = build("count", "--config", config, "--requirements_cache", "skip")
     assert pipeline_checks.labels(sent.pipeline) == plain
-    assert "image/of:mine" in sent.job
-
-
+    workers = (ROOT / "configs/runners/dataflow-workers.txt").read_bytes()
+    assert sent.files["requirements.txt"] == workers
+    options = json.loads(sent.job)["environment"]["sdkPipelineOptions"]["options"]
+    given = yaml.safe_load((ROOT / config).read_text())["runner_options"]
+    assert {name: options[name] for name in given} == given
