@@ -89,6 +89,5 @@ def _secrets(path: str, value: object, suspect: bool = False) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _secrets(path, each, suspect)
-    elif isinstance(value, str) and (redact(value) != value or suspect):
-        if value not in _NO_SECRETS:
-            yield path
+    elif isinstance(value, str) and (suspect or redact(value) != value):
+        yield from () if value in _NO_SECRETS else (path,)
