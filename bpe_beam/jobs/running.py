@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.cancelling import cancelled_if_left
+from bpe_beam.jobs.dataflow import FLAGS, is_dataflow
 from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ def _flags(run: RunSettings, tasks: int) -> list[str]:
     """The runner's flags. Beam's own worker processes are never used: one that is killed hangs the
     pipeline."""
     if not run.in_process:
-        return list(run.runner_options)
+        # Ours first: what the user says of the same counts more.
+        return [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
     flags = [flag for flag in run.runner_options if flag != f"{_MODE}={_PROCESSES}"]
     workers = _workers(run, tasks)
     if _flag(run, "--direct_num_workers") is None:

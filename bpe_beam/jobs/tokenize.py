@@ -10,6 +10,7 @@ from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
@@ -55,6 +56,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         allowed_special=settings.allowed_special,
     )
     plan = corpus_input.plan_of(storage, settings.input)
+    require_reachable(settings.run.runner, input=(plan.root,))
     folder = OutputFolder.claim(
         storage,
         settings.output,
