@@ -35,6 +35,7 @@ _SHOWN = ("quickstart", "count", "train", "tokenize", "verify", "encode")
 """The jobs whose examples the overview shows."""
 
 _INTERRUPTED = 130
+_MODULE = str.maketrans(" -", "__")
 # Of glibc's malloc.h; other systems have no mallopt, or take the numbers for nothing.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 << 20
@@ -196,7 +197,7 @@ def _run_job(job: str, settings: Any) -> None:
 
 
 def _module(job: str) -> Any:
-    return importlib.import_module(f"bpe_beam.jobs.{job.replace(' ', '_')}")
+    return importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE)}")
 
 
 @contextlib.contextmanager
