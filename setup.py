@@ -1,6 +1,8 @@
 """Builds the native module `bpe_beam._native`; everything else stands in pyproject.toml."""
 
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,6 +11,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CompileError, LinkError
 
 NATIVE = Path("bpe_beam/native")
+PYBIND11 = "pybind11>=2.13,<4"
 MOST_SHOWN = 200
 
 
@@ -16,18 +19,41 @@ class BuildNative(build_ext):  # type: ignore[misc]
     """Compiles the kernels, and says what is missing when it cannot."""
 
     def build_extensions(self) -> None:
-        # Not at the top: making a source archive needs neither pybind11 nor a compiler.
-        try:
-            import pybind11
-        except ModuleNotFoundError:
-            _fail("pybind11 is missing (pip brings it, unless it runs with --no-build-isolation)")
-        for extension in self.extensions:
-            extension.include_dirs.append(pybind11.get_include())
-        try:
-            super().build_extensions()
-        except (BaseError, CompileError, LinkError, OSError) as error:
-            text = str(error)
-            _fail(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
+        with tempfile.TemporaryDirectory() as folder:
+            for extension in self.extensions:
+                extension.include_dirs.append(_pybind11_headers(folder))
+            try:
+                super().build_extensions()
+            except (BaseError, CompileError, LinkError, OSError) as error:
+                text = str(error)
+                _fail(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")
+
+
+def _pybind11_headers(folder: str) -> str:
+    """Where pybind11's headers are: those that are installed, else fetched to a folder.
+
+    Beam's workers install what --setup_file packed without build isolation, and their image has a
+    compiler but no pybind11.
+    """
+    # Not at the top: making a source archive needs neither pybind11 nor a compiler.
+    try:
+        import pybind11
+    except ModuleNotFoundError:
+        install = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--target",
+            folder,
+            PYBIND11,
+        ]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            _fail(f"pybind11 is missing, and {' '.join(install[1:])} failed: {done.stderr.strip()}")
+        return str(Path(folder, "pybind11", "include"))
+    return str(pybind11.get_include())
 
 
 def _fail(reason: str) -> NoReturn:

@@ -17,6 +17,7 @@ import io
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
@@ -62,8 +63,13 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
     # Tokens have characters that not every terminal has.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    argv = sys.argv[1:] if argv is None else argv
     _prepare_process()
-    code = main(sys.argv[1:] if argv is None else argv)
+    if "--debug" not in argv:
+        # A failure of a runner's worker thread reaches the job, which reports it. What its other
+        # threads raise when they are hung up on at a job's end is noise.
+        threading.excepthook = lambda _: None
+    code = main(argv)
     if code == _INTERRUPTED:
         # Threads of a runner would be waited for until their last batch is done; what they leave
         # unfinished was never visible.

@@ -1,10 +1,13 @@
-"""Building the package from its sources: what an archive and a wheel hold, and what a user sees who
-has no compiler. Without the network: it takes setuptools and pybind11 as the test extra has them.
+"""Building the package from its sources: what an archive and a wheel hold, what a user sees who has
+no compiler, and what Beam's workers do with `--setup_file`. It takes setuptools and pybind11 as the
+test extra has them; only the workers' environment is made anew.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -115,3 +118,79 @@ def test_a_missing_compiler_is_named(clone: Path, tmp_path: Path, compiler: str)
     assert "needs a C++20 compiler" in done.stderr
     assert "apt-get install g++" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def staged(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Beam packs on a machine without pybind11 that is told `--setup_file ./setup.py`."""
+    target = tmp_path_factory.mktemp("staged")
+    hidden = tmp_path_factory.mktemp("hidden")
+    (hidden / "pybind11.py").write_text("raise ModuleNotFoundError('hidden', name='pybind11')")
+    call = (
+        "from apache_beam.runners.portability.stager import Stager; "
+        f"print(Stager._build_setup_package('./setup.py', {str(target)!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", call],
+        cwd=clone,
+        env={**os.environ, "PYTHONPATH": str(hidden)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.splitlines()[-1])
+
+
+def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
+    # Of the worker image, what counts here: Beam with what it needs, a compiler, setuptools and
+    # wheel, no pybind11. Its boot program installs with these very arguments.
+    python = tmp_path / "worker/bin/python"
+    pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    beam = f"apache-beam=={importlib.metadata.version('apache-beam')}"
+    workflow = staged.rename(tmp_path / "workflow.tar.gz")
+    check = (
+        "import importlib.util as u; assert u.find_spec('pybind11') is None; "
+        "import bpe_beam.transforms; from bpe_beam import Tokenizer; "
+        "print(Tokenizer.from_learned(['a', 'b', 'ab'], [('a', 'b')]).encode('abab'))"
+    )
+    for command in (
+        [sys.executable, "-m", "venv", tmp_path / "worker"],
+        [*pip, "-q", beam, "setuptools>=77", "wheel"],
+        [*pip, "--no-cache-dir", workflow, "--no-build-isolation"],
+        [python, "-I", "-c", check],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "[2, 2]\n"
+
+
+def test_what_is_fetched_is_what_is_asked_for() -> None:
+    required = f'requires = ["setuptools>=77", "{_pybind11()}"]'
+    assert required in (ROOT / "pyproject.toml").read_text()
+
+
+def test_without_pybind11_and_without_an_index_it_says_so(clone: Path, tmp_path: Path) -> None:
+    (tmp_path / "pybind11.py").write_text("raise ModuleNotFoundError('hidden', name='pybind11')")
+    done = subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--build-temp", tmp_path],
+        cwd=clone,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(tmp_path),
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_INDEX": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "pybind11 is missing" in done.stderr
+    assert "No matching distribution found" in done.stderr
+
+
+def _pybind11() -> str:
+    found = re.search(r'^PYBIND11 = "(.*)"$', (ROOT / "setup.py").read_text(), re.MULTILINE)
+    assert found
+    return found[1]

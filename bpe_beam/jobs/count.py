@@ -13,10 +13,11 @@ from bpe_beam.counts.artifact import part_name
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
@@ -53,6 +54,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         "special_tokens": list(settings.special_tokens),
         "with_places": settings.with_places,
     }
+    require_reachable(settings.run.runner, input=(plan.root,))
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -73,6 +75,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
+        **summary_of(settings.run, len(plan.splits)),
         **measured.to_json(),
     }
 

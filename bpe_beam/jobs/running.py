@@ -7,9 +7,11 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError
+from bpe_beam.jobs.cancelling import cancelled_if_left
+from bpe_beam.jobs.dataflow import FLAGS, is_dataflow
 from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -33,6 +35,18 @@ def default_workers() -> int:
 def workers_of(run: RunSettings) -> int:
     """How many threads a job in process uses."""
     return run.workers or default_workers()
+
+
+def summary_of(run: RunSettings, tasks: int) -> dict[str, Any]:
+    """What a summary says of how its job ran: the runner, and in process how many work at once.
+
+    Args:
+        run: How it ran.
+        tasks: How many elements there were to spread.
+    """
+    if run.in_process:
+        return {"runner": "in process", "workers": _workers(run, tasks)}
+    return {"runner": run.runner, "workers": None}
 
 
 def run_pipeline(
@@ -60,7 +74,7 @@ def run_pipeline(
             process that died.
     """
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
     from apache_beam.runners.runner import PipelineState
 
     if not run.debug:
@@ -70,13 +84,11 @@ def run_pipeline(
     with _processes(run, tasks, holds_gil) as pool, _watching(run, watch):
         build(pipeline, pool)
         result = pipeline.run()
-        try:
+        if run.in_process:
             state = result.wait_until_finish()
-        except BaseException:
-            if not run.in_process:
-                with contextlib.suppress(Exception):
-                    result.cancel()
-            raise
+        else:
+            with cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
+                state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
     measured.add(result.metrics())
@@ -132,7 +144,8 @@ def _flags(run: RunSettings, tasks: int) -> list[str]:
     """The runner's flags. Beam's own worker processes are never used: one that is killed hangs the
     pipeline."""
     if not run.in_process:
-        return list(run.runner_options)
+        # Ours first: what the user says of the same counts more.
+        return [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
     flags = [flag for flag in run.runner_options if flag != f"{_MODE}={_PROCESSES}"]
     workers = _workers(run, tasks)
     if _flag(run, "--direct_num_workers") is None:

@@ -21,6 +21,7 @@ from bpe_beam.jobs.checks import (
     require_special_tokens,
     require_text,
 )
+from bpe_beam.jobs.dataflow import require_no_secrets, require_reachable
 
 INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
@@ -98,6 +99,7 @@ class RunSettings:
                 "storage_options must be options by protocol, such as "
                 '{"s3": {"endpoint_url": "http://localhost:9000"}}',
             )
+        require_no_secrets(self.runner, self.storage_options)
 
     @property
     def in_process(self) -> bool:
@@ -218,6 +220,7 @@ class CountSettings:
         require_normalizer(self.normalizer)
         require_pretokenizer(self.pretokenizer)
         require_special_tokens(self.special_tokens)
+        require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
 
 
 @dataclass(frozen=True)
@@ -254,6 +257,7 @@ class TokenizeSettings:
             if token is not None:
                 require_text(name, token)
         require_allowed_special(self.allowed_special)
+        require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import TokenizeSettings
 from bpe_beam.jobs.source_summary import shard_source_facts
 from bpe_beam.progress import Progress
@@ -56,6 +57,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         allowed_special=settings.allowed_special,
     )
     plan = corpus_input.plan_of(storage, settings.input)
+    require_reachable(settings.run.runner, input=(plan.root,))
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -82,6 +84,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
+        **summary_of(settings.run, len(plan.splits)),
         **measured.to_json(),
     }
 

@@ -41,7 +41,7 @@ from bpe_beam.training.trained import learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 
 _SUMMARY = "summary.json"
-_MEASURED = ("counters", "distributions")
+_MEASURED = ("runner", "workers", "counters", "distributions")
 _OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
 """What the summary repeats of the count job's."""
 

@@ -16,6 +16,7 @@ from bpe_beam.jobs.checks import (
     require_special_tokens,
     require_text,
 )
+from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.settings import (
     ALPHABETS,
     MAX_VOCAB_SIZE,
@@ -158,6 +159,8 @@ class TrainSettings:
             object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
             require_normalizer(str(self.normalizer))
             require_pretokenizer(str(self.pretokenizer))
+            assert self.input is not None
+            require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
 
     def _check_weights(self) -> None:
         require(

@@ -1,8 +1,8 @@
 """`CountWords`: texts in, counted words out, without a word ever being an element.
 
 Each worker counts into native tables of a limited size and hands them on as blocks of words by
-partition, at most `BLOCK_BYTES` each (a single longer word is a block of its own). After the
-shuffle each partition's blocks are added into one table: that worker holds the unique words of one
+partition, at most `BLOCK_BYTES` each (a single longer word travels in pieces). After the shuffle
+each partition's blocks are added into one table: that worker holds the unique words of one
 partition, nothing else grows with the corpus.
 """
 
@@ -26,6 +26,7 @@ from bpe_beam.counts.word_counts import (
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.splits import measures
 from bpe_beam.transforms import counters
+from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
 from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
 
 TABLE_BYTES = 128_000_000
@@ -146,8 +147,8 @@ class _WindowTable:
         return words
 
 
-@beam.typehints.with_input_types(Element)
-@beam.typehints.with_output_types(tuple[int, bytes])
+@beam.typehints.with_input_types(Element, window=beam.typehints.Any)
+@beam.typehints.with_output_types(tuple[int, Piece])
 class _CountInTables(beam.DoFn):
     """Documents to (partition, block), through a table a window."""
 
@@ -198,10 +199,11 @@ class _CountInTables(beam.DoFn):
                 data = encode_block(block)
                 self.blocks.inc()
                 self.block_bytes.inc(len(data))
-                yield WindowedValue((partition, data), window.max_timestamp(), (window,))
+                for piece in to_pieces(data):
+                    yield WindowedValue((partition, piece), window.max_timestamp(), (window,))
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
+@beam.typehints.with_input_types(tuple[int, Iterable[Piece]])
 @beam.typehints.with_output_types(pa.RecordBatch)
 class _AddBlocks(beam.DoFn):
     """One partition's blocks to its words, each once."""
@@ -209,10 +211,10 @@ class _AddBlocks(beam.DoFn):
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
 
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[pa.RecordBatch]:
+    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[pa.RecordBatch]:
         """Adds the blocks as they stream in."""
         counts = WordCounts(**self.settings)
-        for data in element[1]:
+        for data in from_pieces(element[1]):
             counts.add_block(decode_block(data, counts.with_places))
         counters.counter(measures.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):

@@ -57,7 +57,7 @@ class Measured:
             self._add_distribution(result.key.metric.name, result.result)
 
     def _add_distribution(self, name: str, more: Any) -> None:
-        if not more.count:
+        if more is None or not more.count:
             return
         old = self.distributions.get(name)
         self.distributions[name] = {

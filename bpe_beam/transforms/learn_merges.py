@@ -14,6 +14,7 @@ from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.trained import check_text_steps, learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
+from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
 
 MEMORY_BYTES = 8_000_000_000
 
@@ -65,12 +66,12 @@ class LearnMerges(beam.PTransform):
             | "Learn"
             >> beam.ParDo(
                 _Learn(self.recipe, self.normalizer, self.pretokenizer, self.memory_bytes)
-            )
+            ).with_resource_hints(min_ram=f"{self.memory_bytes}B")
         )
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)
-@beam.typehints.with_output_types(tuple[int, tuple[bool, bytes]])
+@beam.typehints.with_output_types(tuple[int, tuple[bool, Piece]])
 class _EncodeBlocks(beam.DoFn):
     """Counted words to bytes under one key, for one worker to gather; and whether they are of one
     source among several, so that the same word may come again."""
@@ -78,7 +79,7 @@ class _EncodeBlocks(beam.DoFn):
     def __init__(self, recipe: Recipe) -> None:
         self.with_places = _needs_places(recipe)
 
-    def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, tuple[bool, bytes]]]:
+    def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, tuple[bool, Piece]]]:
         """Encodes one block."""
         columns = schema_of(self.with_places).names
         missing = set(columns).difference(block.schema.names)
@@ -87,10 +88,12 @@ class _EncodeBlocks(beam.DoFn):
                 f"counted words lack the columns {', '.join(sorted(missing))}: take them from "
                 f"CountWords(with_places={self.with_places})"
             )
-        yield 0, ("source" in block.schema.names, encode_block(block.select(columns)))
+        of_source = "source" in block.schema.names
+        for piece in to_pieces(encode_block(block.select(columns))):
+            yield 0, (of_source, piece)
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[tuple[bool, bytes]]])
+@beam.typehints.with_input_types(tuple[int, Iterable[tuple[bool, Piece]]])
 @beam.typehints.with_output_types(str)
 class _Learn(beam.DoFn):
     """All blocks to one tokenizer."""
@@ -102,14 +105,13 @@ class _Learn(beam.DoFn):
         self.text_steps = (normalizer, pretokenizer)
         self.memory_bytes = memory_bytes
 
-    def process(self, element: tuple[int, Iterable[tuple[bool, bytes]]]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[tuple[bool, Piece]]]) -> Iterator[str]:
         """Gathers the words and learns."""
         in_order = _needs_places(self.recipe)
         blocks = []
         word_bytes = unique_words = 0
-        by_source = False
-        for of_source, data in element[1]:
-            by_source |= of_source
+        of_sources: set[bool] = set()
+        for data in from_pieces(_pieces(element[1], of_sources)):
             block = decode_block(data, in_order)
             blocks.append(block)
             word_bytes += len(data)
@@ -119,12 +121,19 @@ class _Learn(beam.DoFn):
                     f"the unique words, {unique_words:,} so far, take more than memory_bytes "
                     f"({self.memory_bytes:,}) to learn from: give LearnMerges more"
                 )
-        if by_source:
+        if True in of_sources:
             blocks = _added_up(blocks, in_order)
         # Blocks come in any order; words are put into that of their bytes, or of their places.
         words = gather_words(blocks, in_order_of_place=in_order)
         learned = learn(words, self.recipe)
         yield tokenizer_of(learned, self.recipe, *self.text_steps).to_json()
+
+
+def _pieces(rows: Iterable[tuple[bool, Piece]], of_sources: set[bool]) -> Iterator[Piece]:
+    """The pieces of rows; what is said of sources is gathered by the way."""
+    for of_source, piece in rows:
+        of_sources.add(of_source)
+        yield piece
 
 
 def _added_up(blocks: list[pa.RecordBatch], with_places: bool) -> list[pa.RecordBatch]:

@@ -87,11 +87,13 @@ class ReadDocuments(beam.PTransform):
             begin
             | "Splits" >> SpreadWorks(works_of(self.plan))
             | "ReadSplit"
-            >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects)).with_outputs(
-                _EDGES, main="documents"
-            )
+            >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects))
+            .with_outputs(_EDGES, main="documents")
+            .with_output_types(pa.RecordBatch | str)
         )
-        read[_EDGES].element_type = str  # a hint on the DoFn is of its main output
+        # A hint is of all outputs together: Beam's checks at run time know no other.
+        read["documents"].element_type = pa.RecordBatch
+        read[_EDGES].element_type = str
         guessed = parts_of_guessed_files(self.plan)
         if guessed.splits:
             (
@@ -129,7 +131,7 @@ class _ProveMeeting(beam.DoFn):
 
 
 @beam.typehints.with_input_types(str)
-@beam.typehints.with_output_types(pa.RecordBatch)
+@beam.typehints.with_output_types(pa.RecordBatch | str)
 class _ReadSplit(beam.DoFn):
     """A split to batches of documents."""
 

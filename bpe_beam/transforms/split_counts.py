@@ -15,7 +15,10 @@ from bpe_beam.splits import measures, processes
 from bpe_beam.splits.counting import BlockPlace, CountTask, count_split, write_partition
 from bpe_beam.splits.source_tables import NO_SOURCE
 from bpe_beam.transforms import counters
+from bpe_beam.transforms.given_elements import GivenElements
 from bpe_beam.transforms.spread_works import SpreadWorks
+
+_WORKER_RAM = "2GB"
 
 
 @beam.typehints.with_output_types(str)
@@ -37,6 +40,8 @@ class CountSplits(beam.PTransform):
         partitions: Iterable[int],
     ) -> None:
         super().__init__()
+        # Of all steps: those that differ in their hints are not fused.
+        self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
         self.works = list(works)
         self.partitions = frozenset(partitions)
@@ -51,12 +56,10 @@ class CountSplits(beam.PTransform):
             | "Splits" >> SpreadWorks(self.works)
             | "CountSplit" >> beam.ParDo(_CountSplit(self.task, self.partitions))
         )
-        known = begin | "KnownBlocks" >> beam.Create(self.known, reshuffle=False).with_output_types(
-            tuple[int, BlockPlace]
-        )
+        known = begin | "KnownBlocks" >> GivenElements(self.known, tuple[int, BlockPlace])
         return (
             (counted, known)
-            | "AllBlocks" >> beam.Flatten()
+            | "AllBlocks" >> beam.Flatten().with_output_types(tuple[int, BlockPlace])
             | "GatherPartitions" >> beam.GroupByKey()
             | "WritePart" >> beam.ParDo(_WritePart(self.task))
         )

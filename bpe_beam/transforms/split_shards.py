@@ -14,6 +14,8 @@ from bpe_beam.splits.tokenizing import TokenizeTask, tokenize_split
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.spread_works import SpreadWorks
 
+_WORKER_RAM = "1GB"
+
 
 @beam.typehints.with_output_types(str)
 class TokenizeSplits(beam.PTransform):
@@ -26,6 +28,8 @@ class TokenizeSplits(beam.PTransform):
 
     def __init__(self, task: TokenizeTask, works: Iterable[str]) -> None:
         super().__init__()
+        # Of all steps: those that differ in their hints are not fused.
+        self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
         self.works = list(works)
 

@@ -25,6 +25,7 @@ from bpe_beam.splits import measures
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
+from bpe_beam.transforms.given_elements import GivenElements
 
 CHUNK_TOKENS = 240_000
 """Ids of a document that travel together: at four bytes each, under 1 MB."""
@@ -70,18 +71,18 @@ class WriteTokens(beam.PTransform):
         """Wires the steps."""
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
         # An empty chunk for each shard, so that a shard without documents is written, too.
-        openers = tokens.pipeline | "Shards" >> beam.Create(
-            [(shard, (b"", 0, b"")) for shard in range(self.shards)], reshuffle=False
-        ).with_output_types(tuple[int, Chunk])
+        openers = tokens.pipeline | "Shards" >> GivenElements(
+            [(shard, (b"", 0, b"")) for shard in range(self.shards)], tuple[int, Chunk]
+        )
         rows = (
             (tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards)), openers)
-            | "WithOpeners" >> beam.Flatten()
+            | "WithOpeners" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShard" >> beam.ParDo(_WriteShard(target))
         )
         return (
             tokens.pipeline
-            | "Once" >> beam.Create([""], reshuffle=False)
+            | "Once" >> GivenElements([""], str)
             | "WriteManifest" >> beam.ParDo(_WriteManifest(target), beam.pvalue.AsList(rows))
         )
 

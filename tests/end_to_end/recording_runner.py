@@ -10,6 +10,9 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 RAN: list[int] = []
 """The number of threads of each pipeline that was run."""
 
+PIPELINES: list[Any] = []
+"""Their descriptions."""
+
 
 class RecordingRunner(FnApiRunner):  # type: ignore[misc]
     """Runs in process."""
@@ -17,4 +20,5 @@ class RecordingRunner(FnApiRunner):  # type: ignore[misc]
     def run_pipeline(self, pipeline: Any, options: Any) -> Any:
         """Remembers that it ran."""
         RAN.append(options.view_as(DirectOptions).direct_num_workers)
+        PIPELINES.append(pipeline.to_runner_api())
         return super().run_pipeline(pipeline, options)

@@ -107,3 +107,14 @@ def test_measures_and_errors_come_back_from_processes(mode: tuple[str, ...], pla
     ran = run_process(*given("count"), "bad", *mode)
     assert ran.code == 1
     assert "invalid UTF-8" in ran.message
+
+
+def test_shards_are_compared_in_processes(place: Path) -> None:
+    run_whole(*given("tokenize"), "out")
+    verify = ("verify", "out", "--full", "--input", "a.txt", "--workers", "2")
+    code, _, processes = watched(*verify)
+    assert (code, processes) == (0, {"started": 2, "alive": 0})
+    text = (place / "a.txt").read_text()
+    (place / "a.txt").write_text(text.replace("the", "THE", 1))
+    code, _, _ = watched(*verify)
+    assert code == 1

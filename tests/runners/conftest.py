@@ -1,39 +1,66 @@
-"""Runners for the tests of this folder."""
+"""Runners for the tests of this folder, each gotten and started once, when first asked for."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable, Iterator
 
 import pytest
+from corpora import Made, make
+from engines import Cluster, Engine
 
-
-def _given(variable: str) -> str:
-    path = os.environ.get(variable)
-    if path is None:
-        pytest.skip(f"{variable} names no file")
-    return path
+LOCAL = ("flink", "prism", "spark")
 
 
 @pytest.fixture(scope="session")
-def prism_binary() -> str:
-    """Where Prism is."""
-    return _given("BPE_BEAM_PRISM")
+def local_engine() -> Callable[[str], Engine]:
+    """Gives a runner of this machine by its name."""
+    known: dict[str, Engine] = {}
+
+    def get(name: str) -> Engine:
+        if name not in known:
+            known[name] = Engine.local(name)
+        return known[name]
+
+    return get
 
 
 @pytest.fixture(scope="session")
-def flink_job_server_jar() -> str:
-    """Where Flink's job server is."""
-    return _given("BPE_BEAM_FLINK_JAR")
+def _one_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
 
 
-@pytest.fixture(params=["prism", "flink"])
-def flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The flags of each runner that streams."""
-    if request.param == "prism":
-        prism = request.getfixturevalue("prism_binary")
-        return ("--runner", "PrismRunner", "--prism_location", prism)
-    jar = request.getfixturevalue("flink_job_server_jar")
-    return (
-        *("--runner", "FlinkRunner", "--flink_version", "1.19", "--flink_master", "[local]"),
-        *("--flink_job_server_jar", jar, "--environment_type", "LOOPBACK"),
-    )
+@pytest.fixture
+def cluster(_one_cluster: Cluster) -> Cluster:
+    """The Flink cluster, whole; started anew where a test has left it otherwise."""
+    if not _one_cluster.whole:
+        _one_cluster.stop()
+        _one_cluster.start()
+    return _one_cluster
+
+
+@pytest.fixture(params=[*LOCAL, "cluster"])
+def engine(request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]) -> Engine:
+    """Each of the runners, the cluster with parallelism 2."""
+    if request.param == "cluster":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        return cluster.engine(2)
+    return local_engine(request.param)
+
+
+@pytest.fixture(params=["flink", "prism"])
+def streaming_engine(
+    request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]
+) -> Engine:
+    """Each of the runners that stream."""
+    return local_engine(request.param)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A corpus, and what the jobs make of it in process."""
+    return make(tmp_path_factory.mktemp("made"))

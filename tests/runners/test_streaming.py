@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ROOT, Ran, environment, run_whole
+from engines import Engine
 from made_text import documents, write
 from read_back import read_shards
 
@@ -88,8 +89,8 @@ class Streaming:
         return sorted(file["name"] for each in manifests for file in each["plan"]["files"])
 
 
-def test_each_file_once_though_it_is_killed(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    stream = Streaming(tmp_path, flags)
+def test_each_file_once_though_it_is_killed(tmp_path: Path, streaming_engine: Engine) -> None:
+    stream = Streaming(tmp_path, streaming_engine.flags)
     stream.put("a.jsonl", 30)
     stream.put("deep/b.jsonl", 30)
     with stream.running() as process:
@@ -127,9 +128,9 @@ def test_each_file_once_though_it_is_killed(tmp_path: Path, flags: tuple[str, ..
 
 
 def test_it_ends_with_an_error_where_a_batch_job_would(
-    tmp_path: Path, flags: tuple[str, ...]
+    tmp_path: Path, streaming_engine: Engine
 ) -> None:
-    stream = Streaming(tmp_path, flags)
+    stream = Streaming(tmp_path, streaming_engine.flags)
     (tmp_path / "in" / "bad.jsonl").write_text('{"text": "good"}\n{"text": 7}\n')
     with stream.running() as process:
         process.communicate(timeout=SECONDS)

@@ -12,13 +12,16 @@ from typing import Any
 import apache_beam as beam
 import pytest
 import regex
+import yaml
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.transforms import trigger
 from apache_beam.transforms.periodicsequence import PeriodicImpulse
 from apache_beam.transforms.window import FixedWindows, GlobalWindows
+from engines import Engine
 from made_text import documents
 
 from bpe_beam import Tokenizer
+from bpe_beam.jobs.runner_flags import from_mapping
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
 from bpe_beam.transforms import CountWords, Tokenize
@@ -63,30 +66,38 @@ def over_time(pipeline: beam.Pipeline, label: str, start: float, rows: list[str]
     )
 
 
-def run(flags: tuple[str, ...], folder: Path, build: Any) -> list[tuple[float, float, Any]]:
+def run(engine: Engine, folder: Path, build: Any) -> list[tuple[float, float, Any]]:
     folder.mkdir()
-    options = PipelineOptions([*_flags(flags), "--streaming"])
-    pipeline = beam.Pipeline(options=options)
+    pipeline = beam.Pipeline(options=PipelineOptions([*flags_of(engine), "--streaming"]))
     build(pipeline) | "Keep" >> beam.ParDo(Keep(str(folder)))
     pipeline.run().wait_until_finish()
     return [pickle.loads(path.read_bytes()) for path in folder.iterdir()]
 
 
-def _flags(flags: tuple[str, ...]) -> list[str]:
-    """Names and values in one, as Beam's own parser wants values that begin with a bracket."""
-    return [f"{name}={value}" for name, value in zip(flags[::2], flags[1::2], strict=True)]
+def lead(engine: Engine) -> int:
+    """Seconds that a runner has until the first element, for it not to find all of them due."""
+    return 3 if engine.name == "prism" else 20
+
+
+def flags_of(engine: Engine) -> list[str]:
+    """Of Beam itself, instead of a config of ours."""
+    option, config, *more = engine.flags
+    assert option == "--config"
+    settings = yaml.safe_load(Path(config).read_text())
+    runner = f"--runner={settings['runner']}"
+    return [runner, *from_mapping(settings["runner_options"]), *more]
 
 
 def test_the_newer_tokenizer_takes_over(
-    tmp_path: Path, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, streaming_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Updates that count from when they come; each document is there once, in its window."""
-    if "PrismRunner" in flags:
+    if streaming_engine.name == "prism":
         pytest.skip("Prism has no side inputs that fire before their window's end")
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "--add-opens=java.base/java.util=ALL-UNNAMED")
     newer = tmp_path / "newer.json"
     newer.write_text(NEW.to_json())
-    start = time.time() + 2
+    start = time.time() + lead(streaming_engine)
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         named = [OLD.to_json(), str(newer)]
@@ -99,7 +110,7 @@ def test_the_newer_tokenizer_takes_over(
         texts = over_time(pipeline, "Texts", start, TEXTS, STEP)
         return texts | beam.WindowInto(FixedWindows(2)) | Tokenize(OLD, updates=at_once)
 
-    kept = sorted(run(flags, tmp_path / "kept", build), key=lambda row: row[1])
+    kept = sorted(run(streaming_engine, tmp_path / "kept", build), key=lambda row: row[1])
     assert len(kept) == len(TEXTS)
     for number, (window, timestamp, ids) in enumerate(kept):
         assert abs(timestamp - (start + number * STEP)) < 0.01
@@ -110,7 +121,7 @@ def test_the_newer_tokenizer_takes_over(
 
 
 def test_each_window_has_its_latest_tokenizer(
-    tmp_path: Path, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, streaming_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With updates in windows the answer does not depend on when anything came."""
     monkeypatch.setenv("JDK_JAVA_OPTIONS", "--add-opens=java.base/java.util=ALL-UNNAMED")
@@ -124,7 +135,7 @@ def test_each_window_has_its_latest_tokenizer(
         windows = beam.WindowInto(FixedWindows(4))
         return texts | windows | Tokenize(NEW, updates=updates | "UpdateWindows" >> windows)
 
-    kept = sorted(run(flags, tmp_path / "kept", build), key=lambda row: row[1])
+    kept = sorted(run(streaming_engine, tmp_path / "kept", build), key=lambda row: row[1])
     assert len(kept) == len(TEXTS)
     for number, (window, _, ids) in enumerate(kept):
         # the last of each window; later ones have none, and what the step was given counts
@@ -132,8 +143,8 @@ def test_each_window_has_its_latest_tokenizer(
         assert ids.to_pylist() == expected.encode(TEXTS[number])
 
 
-def test_the_panes_of_words_add_up(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    start = time.time() + 2
+def test_the_panes_of_words_add_up(tmp_path: Path, streaming_engine: Engine) -> None:
+    start = time.time() + lead(streaming_engine)
 
     def build(pipeline: beam.Pipeline) -> beam.PCollection:
         return (
@@ -147,7 +158,7 @@ def test_the_panes_of_words_add_up(tmp_path: Path, flags: tuple[str, ...]) -> No
         )
 
     found: dict[float, Counter[str]] = {}
-    kept = run(flags, tmp_path / "kept", build)
+    kept = run(streaming_engine, tmp_path / "kept", build)
     for window, _, batch in kept:
         rows = zip(batch["word"].to_pylist(), batch["count"].to_pylist(), strict=True)
         found.setdefault(window, Counter()).update(dict(rows))

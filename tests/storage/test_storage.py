@@ -329,5 +329,5 @@ def test_a_move_replaces_and_may_be_repeated(tmp_path: Path) -> None:
     assert storage.read_bytes(other) == b"new"
     storage.move(one, other)
     assert storage.read_bytes(other) == b"new"
-    with pytest.raises(DataError, match="cannot move .*nothing"):
+    with pytest.raises(DataError, match=r"cannot move .*nothing"):
         storage.move(str(tmp_path / "nothing"), str(tmp_path / "no target"))

@@ -1,0 +1,222 @@
+"""The whole description of a Dataflow job, as the command line builds it, without sending it: its
+labels, coders and hints, and what of this machine it tells.
+
+Everything is caught that Dataflow's client would send or upload. Storage is fsspec's `memory`.
+"""
+
+from __future__ import annotations
+
+import base64
+import bz2
+import io
+import json
+import re
+import tarfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pipeline_checks
+import pytest
+import yaml
+from apache_beam.options.pipeline_options import GoogleCloudOptions
+from apache_beam.portability.api import beam_runner_api_pb2
+from command_line import ROOT, run, run_whole
+
+pytestmark = pytest.mark.runners
+
+DATAFLOW = (
+    *("--runner", "DataflowRunner", "--project", "p-project", "--region", "us-central1"),
+    *("--temp_location", "gs://bucket/temp", "--staging_location", "gs://bucket/staging"),
+    "--no_auth",
+)
+CORPUS = "memory://corpus"
+
+
+class Caught:
+    """What would have been sent.
+
+    Attributes:
+        files: Uploads by their last name.
+        job: The request itself, as JSON.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.job = ""
+
+    @property
+    def pipeline(self) -> Any:
+        """The pipeline."""
+        return beam_runner_api_pb2.Pipeline.FromString(self.files["pipeline.pb"])
+
+    def texts(self) -> bytes:
+        """All that was sent, with all that is packed in it beside."""
+        return b"\n".join(unpacked(data) for data in (*self.files.values(), self.job.encode()))
+
+
+def unpacked(data: bytes) -> bytes:
+    """Bytes, and what they hold in Base64 and deflate or bzip2, as Beam packs what it pickles."""
+    found = [data]
+    for text in re.findall(rb"[A-Za-z0-9+/]{40,}={0,2}", data):
+        packed = base64.b64decode(text + b"=" * (-len(text) % 4))
+        for unpack in (zlib.decompress, bz2.decompress):
+            try:
+                found.append(unpack(packed))
+            except (zlib.error, OSError, ValueError):
+                continue
+    return b"\n".join(found)
+
+
+@pytest.fixture
+def caught(monkeypatch: pytest.MonkeyPatch) -> Caught:
+    """Catches what Dataflow's client would send."""
+    from apache_beam.runners.dataflow.internal import apiclient
+
+    caught = Caught()
+
+    def stage(_: Any, __: str, name: str, data: Any, *___: Any, **____: Any) -> None:
+        content = Path(data).read_bytes() if isinstance(data, str) else data.read()
+        caught.files[name] = content
+
+    def submit(_: Any, job: Any) -> None:
+        caught.job = job.json()
+        raise ConnectionAbortedError("enough")
+
+    # It would ask Google whether the bucket keeps what is removed.
+    warn = "_warn_if_soft_delete_policy_enabled"
+    monkeypatch.setattr(GoogleCloudOptions, warn, lambda *_: False)
+    client = apiclient.DataflowApplicationClient
+    monkeypatch.setattr(client, "stage_file_with_retry", stage)
+    monkeypatch.setattr(client, "submit_job_description", submit)
+    return caught
+
+
+@pytest.fixture
+def stores() -> None:
+    """A corpus and a tokenizer where Dataflow could reach them."""
+    fs = fsspec.filesystem("memory")
+    fs.store.clear()
+    fs.pseudo_dirs[:] = [""]
+    for i in range(3):
+        with fs.open(f"/corpus/{i}.txt", "wb") as file:
+            file.write(b"SECRETTEXT of the corpus, not to be sent\n" * 20)
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Path:
+    (tmp_path / "text").write_text("low lower lowest " * 50)
+    given = ("--input", tmp_path / "text", "--vocab-size", "262")
+    run_whole("train", *given, "--output", tmp_path / "local-tokenizer")
+    return tmp_path / "local-tokenizer/tokenizer.json"
+
+
+@pytest.fixture
+def build(caught: Caught, stores: None, tokenizer: Path) -> Callable[..., Caught]:
+    """Builds a job's description."""
+    number = iter(range(100))
+
+    def build(job: str, *more: str | Path) -> Caught:
+        given: list[str | Path] = ["--input", f"{CORPUS}/*.txt"]
+        given += ["--output", f"memory://out/{next(number)}", *DATAFLOW, *more]
+        if job == "tokenize":
+            given += ["--tokenizer", tokenizer]
+        caught.files.clear()
+        ran = run(job, *given)
+        assert ran.code == 1 and "enough" in ran.message, ran.err
+        return caught
+
+    return build
+
+
+@pytest.mark.parametrize("job", ["count", "tokenize"])
+def test_labels_coders_and_hints(build: Callable[..., Caught], job: str) -> None:
+    proto = build(job).pipeline
+    pipeline_checks.check(proto)
+    labels = pipeline_checks.labels(proto)
+    assert f"{job.title()}/{job.title()}Split" in labels
+    assert {name.partition("/")[0] for name in labels} == {job.title()}
+    assert labels == pipeline_checks.labels(build(job).pipeline)
+
+    environments = proto.components.environments
+    ram = {
+        environments[each.environment_id].resource_hints["beam:resources:min_ram_bytes:v1"]
+        for each in proto.components.transforms.values()
+        if each.environment_id and each.unique_name.startswith(f"{job.title()}/")
+    }
+    assert ram == {b"2000000000" if job == "count" else b"1000000000"}
+
+
+@pytest.mark.parametrize("job", ["count", "tokenize"])
+def test_nothing_of_this_machine_is_told(
+    build: Callable[..., Caught],
+    job: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_ENVIRONMENT", "SECRETVALUE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRETKEY")
+    config = tmp_path / "config.yaml"
+    config.write_text("# SECRETCOMMENT\nquiet: true\n")
+    options = tmp_path / "options.json"
+    options.write_text(json.dumps({"s3": {"endpoint_url": "http://store:9000", "anon": True}}))
+    sent = build(job, "--config", config, "--storage-options", f"@{options}")
+    texts = sent.texts()
+    assert set(sent.files) == {"pipeline.pb"}
+    assert b"http://store:9000" in texts, "the options that workers need; or nothing was unpacked"
+    for secret in (
+        b"SECRETTEXT",
+        b"SECRETVALUE",
+        b"SECRETKEY",
+        b"SECRETCOMMENT",
+        b"SECRET_OF_THE_ENVIRONMENT",
+        str(tmp_path).encode(),
+        str(ROOT).encode(),
+        str(Path.home()).encode() + b"/",
+    ):
+        assert secret not in texts, secret
+    if job == "tokenize":
+        assert b'"merges"' in texts, "of local files the tokenizer alone, which the job is about"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package that `--setup_file` can name; ours is built by tests/test_install.py."""
+    folder = tmp_path / "clone"
+    (folder / "made").mkdir(parents=True)
+    (folder / "made/__init__.py").write_text("")
+    (folder / "setup.py").write_text(
+        "from setuptools import setup\nsetup(name='made', packages=['made'])\n"
+    )
+    (folder / "beside.txt").write_text("SECRETNOTE")
+    return folder
+
+
+def test_what_setup_file_packs_is_all_that_is_uploaded(
+    build: Callable[..., Caught], package: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(package)
+    sent = build("count", "--setup_file", "./setup.py")
+    assert set(sent.files) == {"pipeline.pb", "workflow.tar.gz"}
+    with tarfile.open(fileobj=io.BytesIO(sent.files["workflow.tar.gz"])) as packed:
+        names = {Path(name).name for name in packed.getnames()}
+    assert "__init__.py" in names and "beside.txt" not in names
+    assert str(tmp_path).encode() not in sent.texts()
+
+
+def test_a_job_by_config_is_the_same(
+    build: Callable[..., Caught], package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = pipeline_checks.labels(build("count").pipeline)
+    (package / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(package)
+    config = "configs/runners/dataflow.yaml"
+    sent = build("count", "--config", config, "--requirements_cache", "skip")
+    assert pipeline_checks.labels(sent.pipeline) == plain
+    workers = (ROOT / "configs/runners/dataflow-workers.txt").read_bytes()
+    assert sent.files["requirements.txt"] == workers
+    options = json.loads(sent.job)["environment"]["sdkPipelineOptions"]["options"]
+    given = yaml.safe_load((ROOT / config).read_text())["runner_options"]
+    assert {name: options[name] for name in given} == given

@@ -1,0 +1,95 @@
+"""The transforms for Beam YAML, on rows; tests/runners runs them from a YAML file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.typehints.row_type import RowTypeConstraint
+from made_text import write
+
+from bpe_beam import Tokenizer
+from bpe_beam.errors import UsageError
+from bpe_beam.transforms import beam_yaml
+from bpe_beam.transforms.given_elements import GivenElements
+
+Run = Callable[..., tuple[list[Any], dict[str, int]]]
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> str:
+    path = tmp_path / "tokenizer.json"
+    Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")]).save(str(path))
+    return str(path)
+
+
+def rows(*values: dict[str, Any], fields: dict[str, Any] | None = None) -> beam.PTransform:
+    """Rows as Beam YAML's Create makes them."""
+    kind = RowTypeConstraint.from_fields(list((fields or {"n": int, "text": str}).items()))
+    return GivenElements([beam.Row(**value) for value in values], kind)
+
+
+def test_read_documents(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", ["one", "two"])
+    found, _ = run(lambda p: p | beam_yaml.ReadDocuments(str(path)))
+    assert sorted(row.text for row in found) == ["one", "two"]
+    assert {tuple(row.as_dict()) for row in found} == {("id", "source", "text")}
+
+
+def test_count_words(run: Run) -> None:
+    given = rows({"n": 1, "text": "a b a"}, {"n": 2, "text": "a"})
+    found, _ = run(lambda p: p | given | beam_yaml.CountWords(pretokenizer="whitespace_split"))
+    assert sorted((row.word, row.count) for row in found) == [("a", 3), ("b", 1)]
+
+
+def test_tokenize_adds_a_field(run: Run, tokenizer: str) -> None:
+    given = rows({"n": 1, "text": "abab"}, {"n": 2, "text": ""}, {"n": 3, "text": "ba"})
+    found, sums = run(lambda p: p | given | beam_yaml.Tokenize(tokenizer, into="ids", append="b"))
+    assert sorted((row.n, row.text, list(row.ids)) for row in found) == [
+        (1, "abab", [2, 2, 1]),
+        (2, "", [1]),
+        (3, "ba", [1, 0, 1]),
+    ]
+    assert sums["documents_tokenized"] == 3
+    assert sums["tokens_made"] == 7
+
+
+def test_write_tokens(run: Run, tokenizer: str, tmp_path: Path) -> None:
+    out = tmp_path / "tokens"
+    given = rows({"n": 1, "text": "abab"}, {"n": 2, "text": "ba"})
+    found, _ = run(
+        lambda p: (
+            p
+            | given
+            | beam_yaml.Tokenize(tokenizer)
+            | beam_yaml.WriteTokens(str(out), tokenizer, shards=2)
+        )
+    )
+    assert found == [beam.Row(manifest=f"{out}/manifest.json")]
+    assert (out / "shard-00001-of-00002.idx").exists()
+
+
+def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
+    def build(step: beam.PTransform, given: beam.PTransform | None = None) -> None:
+        beam.Pipeline(runner=FnApiRunner()) | (given or rows()) | step
+
+    with pytest.raises(UsageError, match=r"field body: the rows have none .* only n, text"):
+        build(beam_yaml.Tokenize(tokenizer, field="body"))
+    with pytest.raises(UsageError, match="field body: the rows have none"):
+        build(beam_yaml.CountWords(field="body"))
+    with pytest.raises(UsageError, match="into: the rows have a field n already"):
+        build(beam_yaml.Tokenize(tokenizer, into="n"))
+    with pytest.raises(UsageError, match="field text: the elements are no rows"):
+        build(beam_yaml.Tokenize(tokenizer), GivenElements(["a"], str))
+    with pytest.raises(UsageError, match="no token 'z'"):
+        beam_yaml.Tokenize(tokenizer, append="z")
+
+
+def test_null_is_named(run: Run, tokenizer: str) -> None:
+    given = rows({"text": None}, fields={"text": str | None})
+    with pytest.raises(Exception, match="a row has null as its text"):
+        run(lambda p: p | given | beam_yaml.Tokenize(tokenizer))

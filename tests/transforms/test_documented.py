@@ -1,0 +1,72 @@
+"""The examples of docs/transforms.md, run one after another as a reader would."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, run
+from made_text import write
+
+import bpe_beam
+from bpe_beam import transforms
+from bpe_beam.transforms import beam_yaml
+
+PAGE = (ROOT / "docs/transforms.md").read_text("utf-8")
+MERGES = "[('w', 'e'), ('l', 'o'), ('n', 'e'), ('s', 't'), ('Ġ', 'lo')]\n"
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Where the examples ran, and what each printed."""
+    folder = tmp_path_factory.mktemp("transforms")
+    write(folder / "corpus/a.jsonl", ["one", "two"])
+    # As tests do everywhere: the runner that Beam's default would try first is downloaded.
+    pinned = (
+        "import apache_beam as beam\n"
+        "from apache_beam.runners.portability.fn_api_runner import FnApiRunner\n"
+        "from functools import partial\n"
+        "beam.Pipeline = partial(beam.Pipeline, runner=FnApiRunner())\n"
+    )
+    printed = []
+    for example in re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        (folder / "example.py").write_text(pinned + example)
+        done = subprocess.run(
+            [sys.executable, "example.py"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(Path(bpe_beam.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{example}\n{done.stderr}"
+        printed.append(done.stdout)
+    return folder, printed
+
+
+def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
+    folder, (imports, read, learned, tokenized, columns) = shown
+    assert imports == ""
+    assert sorted(read.split()) == ["one", "two"]
+    assert learned == MERGES
+    # lo w, ne we st, each with the token of the end
+    assert sorted(tokenized.splitlines()) == ["[258, 87, 0]", "[259, 257, 260, 0]"]
+    assert columns.splitlines() == [
+        "{'id': 1, 'text': [258, 257, 82]}",
+        "{'id': 2, 'text': [259, 257, 82]}",
+    ]
+    assert run("verify", folder / "tokens").code == 0
+
+
+def test_every_transform_and_setting_stands_there() -> None:
+    for name in transforms.__all__:
+        assert f"`{name}" in PAGE
+    table = PAGE[PAGE.index("## Beam YAML") :]
+    for name in ("ReadDocuments", "CountWords", "Tokenize", "WriteTokens"):
+        parameters = getattr(beam_yaml, name).__init__.__annotations__.keys() - {"return"}
+        (row,) = re.findall(rf"^\| `{name}` \| (.*?) \|", table, re.MULTILINE)
+        assert set(re.findall(r"`(\w+)`", row)) == parameters
