@@ -2,8 +2,10 @@
 
 Work reports from where it happens. The driver has the `Stage`; a DoFn that runs as a thread of this
 process calls `report`, which only adds to a dictionary, so nothing of this has to be pickled. In
-another process that dictionary is read by nobody. A thread of the stage looks at it a few times a
-second and draws; those who work never wait for a terminal.
+another process that dictionary is read by nobody, unless `forward_to` says where reports go. On a
+runner whose workers are elsewhere the driver looks at what they finished, see `Stage.seen`. A
+thread of the stage looks at it all a few times a second and draws; those who work never wait for a
+terminal.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ JSON_SECONDS = 5.0
 _POLL_SECONDS = 0.2
 _lock = threading.Lock()
 _reported: dict[str, dict[str, int]] = {}
+_forward: Callable[[str, dict[str, int]], None] | None = None
 
 
 def report(stage: str, **increments: int) -> None:
@@ -36,10 +39,23 @@ def report(stage: str, **increments: int) -> None:
 
     Cost: one lock and a few additions, about a microsecond. Call it once a batch.
     """
+    if _forward is not None:
+        _forward(stage, increments)
+        return
     with _lock:
         counters = _reported.setdefault(stage, {})
         for name, increment in increments.items():
             counters[name] = counters.get(name, 0) + increment
+
+
+def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
+    """Has all reports of this process given to `receiver`, which takes them to where the stage is.
+
+    Args:
+        receiver: Takes a stage's name and what to add; called by the thread that reports.
+    """
+    global _forward
+    _forward = receiver
 
 
 @dataclass(frozen=True)
@@ -214,6 +230,7 @@ class Stage:
         self._display: Display | None = None
         self._clock = clock
         self._start = clock()
+        self._seen = 0
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
 
@@ -226,11 +243,19 @@ class Stage:
         """
         report(self.name, done=done, **counters)
 
+    def seen(self, done: int) -> None:
+        """Says that at least so much is done, reported or not.
+
+        Args:
+            done: In the stage's unit.
+        """
+        self._seen = max(self._seen, done)
+
     def snapshot(self) -> Snapshot:
         """The stage now."""
         with _lock:
             counters = dict(_reported.get(self.name, {}))
-        done = counters.pop("done", 0)
+        done = max(counters.pop("done", 0), self._seen)
         seconds = self._clock() - self._start
         return Snapshot(self.name, done, self.total, self.unit, counters, seconds)
 

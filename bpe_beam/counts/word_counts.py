@@ -15,7 +15,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.native_parts import pipeline_of
+from bpe_beam.tokenizer.native_parts import holds_gil, pipeline_of
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 
@@ -143,6 +143,13 @@ class WordCounts:
             whole = pa.RecordBatch.from_arrays(columns, schema=schema)
             for start, end in _block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
                 yield partition, whole.slice(start, end - start)
+
+
+def counting_holds_gil(normalizer: str, pretokenizer: str) -> bool:
+    """Whether counting with these, by name, holds Python's lock, so that threads take turns."""
+    return holds_gil(
+        normalizer_from_name(normalizer), pretokenizer_from_name(pretokenizer, byte_level=True)
+    )
 
 
 def _pipeline(

@@ -12,10 +12,11 @@ from bpe_beam.corpus.cutting import can_be_cut
 from bpe_beam.corpus.edges import from_json, without_units
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.output import OutputFolder, Receipt
+from bpe_beam.jobs.job_folder import JobFolder, Receipt
+from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import InputSettings
+from bpe_beam.splits.work import piece_name, rejects_name, was_read
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.split_work import piece_name, rejects_name, was_read
 
 _WORST_FILES = 5
 _SHOWN_FILES = 10
@@ -112,7 +113,7 @@ def read_whole(
     folder: OutputFolder,
     plan: Plan,
     kind: str,
-    run: Callable[[Plan, Mapping[int, Receipt]], None],
+    run: Callable[[Plan, Mapping[int, Receipt], JobFolder], None],
     after: Sequence[str] = (),
 ) -> tuple[Plan, dict[str, Receipt]]:
     """Has all splits read until the slices of every file meet, see `edges.py`.
@@ -121,7 +122,7 @@ def read_whole(
         folder: The job's folder.
         plan: The plan.
         kind: What a split's piece is called.
-        run: Reads the splits of a plan but for those that are done.
+        run: Reads the splits of a plan but for those that are done, into the folder of a run.
         after: Pieces that are made of all splits.
 
     Returns:
@@ -143,12 +144,15 @@ def read_whole(
             for index, piece in enumerate(pieces)
             if index not in done and (receipt := known.get(piece))
         )
-        run(plan, done)
+        attempt = folder.new_run()
+        run(plan, done, attempt)
+        # It has ended well: nobody writes there any more. One that fails is left to the next claim.
+        folder.take(attempt, all_files=False)
         receipts = all_receipts(folder, [*pieces, *after])
         if len(_done(folder, receipts.get, plan, kind)) < len(pieces):
             raise DataError(
-                f"{folder.url}: another run of this job, or a late attempt of an earlier one, "
-                "works in the same folder; when it has ended, run this one again"
+                f"{folder.url}: another run of this job works in the same folder; when it has "
+                "ended, run this one again"
             )
         wrong = files_apart(plan, [receipts[piece]["facts"] for piece in pieces])
         if not wrong and _as_before(folder, receipts):

@@ -5,29 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.counts.artifact import part_name
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
-from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.dataflow import require_reachable
+from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.job_record import json_bytes
-from bpe_beam.jobs.output import OutputFolder, Receipt
-from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
+from bpe_beam.splits.counting import BlockPlace, CountTask, block_places, blocks_name
+from bpe_beam.splits.work import piece_name, works_of
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.split_counts import (
-    BlockPlace,
-    CountSplits,
-    CountTask,
-    block_places,
-    blocks_name,
-)
-from bpe_beam.transforms.split_work import piece_name, works_of
+from bpe_beam.transforms.counters import Measured
+from bpe_beam.transforms.split_counts import CountSplits
 
 _PLAN = "plan.json"
 
@@ -66,15 +64,20 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    measured = Measured()
     _write_plan(folder, plan)
     not_cut: list[str] = []
     if not folder.finished:
-        not_cut = _count(settings, plan, counting, folder, progress)
+        not_cut = _count(settings, plan, counting, folder, progress, measured)
     manifest = CountsManifest.from_bytes(
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
     inputs = corpus_input.inputs_summary(plan, not_cut)
-    return _summary(settings, manifest, inputs, resumed, time.monotonic() - started)
+    return {
+        **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
+        **summary_of(settings.run, len(plan.splits)),
+        **measured.to_json(),
+    }
 
 
 def _write_plan(folder: OutputFolder, plan: Plan) -> None:
@@ -113,32 +116,39 @@ def _count(
     counting: dict[str, Any],
     folder: OutputFolder,
     progress: Progress,
+    measured: Measured,
 ) -> list[str]:
     """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    task = CountTask(
-        receipts=folder.writer(),
-        reading=corpus_input.read_settings(settings.input),
-        counting=counting,
-        splits=len(plan.splits),
-        by_source=settings.input.by_source,
-    )
+    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
-    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
         # Parts of an earlier run stand for all splits: they were begun when all were counted.
         parts_left = [i for i, part in enumerate(parts) if folder.receipt(part) is None]
         works = works_of(plan, done)
         if not works and not parts_left:
             return
+        task = CountTask(
+            receipts=attempt.writer(),
+            reading=corpus_input.read_settings(settings.input),
+            counting=counting,
+            splits=len(plan.splits),
+            by_source=settings.input.by_source,
+        )
+        known = _known(folder, done)
         with progress.stage("count", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(
                 settings.run,
-                lambda pipeline: (
-                    pipeline | "Count" >> CountSplits(task, works, _known(done), parts_left)
+                lambda pipeline, pool: (
+                    pipeline
+                    | "Count" >> CountSplits(replace(task, pool=pool), works, known, parts_left)
                 ),
-                tasks=len(works) or len(parts_left),
+                len(works) or len(parts_left),
+                measured,
+                lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(splits))),
+                holds_gil=counting_holds_gil(settings.normalizer, settings.pretokenizer),
             )
 
     plan, receipts = corpus_input.read_whole(folder, plan, "counts", run_splits, parts)
@@ -151,16 +161,17 @@ def _count(
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish("manifest.json", manifest.to_json())
-    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 
-def _known(done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
-    """Where the blocks of finished splits stand."""
+def _known(folder: OutputFolder, done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
+    """Where the blocks of finished splits stand; a receipt names their file first."""
     return [
         row
-        for split, receipt in done.items()
-        for row in block_places(split, receipt["facts"]["blocks"])
+        for receipt in done.values()
+        for row in block_places(
+            folder.path(receipt["files"][0]["name"]), receipt["facts"]["blocks"]
+        )
     ]
 
 

@@ -6,96 +6,52 @@ files with size and hash, and what is known about it. The final file (a manifest
 last; then `work/` goes. Everything appears whole or not at all, so a job that is killed at any
 moment and started again keeps the pieces that stand by their hash and ends with the same bytes.
 
+Workers never write here. Each pipeline that is launched has a folder of its own,
+`work/run-<12 hex digits>/`, laid out like this one, and when it has ended the driver moves its
+pieces to their places (see `job_folder.py`). A pipeline whose driver died may go on for hours on a
+cluster: what it writes then is looked at by nobody, or was taken over, whole, by the next driver.
+
 Two runs of one job on one folder are not locked out: both publish the same bytes under the same
-names, so neither can spoil the other. But one clears unfinished files of the other as left over
-from a killed run, and that other then ends with an error, or finds the folder finished.
+names, so neither can spoil the other. But one takes over what the other has finished so far, and
+that other then ends with an error, or finds the folder finished.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, differences, json_bytes
+from bpe_beam.jobs.job_folder import (
+    WORK,
+    JobFolder,
+    Receipt,
+    folders_of,
+    is_job_attempt,
+    names_present,
+    side_by_side,
+)
+from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, differences
 from bpe_beam.storage import Storage
 
-WORK = "work"
-
-_ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
-_PIECE = re.compile(r"[A-Za-z0-9._-]+")
-_RECEIPT = re.compile(rf"{WORK}/({_PIECE.pattern})\.json")
 _MAX_JOB_BYTES = 1 << 28
 _BLOCK_BYTES = 1 << 20
 
-Receipt = dict[str, Any]
-"""`{"piece", "fingerprint", "files": [{"name", "bytes", "sha256"}], "facts": {...}}`."""
-
-
-@dataclass(frozen=True)
-class ReceiptWriter:
-    """Writes receipts from anywhere; small and picklable, for workers.
-
-    Attributes:
-        storage: The door to storage.
-        url: The output folder.
-        fingerprint: The job's.
-    """
-
-    storage: Storage
-    url: str
-    fingerprint: str
-
-    def write_receipt(
-        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        """Says that a piece is finished; after its files were published.
-
-        Args:
-            piece: The piece's name: letters, digits, `.`, `_`, `-`.
-            files: Its files, each `{"name", "bytes", "sha256"}`, the name relative to the folder.
-                None, for a piece that has no files.
-            facts: What the job wants to know of it again, JSON-able and small.
-
-        Raises:
-            ValueError: If the piece's name is not such a name.
-        """
-        if _PIECE.fullmatch(piece) is None:
-            raise ValueError(f"a piece's name must match {_PIECE.pattern}, not {piece!r}")
-        receipt = {
-            "piece": piece,
-            "fingerprint": self.fingerprint,
-            "files": [dict(file) for file in files],
-            "facts": dict(facts),
-        }
-        url = self.storage.join(self.url, WORK, f"{piece}.json")
-        self.storage.write_bytes(url, json_bytes(receipt))
-
 
 @dataclass
-class OutputFolder:
+class OutputFolder(JobFolder):
     """A folder that a job has claimed. Made by `claim`.
 
     Attributes:
-        storage: The door to storage.
-        url: The folder.
-        fingerprint: The job's.
         finished: An equal job has finished here, and nothing is to do.
         restored: An equal job had finished here, but files are missing: the files of its pieces, by
             piece. Receipts were written again of those pieces that its final file tells all about.
     """
 
-    storage: Storage
-    url: str
-    fingerprint: str
-    finished: bool
-    _record: JobRecord
+    finished: bool = False
     restored: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _kept: dict[str, Receipt] = field(default_factory=dict)
 
@@ -143,58 +99,45 @@ class OutputFolder:
         data = record.to_bytes()
         if storage.exists(url) and not storage.is_folder(url):
             raise UsageError(f"output {url} is a file: give the name of a folder")
-        present = _present(storage, url, record.all_names)
+        present = names_present(storage, url, record.all_names)
         old = None
         if JOB_FILE in present:
             old = _read_job(storage, storage.join(url, JOB_FILE))
         if old is not None:
-            present |= _present(storage, url, old.all_names)
+            present |= names_present(storage, url, old.all_names)
         present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
-        folder = cls(storage, url, record.fingerprint, False, record)
+        folder = cls(storage, url, record)
         if old is not None and overwrite:
-            cls(storage, url, old.fingerprint, False, old)._remove_all(present)
+            cls(storage, url, old)._remove_all(present)
         if old is None or overwrite:
             storage.make_folder(url)
             storage.write_bytes(storage.join(url, JOB_FILE), data)
         else:
-            folder._clear_attempts(present)
+            folder.clear_attempts(present)
             if final in present and folder._stands(present, restore):
                 folder.finished = True
-                folder._remove_work()
+                folder.remove_work()
                 return folder
             if final in present:
                 storage.remove(storage.join(url, final))
+            for run in folder.runs():
+                folder.take(run, all_files=True)
             folder._keep_what_stands()
         storage.make_folder(storage.join(url, WORK))
         return folder
-
-    def path(self, name: str) -> str:
-        """The URL of a file of the folder."""
-        return self.storage.join(self.url, *name.split("/"))
 
     def receipt(self, piece: str) -> Receipt | None:
         """The receipt of a piece that was finished before this run and stands by its hashes."""
         return self._kept.get(piece)
 
-    def receipts(self) -> dict[str, Receipt]:
-        """All receipts that stand in storage now, by piece, in order of their names.
-
-        Cost: reads each receipt, none of the files that they name.
-        """
-        found = self.storage.list_names(self.path(WORK))
-        names = sorted(f"{WORK}/{name}" for name in found if _RECEIPT.fullmatch(f"{WORK}/{name}"))
-        with ThreadPoolExecutor(_threads()) as pool:
-            read = list(pool.map(self._read_receipt, names))
-        return {receipt["piece"]: receipt for receipt in read if receipt is not None}
-
     def forget(self, receipts: Iterable[Receipt]) -> None:
         """Removes pieces that are to be made again: their files first, since a receipt of files
         that are gone holds no longer by itself."""
         forgotten = list(receipts)
-        self._remove([file["name"] for receipt in forgotten for file in receipt["files"]])
-        self._remove([f"{WORK}/{receipt['piece']}.json" for receipt in forgotten])
+        self.remove([file["name"] for receipt in forgotten for file in receipt["files"]])
+        self.remove([f"{WORK}/{receipt['piece']}.json" for receipt in forgotten])
         for receipt in forgotten:
             self._kept.pop(receipt["piece"], None)
 
@@ -202,17 +145,13 @@ class OutputFolder:
         """Removes those of the job's files that no receipt names: a piece that was killed between
         its file and its receipt may have left them."""
         named = {file["name"] for receipt in receipts for file in receipt["files"]}
-        there = _present(self.storage, self.url, self._record.names)
-        self._remove(there.intersection(names) - named)
-
-    def writer(self) -> ReceiptWriter:
-        """What workers write receipts with."""
-        return ReceiptWriter(self.storage, self.url, self.fingerprint)
+        there = names_present(self.storage, self.url, self.record.names)
+        self.remove(there.intersection(names) - named)
 
     def write_receipt(
         self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
     ) -> None:
-        """As `ReceiptWriter.write_receipt`."""
+        """As `ReceiptWriter.write_receipt`, for pieces that the driver makes itself."""
         self.writer().write_receipt(piece, files, facts)
 
     def finish(self, final_name: str, data: bytes) -> None:
@@ -222,50 +161,30 @@ class OutputFolder:
             final_name: The name that was claimed as `final`.
             data: Its content.
         """
-        if final_name != self._record.final:
-            raise ValueError(f"claimed with final={self._record.final!r}, not {final_name!r}")
+        if final_name != self.record.final:
+            raise ValueError(f"claimed with final={self.record.final!r}, not {final_name!r}")
         self.storage.write_bytes(self.path(final_name), data)
         self.finished = True
-        self._clear_attempts(_present(self.storage, self.url, self._record.all_names))
-        self._remove_work()
+        self.clear_attempts(names_present(self.storage, self.url, self.record.all_names))
+        self.remove_work()
 
     def release(self) -> None:
         """Gives the folder up: nothing was made, and any job may have it."""
-        self._remove_work()
+        self.remove_work()
         self.storage.remove(self.path(JOB_FILE))
         self.storage.remove_folder_if_empty(self.url)
-
-    def _read_receipt(self, name: str) -> Receipt | None:
-        """A receipt of this job, or None for anything else that bears such a name."""
-        try:
-            value = json.loads(self.storage.read_bytes(self.path(name)))
-            ours = value["fingerprint"] == self.fingerprint and f"{value['piece']}.json" == name[5:]
-            whole = isinstance(value["facts"], dict) and all(
-                file["name"] in self._record.names
-                and isinstance(file["bytes"], int)
-                and isinstance(file["sha256"], str)
-                for file in value["files"]
-            )
-            return value if ours and whole else None
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):  # an equal run finished just now
-                return None
-            raise
 
     def _keep_what_stands(self) -> None:
         """Checks every receipt against the files; those that do not stand are removed."""
         receipts = self.receipts()
-        with ThreadPoolExecutor(_threads()) as pool:
-            stand = pool.map(
-                lambda receipt: all(map(self._matches, receipt["files"])), [*receipts.values()]
-            )
-            for (piece, receipt), stands in zip(receipts.items(), stand, strict=True):
-                if stands:
-                    self._kept[piece] = receipt
-                else:
-                    self.storage.remove(self.path(f"{WORK}/{piece}.json"))
+        stand = side_by_side(
+            lambda receipt: all(map(self._matches, receipt["files"])), receipts.values()
+        )
+        for (piece, receipt), stands in zip(receipts.items(), stand, strict=True):
+            if stands:
+                self._kept[piece] = receipt
+            else:
+                self.storage.remove(self.path(f"{WORK}/{piece}.json"))
 
     def _matches(self, file: Mapping[str, Any]) -> bool:
         """Whether a file has the size and the hash that its receipt says."""
@@ -297,7 +216,7 @@ class OutputFolder:
         if restore is None:
             return True
         try:
-            pieces = restore(self.storage.read_bytes(self.path(self._record.final)))
+            pieces = restore(self.storage.read_bytes(self.path(self.record.final)))
             files = [file for piece in pieces.values() for file in piece["files"]]
             whole = all(
                 file["name"] in present
@@ -319,54 +238,13 @@ class OutputFolder:
 
         The final file goes first: a folder with it missing is unfinished, never falsely whole.
         """
-        if self._record.final in present:
-            self.storage.remove(self.path(self._record.final))
-        self._remove_work()
-        self._clear_attempts(present)
-        self._remove(self._record.names & present)
-        for folder in sorted(_folders(self._record.names), reverse=True):
+        if self.record.final in present:
+            self.storage.remove(self.path(self.record.final))
+        self.remove_work()
+        self.clear_attempts(present)
+        self.remove(self.record.names & present)
+        for folder in sorted(folders_of(self.record.names), reverse=True):
             self.storage.remove_folder_if_empty(self.path(folder))
-
-    def _remove_work(self) -> None:
-        receipts = [f"{WORK}/{piece}.json" for piece in self.receipts()]
-        scratch = [name for name in self._record.names if name.startswith(f"{WORK}/")]
-        there = {f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))}
-        attempts = [name for name in there if self._is_attempt(name)]
-        self._remove(there.intersection([*receipts, *scratch, *attempts]))
-        self.storage.remove_folder_if_empty(self.path(WORK))
-
-    def _clear_attempts(self, present: Iterable[str]) -> None:
-        self._remove([name for name in present if self._is_attempt(name)])
-
-    def _is_attempt(self, name: str) -> bool:
-        match = _ATTEMPT.fullmatch(name)
-        return match is not None and (
-            match[1] in self._record.all_names or _RECEIPT.fullmatch(match[1]) is not None
-        )
-
-    def _remove(self, names: Iterable[str]) -> None:
-        with ThreadPoolExecutor(_threads()) as pool:
-            list(pool.map(lambda name: self.storage.remove(self.path(name)), names))
-
-
-def _threads() -> int:
-    """Enough to hide a store's latency, without a store's anger."""
-    return min(16, 4 * (os.cpu_count() or 1))
-
-
-def _folders(names: Iterable[str]) -> set[str]:
-    """The folders that names stand in, relative; not the output folder itself."""
-    return {name.rpartition("/")[0] for name in names} - {""}
-
-
-def _present(storage: Storage, url: str, names: Collection[str]) -> frozenset[str]:
-    """What is in the folder, in `work/`, and in the folders of `names`; relative names."""
-    found = set(storage.list_names(url))
-    for folder in _folders(names) | {WORK}:
-        if folder.partition("/")[0] in found:
-            inside = storage.list_names(storage.join(url, *folder.split("/")))
-            found |= {f"{folder}/{name}" for name in inside}
-    return frozenset(found)
 
 
 def _read_job(storage: Storage, url: str) -> JobRecord | None:
@@ -385,7 +263,7 @@ def _refuse_others(
     """Refuses a folder that is not this job's to use; nothing has been touched yet."""
     top = {name for name in present if "/" not in name}
     # A run that was killed while it wrote its first file has left no more than this.
-    top = {name for name in top if not _is_job_attempt(name)}
+    top = {name for name in top if not is_job_attempt(name)}
     if old is None and top and not overwrite:
         raise UsageError(
             f"output {url} holds files that no job of bpe-beam recorded ({_some(top)}): give "
@@ -406,11 +284,6 @@ def _refuse_others(
             f"output {url} holds {_some(foreign)}, which no job of bpe-beam recorded and this job "
             "would replace: move them away, or give another --output"
         )
-
-
-def _is_job_attempt(name: str) -> bool:
-    match = _ATTEMPT.fullmatch(name)
-    return match is not None and match[1] == JOB_FILE
 
 
 def _some(names: Collection[str], limit: int = 5) -> str:

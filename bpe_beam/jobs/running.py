@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.dataflow import FLAGS, is_dataflow
@@ -14,6 +16,12 @@ from bpe_beam.jobs.settings import RunSettings
 if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.runners.runner import PipelineRunner
+
+    from bpe_beam.transforms.counters import Measured
+
+_MODE = "--direct_running_mode"
+_PROCESSES = "multi_processing"
+_WATCH_SECONDS = 2.0
 
 
 def default_workers() -> int:
@@ -28,39 +36,100 @@ def workers_of(run: RunSettings) -> int:
     return run.workers or default_workers()
 
 
+def summary_of(run: RunSettings, tasks: int) -> dict[str, Any]:
+    """What a summary says of how its job ran: the runner, and in process how many work at once.
+
+    Args:
+        run: How it ran.
+        tasks: How many elements there were to spread.
+    """
+    if run.in_process:
+        return {"runner": "in process", "workers": _workers(run, tasks)}
+    return {"runner": run.runner, "workers": None}
+
+
 def run_pipeline(
-    run: RunSettings, build: Callable[[beam.Pipeline], object], tasks: int
-) -> dict[str, int]:
+    run: RunSettings,
+    build: Callable[[beam.Pipeline, str | None], object],
+    tasks: int,
+    measured: Measured,
+    watch: Callable[[], None],
+    *,
+    holds_gil: bool = False,
+) -> None:
     """Builds a pipeline, runs it, and waits for its end.
 
     Args:
         run: Which runner, and its flags.
-        build: Adds the steps to the pipeline.
+        build: Adds the steps to the pipeline; gets the name of the processes that are to do the
+            work, see `worker_processes`, or None.
         tasks: How many elements there are to spread: in process, no more threads are started.
-
-    Returns:
-        Our counters by name, summed over the steps.
+        measured: Gets what the pipeline measured.
+        watch: Called every few seconds where workers are in other places and cannot report.
+        holds_gil: The work holds Python's lock: in process, processes are to do it.
 
     Raises:
-        DataError: A runner that ends without success and without an error of its own.
+        DataError: A runner that ends without success and without an error of its own, a worker
+            process that died.
     """
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.runner import PipelineState
 
-    from bpe_beam.transforms import counters
-
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
-    pipeline = beam.Pipeline(
-        runner=_runner(run), options=PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
-    )
-    build(pipeline)
-    result = pipeline.run()
-    state = result.wait_until_finish()
+    options = PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
+    pipeline = beam.Pipeline(runner=_runner(run), options=options)
+    with _processes(run, tasks, holds_gil) as pool, _watching(run, watch):
+        build(pipeline, pool)
+        result = pipeline.run()
+        try:
+            state = result.wait_until_finish()
+        except BaseException:
+            if not run.in_process:
+                with contextlib.suppress(Exception):
+                    result.cancel()
+            raise
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
-    return counters.totals(result.metrics())
+    measured.add(result.metrics())
+
+
+@contextlib.contextmanager
+def _processes(run: RunSettings, tasks: int, holds_gil: bool) -> Iterator[str | None]:
+    """Processes for the work, if it wants them, or the user does; a flag of the runner decides."""
+    from bpe_beam.splits.processes import worker_processes
+
+    mode = _flag(run, _MODE)
+    count = _workers(run, tasks)
+    wanted = holds_gil and count > 1 if mode is None else mode == _PROCESSES
+    if not run.in_process or not wanted:
+        yield None
+        return
+    with worker_processes(count) as pool:
+        yield pool
+
+
+@contextlib.contextmanager
+def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
+    """Calls `watch` now and then, but for a runner in process."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(_WATCH_SECONDS):
+            with contextlib.suppress(DataError):  # the next look may have more luck
+                watch()
+
+    if run.in_process:
+        yield
+        return
+    watcher = threading.Thread(target=look, name="watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _runner(run: RunSettings) -> str | PipelineRunner:
@@ -73,13 +142,29 @@ def _runner(run: RunSettings) -> str | PipelineRunner:
 
 
 def _flags(run: RunSettings, tasks: int) -> list[str]:
-    # First: what the user says of the same counts more.
-    flags = [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
-    given = {flag.partition("=")[0] for flag in flags}
-    if run.in_process and "--direct_num_workers" not in given:
-        workers = max(1, min(workers_of(run), tasks))
+    """The runner's flags. Beam's own worker processes are never used: one that is killed hangs the
+    pipeline."""
+    if not run.in_process:
+        # First: what the user says of the same counts more.
+        return [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
+    flags = [flag for flag in run.runner_options if flag != f"{_MODE}={_PROCESSES}"]
+    workers = _workers(run, tasks)
+    if _flag(run, "--direct_num_workers") is None:
         flags.append(f"--direct_num_workers={workers}")
-        if "--direct_running_mode" not in given:
-            mode = "multi_threading" if workers > 1 else "in_memory"
-            flags.append(f"--direct_running_mode={mode}")
+    if _flag(run, _MODE) in (None, _PROCESSES):
+        flags.append(f"{_MODE}={'multi_threading' if workers > 1 else 'in_memory'}")
     return flags
+
+
+def _workers(run: RunSettings, tasks: int) -> int:
+    """Threads of a pipeline in process."""
+    given = _flag(run, "--direct_num_workers")
+    if given is not None and given.isdecimal() and int(given) > 0:
+        return int(given)
+    return max(1, min(workers_of(run), tasks))
+
+
+def _flag(run: RunSettings, name: str) -> str | None:
+    """The value of a flag that was given for the runner, the last one."""
+    values = [flag.partition("=")[2] for flag in run.runner_options if flag.startswith(f"{name}=")]
+    return values[-1] if values else None

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.dataflow import require_reachable
-from bpe_beam.jobs.output import OutputFolder, Receipt
-from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.job_folder import JobFolder, Receipt
+from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import TokenizeSettings
 from bpe_beam.jobs.source_summary import shard_source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest, Shard, SourceFacts, SourceSlice, Totals
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.tokenizing import TokenizeTask
+from bpe_beam.splits.work import rejects_name, restored_facts, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.encoding import Encoding
-from bpe_beam.transforms.split_shards import TokenizeSplits, TokenizeTask
-from bpe_beam.transforms.split_work import rejects_name, restored_facts, works_of
+from bpe_beam.transforms.counters import Measured
+from bpe_beam.transforms.split_shards import TokenizeSplits
 
 _MANIFEST = "manifest.json"
 _TOKENIZER = "tokenizer.json"
@@ -72,11 +76,16 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         tokenizer.save(folder.path(_TOKENIZER), storage=storage)
     kept = len(corpus_input.done_splits(folder, plan, "shard"))
     not_cut: list[str] = []
+    measured = Measured()
     if not folder.finished:
-        not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress)
+        not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress, measured)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
     inputs = corpus_input.inputs_summary(plan, not_cut)
-    return _summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started)
+    return {
+        **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
+        **summary_of(settings.run, len(plan.splits)),
+        **measured.to_json(),
+    }
 
 
 def _has_tokenizer(folder: OutputFolder, tokenizer: Tokenizer) -> bool:
@@ -132,26 +141,33 @@ def _tokenize(
     encoding: Encoding,
     folder: OutputFolder,
     progress: Progress,
+    measured: Measured,
 ) -> list[str]:
     """Does what is left to do, and finishes the folder; returns the files that were not cut."""
     folder.storage.make_folder(folder.path("rejects"))
-    task = TokenizeTask(
-        receipts=folder.writer(),
-        reading=corpus_input.read_settings(settings.input),
-        encoding=encoding,
-        splits=len(plan.splits),
-    )
+    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
 
-    def run_splits(plan: Plan, done: Mapping[int, Receipt]) -> None:
+    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
         works = works_of(plan, done)
         if not works:
             return
+        task = TokenizeTask(
+            receipts=attempt.writer(),
+            reading=corpus_input.read_settings(settings.input),
+            encoding=encoding.kept_at(folder.storage, folder.path(_TOKENIZER)),
+            splits=len(plan.splits),
+        )
         with progress.stage("tokenize", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
             run_pipeline(
                 settings.run,
-                lambda pipeline: pipeline | "Tokenize" >> TokenizeSplits(task, works),
-                tasks=len(works),
+                lambda pipeline, pool: (
+                    pipeline | "Tokenize" >> TokenizeSplits(replace(task, pool=pool), works)
+                ),
+                len(works),
+                measured,
+                lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(shards))),
+                holds_gil=tokenizer.holds_gil,
             )
 
     plan, receipts = corpus_input.read_whole(folder, plan, "shard", run_splits)
@@ -167,7 +183,6 @@ def _tokenize(
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(_MANIFEST, manifest.to_bytes())
-    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
     return corpus_input.not_cut(
         plan, [receipts[shard]["facts"] for shard in shards], settings.input
     )

@@ -41,7 +41,8 @@ from bpe_beam.training.trained import learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 
 _SUMMARY = "summary.json"
-_OF_INPUTS = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker")
+_MEASURED = ("runner", "workers", "counters", "distributions")
+_OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
 """What the summary repeats of the count job's."""
 
 _FILES = {
@@ -116,6 +117,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
     files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
+    measured = {name: inputs.pop(name) for name in _MEASURED if name in inputs}
     summary = {
         "job": "train",
         "output": settings.output,
@@ -137,6 +139,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "counting_seconds": None if settings.counts else round(counted - started, 3),
         "learning_seconds": round(ended - counted, 3),
         "seconds": round(ended - started, 3),
+        **measured,
         "next": _next(settings),
     }
     folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
@@ -203,7 +206,7 @@ def _train_on_corpus(
     }
     folder = _claim(settings, storage, identity)
     counted = {} if folder.finished else count.run(counting, progress, plan=plan)
-    return folder, counts, {key: counted[key] for key in _OF_INPUTS if key in counted}
+    return folder, counts, {key: counted[key] for key in _OF_COUNTING if key in counted}
 
 
 def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bpe_beam.corpus import Plan, ReadSettings, Split, read_split
+from bpe_beam.corpus import Plan, ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.running import workers_of
 from bpe_beam.jobs.settings import InputSettings, VerifySettings
 from bpe_beam.progress import Progress
-from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import Manifest, read_manifest
-from bpe_beam.shards.verify import VerifyReport, compare_split, verify
+from bpe_beam.shards.verify import VerifyReport, verify
+from bpe_beam.splits import processes
+from bpe_beam.splits.comparing import CompareTask, compare_with_shard
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.work import SplitWork, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _SHOWN_PROBLEMS = 20
 
@@ -136,35 +136,36 @@ def _compare(
     Raises:
         DataError: A shard that differs; tells where.
     """
-    from bpe_beam.transforms.encoding import Encoding
-
-    tokenizer = Tokenizer.from_file(storage.join(folder, "tokenizer.json"), storage=storage)
+    url = storage.join(folder, "tokenizer.json")
+    tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = dict(manifest.settings)
     framing = {name: chosen.pop(name) for name in ("append", "prepend", "allowed_special")}
-    encoding = Encoding.of(tokenizer, **framing)
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
-    reading = ReadSettings(**chosen)
+    encoding = Encoding.of(tokenizer, **framing)
+    task = CompareTask(storage, folder, ReadSettings(**chosen), encoding)
+    works = works_of(plan)
 
-    def compare(split: Split) -> str | None:
-        shard = manifest.shards[split.index]
-        with MegatronReader(storage, folder, shard.name) as reader:
-            difference = compare_split(reader, _encoded(storage, plan, split, reading, encoding))
+    def compare(element: str) -> str | None:
+        shard = manifest.shards[SplitWork.from_json(element).split.index]
+        difference = processes.call(helpers, compare_with_shard, task, element, shard.name)
         stage.advance(1, documents=shard.documents, bytes=shard.text_bytes)
-        return difference and f"{shard.name}: {difference}"
+        return difference
 
     with (
         progress.stage("compare", len(plan.splits), "shards") as stage,
+        _helpers(workers if tokenizer.holds_gil else 1) as helpers,
         ThreadPoolExecutor(workers) as pool,
     ):
-        differences = tuple(filter(None, pool.map(compare, plan.splits)))
+        differences = sorted(filter(None, pool.map(compare, works)))
     if differences:
-        raise DataError(_problems(folder, differences, len(differences)))
+        raise DataError(_problems(folder, tuple(differences), len(differences)))
 
 
-def _encoded(
-    storage: Storage, plan: Plan, split: Split, reading: ReadSettings, encoding: Any
-) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-    """A split's documents as ids; its rejects are in the manifest already."""
-    for batch in read_split(storage, plan, split, reading, lambda reject: None):
-        ids = encoding.encode(batch.column("text"))
-        yield ids.values.to_numpy(), ids.offsets.to_numpy()
+@contextlib.contextmanager
+def _helpers(count: int) -> Iterator[str | None]:
+    """Processes that encode, where threads would take turns."""
+    if count == 1:
+        yield None
+        return
+    with processes.worker_processes(count) as name:
+        yield name

@@ -28,6 +28,7 @@ from bpe_beam.storage.connect import check_protocols, connect, secrets_of
 from bpe_beam.storage.facts import Found, found_of
 from bpe_beam.storage.failures import named_errors, retried
 from bpe_beam.storage.local import expand_local, stat_local
+from bpe_beam.storage.moving import move_local, move_remote, rename
 from bpe_beam.storage.names import (
     OBJECT_STORES,
     SCHEME,
@@ -237,6 +238,26 @@ class Storage:
         with writing as stream:
             yield stream
 
+    def move(self, source: str, target: str) -> None:
+        """Gives a file another name in the same store, in place of what stood under it.
+
+        One step on local disk; on object stores a copy within the store, which is complete before
+        the source goes. A move that was broken off is taken up again by the same call: where the
+        source is gone and the target stands, nothing happens.
+
+        Args:
+            source: The file.
+            target: Its new name. Its folder must exist.
+
+        Raises:
+            DataError: There is neither, or the store made a copy of another size.
+        """
+        if is_local(source):
+            with named_errors("move", source):
+                move_local(local_path(source), local_path(target))
+        else:
+            self._asked("move", source, lambda: self._move_url(source, target))
+
     def remove(self, url: str) -> None:
         """Removes a file; nothing happens if there is none."""
         if is_local(url):
@@ -400,12 +421,17 @@ class Storage:
             local_path(attempt).replace(local_path(url))
             return
         fs, source = self._remote(attempt)
-        _, target = self._remote(url)
-        if re.search(r"[*?\[]", source):  # fsspec's mv takes these for a glob
-            fs.cp_file(source, target)
-            fs.rm_file(source)
-        else:
-            fs.mv(source, target)
+        rename(fs, source, self._remote(url)[1])
+
+    def _move_url(self, source: str, target: str) -> None:
+        fs, path = self._remote(source)
+        move_remote(
+            fs,
+            path,
+            self._remote(target)[1],
+            lambda path: int(fs.info(path)["size"]),
+            copies=protocol_of(source) in OBJECT_STORES,
+        )
 
 
 def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:

@@ -18,7 +18,8 @@ MISSING = object()
 
 def quote(text: str) -> str:
     """A string as JSON, its characters as they are."""
-    return json.dumps(text, ensure_ascii=False)
+    # json.dumps finds the same function anew at each call; a large vocabulary has many tokens.
+    return json.encoder.encode_basestring(text)
 
 
 class _RepeatedKey(dict[str, Any]):

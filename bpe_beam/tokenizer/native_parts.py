@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
@@ -64,6 +64,19 @@ def pipeline_of(
     return _native.Pipeline(
         added, normalizing, steps_of(pre_tokenizer, last_as_bytes=last_as_bytes)
     )
+
+
+def holds_gil(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> bool:
+    """Whether a part is a pattern that the native code has Python search for, so that threads of
+    one process take turns."""
+    steps = steps_of(pre_tokenizer, last_as_bytes=True)
+    return _has_regex([normalizer.native() if normalizer is not None else None, steps])
+
+
+def _has_regex(native: Any) -> bool:
+    if not isinstance(native, list | tuple):
+        return False
+    return (len(native) > 0 and native[0] == "regex") or any(map(_has_regex, native))
 
 
 def make_model(parts: Parts) -> _native.Model:

@@ -24,6 +24,7 @@ from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.decoding import IdDecoder
 from bpe_beam.tokenizer.encoding import TextEncoder
 from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.native_parts import holds_gil
 from bpe_beam.tokenizer.parts import Parts, from_learned
 
 if TYPE_CHECKING:
@@ -159,6 +160,10 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """The text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
         return tokenizer_json.write(self._parts)
 
     def save(self, path: str, *, storage: Storage | None = None) -> None:
@@ -187,7 +192,12 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of what the tokenizer's file says, in hex: equal for equal tokenizers."""
-        return hashlib.sha256(tokenizer_json.identity(self._parts).encode()).hexdigest()
+        model = self._parts.model
+        if isinstance(model, BPE) and model.rank_by_token:  # it has no file
+            text = tokenizer_json.identity_by_ranks(self._parts, model)
+        else:
+            text = self.to_json()
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[Parts]]:
         """Pickles as its parts, without the native encoder."""
@@ -235,6 +245,12 @@ class Tokenizer:
     def max_id(self) -> int:
         """The greatest id: `vocab_size` - 1, or more if ids have holes; -1 if there is none."""
         return max(self._vocab.values(), default=-1)
+
+    @property
+    def holds_gil(self) -> bool:
+        """Whether encoding holds Python's lock, so that threads of one process take turns: where a
+        pattern has no scanner of ours."""
+        return holds_gil(self.parts.normalizer, self.parts.pre_tokenizer)
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token, or None."""

@@ -135,11 +135,8 @@ def write(parts: Parts) -> str:
     return f'{head},\n  "model": {{\n{entries}\n  }}\n}}'
 
 
-def identity(parts: Parts) -> str:
-    """What tells tokenizers apart: the file's text, or as near to it as one that has no file."""
-    model = parts.model
-    if not (isinstance(model, BPE) and model.rank_by_token):
-        return write(parts)
+def identity_by_ranks(parts: Parts, model: BPE) -> str:
+    """What tells tokenizers by ranks apart, which have no file: as near to its text as it goes."""
     return "ranks\n" + write(replace(parts, model=replace(model, rank_by_token=False)))
 
 

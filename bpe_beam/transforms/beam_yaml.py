@@ -27,9 +27,10 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 from bpe_beam import transforms
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.splits import measures
+from bpe_beam.splits.encoding import Encoding
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.encoding import Encoding
 from bpe_beam.transforms.texts import array_of, utf8_of
 
 # Beam's schemas know Optional, not a union.
@@ -262,8 +263,8 @@ class _AddTokens(beam.DoFn):
     def process(self, row: Any) -> Iterator[beam.Row]:
         """Encodes one row's text."""
         ids = self.encoding.encode(array_of([utf8_of(_value(row, self.field))])).flatten()
-        counters.counter(counters.DOCUMENTS_TOKENIZED).inc()
-        counters.counter(counters.TOKENS_MADE).inc(len(ids))
+        counters.counter(measures.DOCUMENTS_TOKENIZED).inc()
+        counters.counter(measures.TOKENS_MADE).inc(len(ids))
         yield beam.Row(**row._asdict(), **{self.into: ids.to_pylist()})
 
 

@@ -22,6 +22,7 @@ from bpe_beam.counts.word_counts import (
     encode_block,
 )
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.splits import measures
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
 from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
@@ -102,7 +103,7 @@ class _WindowTable:
         """Takes a document or a batch; returns how many words were counted by the way."""
         if isinstance(element, pa.RecordBatch):
             texts = text_column(element)
-            counters.counter(counters.DOCUMENTS_READ).inc(len(texts))
+            counters.counter(measures.DOCUMENTS_READ).inc(len(texts))
             if not self.counts.with_places:
                 return self.counts.add_texts(texts)
             if "place" not in element.schema.names:
@@ -115,7 +116,7 @@ class _WindowTable:
             return self.counts.add_texts(texts, element.column("place"))
         if self.counts.with_places:
             raise DataError("with_places needs batches with a column 'place', not single texts")
-        counters.counter(counters.DOCUMENTS_READ).inc()
+        counters.counter(measures.DOCUMENTS_READ).inc()
         self.waiting.append(utf8_of(element))
         self.waiting_bytes += len(self.waiting[-1])
         return self.count_waiting() if self.waiting_bytes >= _GATHERED_BYTES else 0
@@ -142,9 +143,9 @@ class _CountInTables(beam.DoFn):
 
     def setup(self) -> None:
         """Makes the counters once a worker."""
-        self.words = counters.counter(counters.WORDS_COUNTED)
-        self.blocks = counters.counter(counters.COUNT_BLOCKS)
-        self.block_bytes = counters.counter(counters.COUNT_BLOCK_BYTES)
+        self.words = counters.counter(measures.WORDS_COUNTED)
+        self.blocks = counters.counter(measures.COUNT_BLOCKS)
+        self.block_bytes = counters.counter(measures.COUNT_BLOCK_BYTES)
 
     def start_bundle(self) -> None:
         """Begins with no words: what a failed bundle counted is counted again."""
@@ -189,6 +190,6 @@ class _AddBlocks(beam.DoFn):
         counts = WordCounts(**self.settings)
         for data in from_pieces(element[1]):
             counts.add_block(decode_block(data, counts.with_places))
-        counters.counter(counters.UNIQUE_WORDS).inc(len(counts))
+        counters.counter(measures.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):
             yield block

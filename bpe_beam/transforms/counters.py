@@ -1,24 +1,19 @@
-"""Counters of what passes through, under one name with its unit on every runner."""
+"""Counters and distributions of Beam, under the names of `splits/measures.py` on every runner.
+
+A runner that does a piece twice, after a failure, may count it twice; what a job wrote stands in
+its manifest.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from apache_beam.metrics import Metrics
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 
 NAMESPACE = "bpe_beam"
-
-DOCUMENTS_READ = "documents_read"
-TEXT_BYTES_READ = "text_bytes_read"
-RECORDS_REJECTED = "records_rejected"
-WORDS_COUNTED = "words_counted"
-COUNT_BLOCKS = "count_blocks"
-COUNT_BLOCK_BYTES = "count_block_bytes"
-UNIQUE_WORDS = "unique_words"
-DOCUMENTS_TOKENIZED = "documents_tokenized"
-TEXT_BYTES_TOKENIZED = "text_bytes_tokenized"
-TOKENS_MADE = "tokens_made"
-DOCUMENTS_WRITTEN = "documents_written"
-TOKENS_WRITTEN = "tokens_written"
 
 
 def counter(name: str) -> Metrics.DelegatingCounter:
@@ -26,10 +21,61 @@ def counter(name: str) -> Metrics.DelegatingCounter:
     return Metrics.counter(NAMESPACE, name)
 
 
+def record(counts: Mapping[str, int], values: Mapping[str, int]) -> None:
+    """Adds to counters, and a value to each of some distributions; within a DoFn's call.
+
+    Args:
+        counts: What to add, by the counter's name.
+        values: A value each, by the distribution's name.
+    """
+    for name, count in counts.items():
+        Metrics.counter(NAMESPACE, name).inc(count)
+    for name, value in values.items():
+        Metrics.distribution(NAMESPACE, name).update(value)
+
+
+@dataclass
+class Measured:
+    """What pipelines measured, added up.
+
+    Attributes:
+        counters: Sums by name.
+        distributions: `count`, `sum`, `min` and `max` by name.
+    """
+
+    counters: dict[str, int] = field(default_factory=dict)
+    distributions: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def add(self, metrics: MetricResults) -> None:
+        """Adds what one pipeline kept, over all of its steps."""
+        found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
+        for result in found["counters"]:
+            name = result.key.metric.name
+            self.counters[name] = self.counters.get(name, 0) + int(result.result)
+        for result in found["distributions"]:
+            self._add_distribution(result.key.metric.name, result.result)
+
+    def _add_distribution(self, name: str, more: Any) -> None:
+        if not more.count:
+            return
+        old = self.distributions.get(name)
+        self.distributions[name] = {
+            "count": int(more.count) + (old["count"] if old else 0),
+            "sum": int(more.sum) + (old["sum"] if old else 0),
+            "min": min(int(more.min), old["min"] if old else int(more.min)),
+            "max": max(int(more.max), old["max"] if old else int(more.max)),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Both, sorted by name, for a summary; None where nothing was measured."""
+        return {
+            "counters": dict(sorted(self.counters.items())) or None,
+            "distributions": dict(sorted(self.distributions.items())) or None,
+        }
+
+
 def totals(metrics: MetricResults) -> dict[str, int]:
     """All counters of ours that a run kept, by name, summed over its steps."""
-    sums: dict[str, int] = {}
-    for result in metrics.query(MetricsFilter().with_namespace(NAMESPACE))["counters"]:
-        name = result.key.metric.name
-        sums[name] = sums.get(name, 0) + int(result.result)
-    return dict(sorted(sums.items()))
+    measured = Measured()
+    measured.add(metrics)
+    return dict(sorted(measured.counters.items()))

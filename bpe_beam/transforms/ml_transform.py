@@ -13,9 +13,10 @@ import apache_beam as beam
 from apache_beam.ml.transforms.base import MLTransformProvider
 
 from bpe_beam.errors import DataError
+from bpe_beam.splits import measures
+from bpe_beam.splits.encoding import Encoding
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.encoding import Encoding
 from bpe_beam.transforms.texts import array_of, utf8_of
 
 
@@ -87,6 +88,6 @@ class _EncodeColumns(beam.DoFn):
             raise DataError(f"a row has no {', '.join(missing)}, only {', '.join(row)}")
         texts = array_of([utf8_of(row[column]) for column in self.columns])
         ids = self.encoding.encode(texts)
-        counters.counter(counters.DOCUMENTS_TOKENIZED).inc(len(ids))
-        counters.counter(counters.TOKENS_MADE).inc(len(ids.flatten()))
+        counters.counter(measures.DOCUMENTS_TOKENIZED).inc(len(ids))
+        counters.counter(measures.TOKENS_MADE).inc(len(ids.flatten()))
         yield {**row, **dict(zip(self.columns, ids.to_pylist(), strict=True))}

@@ -22,9 +22,11 @@ from bpe_beam.corpus import (
 from bpe_beam.corpus.edges import from_json, parts_of_guessed_files, to_json
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError
+from bpe_beam.splits import measures
+from bpe_beam.splits.work import SplitWork, piece_name, text_bytes, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.split_work import SplitWork, SpreadWorks, piece_name, text_bytes, works_of
+from bpe_beam.transforms.spread_works import SpreadWorks
 
 _EDGES = "edges"
 
@@ -156,7 +158,7 @@ class _ReadSplit(beam.DoFn):
                 _counting(on_reject),
                 seen.append,
             ):
-                counters.counter(counters.TEXT_BYTES_READ).inc(text_bytes(batch))
+                counters.counter(measures.TEXT_BYTES_READ).inc(text_bytes(batch))
                 yield batch
         for edges in seen:
             yield beam.pvalue.TaggedOutput(_EDGES, json.dumps(to_json(edges)))
@@ -174,7 +176,7 @@ def _counting(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:
     """`on_reject`, each call counted."""
 
     def count(reject: Reject) -> None:
-        counters.counter(counters.RECORDS_REJECTED).inc()
+        counters.counter(measures.RECORDS_REJECTED).inc()
         on_reject(reject)
 
     return count

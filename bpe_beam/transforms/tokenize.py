@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import apache_beam as beam
 import pyarrow as pa
 
+from bpe_beam.splits import measures
+from bpe_beam.splits.encoding import AllowedSpecial, Encoding
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.encoding import AllowedSpecial, Encoding
 from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
 
 
@@ -63,8 +64,8 @@ class _Encode(beam.DoFn):
         is_batch = isinstance(element, pa.RecordBatch)
         texts = text_column(element) if is_batch else array_of([utf8_of(element)])
         ids = self.encoding.encode(texts)
-        counters.counter(counters.DOCUMENTS_TOKENIZED).inc(len(ids))
-        counters.counter(counters.TOKENS_MADE).inc(len(ids.flatten()))
+        counters.counter(measures.DOCUMENTS_TOKENIZED).inc(len(ids))
+        counters.counter(measures.TOKENS_MADE).inc(len(ids.flatten()))
         if is_batch:
             place = element.schema.get_field_index("text")
             yield element.remove_column(place).add_column(place, "tokens", ids)

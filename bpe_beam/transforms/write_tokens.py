@@ -21,6 +21,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals
+from bpe_beam.splits import measures
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
@@ -150,8 +151,8 @@ class _WriteShard(beam.DoFn):
                     tokens = np.frombuffer(b"".join(read), "<u4").astype(np.uint32, copy=False)
                     writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
         files = writer.result()
-        counters.counter(counters.DOCUMENTS_WRITTEN).inc(files.documents)
-        counters.counter(counters.TOKENS_WRITTEN).inc(files.tokens)
+        counters.counter(measures.DOCUMENTS_WRITTEN).inc(files.documents)
+        counters.counter(measures.TOKENS_WRITTEN).inc(files.tokens)
         yield json.dumps(
             {
                 "name": name,

@@ -531,8 +531,8 @@ _FAILING = """
 import logging, sys, threading
 logging.disable(logging.CRITICAL)  # what Beam says when it is imported
 from bpe_beam import cli
-from bpe_beam.transforms import split_counts, split_shards
-read, calls, lock = split_counts.read_texts, [], threading.Lock()
+from bpe_beam.splits import counting, tokenizing
+read, calls, lock = counting.read_texts, [], threading.Lock()
 def failing(*args, **more):
     with lock:
         calls.append(1)
@@ -541,7 +541,7 @@ def failing(*args, **more):
         yield batch
         if late:
             raise {error}
-split_counts.read_texts = split_shards.read_texts = failing
+counting.read_texts = tokenizing.read_texts = failing
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -594,60 +594,14 @@ def test_a_run_beside_this_one_is_named(
     run_whole(*given)
 
 
-@pytest.mark.slow
-def test_a_worker_process_that_is_killed_ends_the_job(place: Path) -> None:
-    """Beam's own processes, which its flags ask for."""
-    write(place / "a.txt", documents(60_000))
-    processes = ("--direct_running_mode", "multi_processing", "--direct_num_workers", "2")
-    given = ("count", "--input", "a.txt", "--range-bytes", "5KB", "--output", "out")
-    killer = place / "killer.py"
-    killer.write_text(_KILLER)
-    command = (sys.executable, str(killer))
-    ran = run_process(*given, *processes, command=command, timeout=120)
-    assert ran.code == 1, ran.err
-    assert "bpe-beam count: " in ran.err.splitlines()[-1]
-    assert not (place / "out" / "manifest.json").exists()
-    run_whole(*given)
-    run_whole(*given[:-1], "fresh")
-    assert tree(place / "out") == tree(place / "fresh")
-
-
-_KILLER = """
-import os, signal, sys, threading, time
-from pathlib import Path
-from bpe_beam import cli
-
-def workers():
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"sdk_worker_main" in command and os.getpid() in (parent, parents.get(parent)):
-            yield int(process.name)
-        parents[int(process.name)] = parent
-
-def kill():
-    while not list(Path("out/work").glob("counts-*.json")):
-        time.sleep(0.01)
-    list(workers())
-    os.kill(max(workers()), signal.SIGKILL)
-
-parents = {}
-threading.Thread(target=kill, daemon=True).start()
-sys.exit(cli.main(sys.argv[1:]))
-"""
-
-
 def test_an_interrupted_job_says_how_it_goes_on(place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", documents(2000))
     given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "500")
     script = """
-import os, signal, sys, threading, time
+import glob, os, signal, sys, threading, time
 from bpe_beam import cli
 def interrupt():
-    while not os.path.isdir("out/work") or len(os.listdir("out/work")) < 20:
+    while len(glob.glob("out/work/run-*/work/*.json")) < 20:
         time.sleep(0.005)
     os.kill(os.getpid(), signal.SIGINT)
 # A shell's background job has the signal ignored, and its children too.

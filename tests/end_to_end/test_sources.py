@@ -18,7 +18,7 @@ from read_back import read_shards, tree
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError
-from bpe_beam.transforms import split_counts
+from bpe_beam.splits import counting
 
 NAMES = {"en": "*en/*", "zh": "*zh/*", "code": "code.txt"}
 SOURCES = tuple(f"--source={name}={glob}" for name, glob in NAMES.items())
@@ -113,7 +113,7 @@ def test_a_small_table_is_written_out_again_and_again(
 ) -> None:
     """The tables of all sources are emptied together; what comes of it is the same."""
     count(corpus, tmp_path / "one", *SOURCES)
-    monkeypatch.setattr(split_counts, "TABLE_BYTES", 1)
+    monkeypatch.setattr(counting, "TABLE_BYTES", 1)
     count(corpus, tmp_path / "small", *SOURCES, "--range-bytes", "2KB")
     assert parts(tmp_path / "small") == parts(tmp_path / "one")
 
@@ -163,12 +163,12 @@ def test_a_job_that_broke_goes_on(
     given = ("--input", f"{corpus}/**/*.*", "--output", tmp_path / "out", *WORDS, *SOURCES)
     given += ("--range-bytes", "2KB", "--quiet")
     with monkeypatch.context() as patch:
-        patch.setattr(split_counts, "write_sources_part", broken)
+        patch.setattr(counting, "write_sources_part", broken)
         ran = run("count", *given)
     assert (ran.code, ran.err) == (1, "bpe-beam count: the disk is full\n")
-    receipts = list((tmp_path / "out" / "work").glob("counts-*.json"))
+    receipts = list((tmp_path / "out").glob("work/run-*/work/counts-*.json"))
     assert len(receipts) > 3
-    monkeypatch.setattr(split_counts, "read_texts", broken)  # nothing is read again
+    monkeypatch.setattr(counting, "read_texts", broken)  # nothing is read again
     assert run("count", *given).code == 0
     assert parts(tmp_path / "out") == parts(tmp_path / "whole")
     part = tmp_path / "whole" / "part-00007-of-00032.parquet"

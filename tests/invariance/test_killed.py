@@ -142,10 +142,10 @@ class Runs:
         return self.last.exists() or self._finished() >= moment * self.pieces
 
     def _finished(self) -> int:
-        try:
-            return sum(path.suffix == ".json" for path in self.work.iterdir())
-        except FileNotFoundError:
-            return 0
+        """Pieces that this run and those before it have finished."""
+        return len(
+            {p.name for p in [*self.work.glob("*.json"), *self.work.glob("run-*/work/*.json")]}
+        )
 
     def _look(self) -> None:
         """Compares the files that stand now with those that stood at the last kill."""

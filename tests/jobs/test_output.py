@@ -17,9 +17,10 @@ from typing import Any, BinaryIO
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs.job_folder import JobFolder, ReceiptWriter
 from bpe_beam.jobs.job_record import JobRecord
 from bpe_beam.jobs.name_runs import pack_names, unpack_names
-from bpe_beam.jobs.output import OutputFolder, ReceiptWriter
+from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -48,19 +49,20 @@ def content(piece: int, kind: str) -> bytes:
     return f"{kind} of {piece}\n".encode() * 1000
 
 
-def write_piece(folder: OutputFolder, piece: int) -> None:
+def write_piece(folder: JobFolder, piece: int) -> None:
     """A piece of two files, and for one piece a reject file."""
     files = []
     stem = f"shard-{piece:05}-of-{PIECES:05}"
     names = [f"{stem}.bin", f"{stem}.idx"] + ([f"rejects/{stem}.jsonl"] if piece == 1 else [])
-    folder.storage.make_folder(folder.path("rejects"))
+    if isinstance(folder, OutputFolder):
+        folder.storage.make_folder(folder.path("rejects"))
     for name in names:
         data = content(piece, name)
         with folder.storage.create(folder.path(name)) as stream:
             stream.write(data)
         digest = hashlib.sha256(data).hexdigest()
         files.append({"name": name, "bytes": len(data), "sha256": digest})
-    folder.write_receipt(f"{piece:05}", files, {"documents": piece})
+    folder.writer().write_receipt(f"{piece:05}", files, {"documents": piece})
 
 
 def manifest_of(receipts: Mapping[str, Mapping[str, Any]]) -> bytes:
@@ -76,8 +78,11 @@ def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> 
     folder.storage.write_bytes(folder.path("work/plan.json"), b"{}\n")
     folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
     written = [i for i in range(PIECES) if folder.receipt(f"{i:05}") is None]
+    folder.storage.make_folder(folder.path("rejects"))
+    run = folder.new_run()
     for piece in written:
-        write_piece(folder, piece)
+        write_piece(run, piece)
+    folder.take(run, all_files=False)
     receipts = folder.receipts()
     assert list(receipts) == [f"{i:05}" for i in range(PIECES)]
     folder.finish("manifest.json", manifest_of(receipts))
@@ -108,7 +113,7 @@ def test_a_new_folder_says_first_whose_it_is(tmp_path: Path) -> None:
     assert list(job) == ["job", "version", "fingerprint", "settings", "final", "files"]
     assert job["job"] == "tokenize"
     assert job["settings"] == {"append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
-    assert job["fingerprint"] == folder.fingerprint
+    assert job["fingerprint"] == folder.record.fingerprint
     assert unpack_names(job["files"]) == set(NAMES)
     assert str(tmp_path) not in (url / "job.json").read_text()
     assert (url / "work").is_dir()
@@ -134,21 +139,21 @@ def test_the_fingerprint_follows_from_the_settings_alone(tmp_path: Path) -> None
         "append": None,
     }
     folders = [claim(tmp_path / "a"), claim(tmp_path / "b", turned)]
-    assert folders[0].fingerprint == folders[1].fingerprint
+    assert folders[0].record.fingerprint == folders[1].record.fingerprint
     changed = [
         {**JOB, "append": "<eos>"},
         {**JOB, "job": "count"},
         {**JOB, "input": {"text_field": "t", "files": [["a", 1]]}},
     ]
-    prints = {claim(tmp_path / str(i), job).fingerprint for i, job in enumerate(changed)}
-    assert len(prints | {folders[0].fingerprint}) == 4
+    prints = {claim(tmp_path / str(i), job).record.fingerprint for i, job in enumerate(changed)}
+    assert len(prints | {folders[0].record.fingerprint}) == 4
     with pytest.raises(ValueError, match="not JSON compliant"):
         claim(tmp_path / "nan", {**JOB, "share": float("nan")})
 
 
 def test_names_that_are_not_utf8_can_stand_in_settings(tmp_path: Path) -> None:
     job = {**JOB, "input": "\udcff.txt"}
-    assert claim(tmp_path, job).fingerprint == claim(tmp_path, job).fingerprint
+    assert claim(tmp_path, job).record.fingerprint == claim(tmp_path, job).record.fingerprint
 
 
 def test_an_equal_job_keeps_what_is_finished(tmp_path: Path, whole: dict[str, bytes]) -> None:
@@ -433,7 +438,7 @@ def test_receipts_that_are_not_ours_are_not_believed(tmp_path: Path) -> None:
     bad = {
         "other-job": {**good, "piece": "other-job", "fingerprint": "0" * 64},
         "other-name": good,
-        "no-files": {"piece": "no-files", "fingerprint": folder.fingerprint, "facts": {}},
+        "no-files": {"piece": "no-files", "fingerprint": folder.record.fingerprint, "facts": {}},
         "outside": {
             **good,
             "piece": "outside",
@@ -649,3 +654,85 @@ def test_a_damaged_run_of_names_is_refused(run: dict[str, object]) -> None:
 def test_a_record_reads_back(tmp_path: Path) -> None:
     record = JobRecord("count", {"a": 1}, "manifest.json", frozenset(["b"]))
     assert JobRecord.from_bytes(record.to_bytes()) == record
+
+
+def begun(url: Path, *pieces: int) -> tuple[OutputFolder, JobFolder]:
+    """A run that was killed when it had made some pieces."""
+    folder = claim(url)
+    run = folder.new_run()
+    for piece in pieces:
+        write_piece(run, piece)
+    return folder, run
+
+
+def test_what_a_killed_run_finished_is_taken_over(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    _, run = begun(tmp_path / "out", 1, 2)
+    Path(run.path("shard-00000-of-00003.bin")).write_bytes(b"half")
+    assert run_job(tmp_path / "out") == [0]
+    assert tree(tmp_path / "out") == whole
+
+
+def test_a_takeover_that_was_broken_off_is_taken_up_again(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    """Killed after one of a piece's files was moved; and between the receipt and its removal."""
+    folder, run = begun(tmp_path / "out", 0, 1)
+    folder.storage.make_folder(folder.path("rejects"))
+    for name in ("shard-00000-of-00003.bin", "rejects/shard-00001-of-00003.jsonl"):
+        folder.storage.move(run.path(name), folder.path(name))
+    receipt = Path(run.path("work/00001.json")).read_bytes()
+    folder.take(run, all_files=True)
+    Path(run.path("work/00001.json")).write_bytes(receipt)
+    assert run_job(tmp_path / "out") == [2]
+    assert tree(tmp_path / "out") == whole
+
+
+def test_an_orphan_writes_into_its_own_folder_only(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """A pipeline goes on when its driver is dead: while the next run works, and when it is done."""
+    folder, orphan = begun(tmp_path / "out", 0)
+    folder = claim(tmp_path / "out")
+    assert folder.receipt("00000")
+    write_piece(orphan, 0)
+    write_piece(orphan, 1)
+    assert "00001" not in folder.receipts()
+    assert run_job(tmp_path / "out") == [2]  # the next claim takes over that one, too
+    assert tree(tmp_path / "out") == whole
+    with pytest.raises(DataError, match="cannot write"):
+        write_piece(orphan, 2)
+    assert tree(tmp_path / "out") == whole
+
+
+def test_an_orphan_of_another_job_is_not_believed(tmp_path: Path) -> None:
+    _, orphan = begun(tmp_path / "out", 0)
+    folder = claim(tmp_path / "out", {**JOB, "append": "x"}, overwrite=True)
+    for name in ("work", "rejects"):
+        Path(orphan.path(name)).mkdir(parents=True)
+    write_piece(orphan, 1)
+    assert claim(tmp_path / "out", {**JOB, "append": "x"}).receipts() == {}
+    assert folder.receipt("00001") is None
+    folder.finish("manifest.json", b"{}")
+    assert sorted(tree(tmp_path / "out")) == ["job.json", "manifest.json"]
+
+
+def test_what_nobody_wrote_stays_in_the_folder_of_a_run(tmp_path: Path) -> None:
+    folder, run = begun(tmp_path / "out", 0)
+    (Path(run.url) / "notes.txt").write_text("mine")
+    folder.take(run, all_files=False)
+    folder.finish("manifest.json", b"{}")
+    assert [path for path in (tmp_path / "out" / "work").rglob("*") if path.is_file()] == [
+        Path(run.url) / "notes.txt"
+    ]
+
+
+def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
+    folder = claim(tmp_path / "out")
+    run = folder.new_run()
+    run.storage.write_bytes(run.path("work/plan.json"), b"{}\n")
+    facts = {"name": "work/plan.json", "bytes": 3, "sha256": hashlib.sha256(b"{}\n").hexdigest()}
+    run.writer().write_receipt("piece", [facts], {})
+    folder.take(run, all_files=False)
+    named = folder.receipts()["piece"]["files"][0]["name"]
+    assert Path(folder.path(named)) == Path(run.path("work/plan.json"))
+    assert claim(tmp_path / "out").receipt("piece")
+    folder.finish("manifest.json", b"{}")
+    assert not (tmp_path / "out" / "work").exists()

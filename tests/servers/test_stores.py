@@ -297,3 +297,21 @@ def test_errors_name_the_file(store: Store) -> None:
     assert not storage.exists(elsewhere)
     with pytest.raises(DataError, match="cannot read"):
         storage.read_bytes(elsewhere)
+
+
+@pytest.mark.parametrize("size", [3, 40_000_000])
+def test_a_move_replaces_and_may_be_repeated(store: Store, size: int) -> None:
+    storage, folder = store.storage, store.folder()
+    one, other = storage.join(folder, "one", "a #1"), storage.join(folder, "b c")
+    for name in ("", "one"):
+        storage.make_folder(storage.join(folder, name) if name else folder)
+    data = random.Random(size).randbytes(size)
+    storage.write_bytes(one, data)
+    storage.write_bytes(other, b"old")
+    storage.move(one, other)
+    assert not storage.exists(one)
+    assert storage.read_bytes(other) == data
+    storage.move(one, other)
+    assert storage.size(other) == size
+    with pytest.raises(DataError, match="cannot move"):
+        storage.move(storage.join(folder, "nothing"), storage.join(folder, "no target"))

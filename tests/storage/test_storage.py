@@ -317,3 +317,17 @@ def test_redact() -> None:
         ):
             raise error(f"{url} does not answer")
         assert "hunter2" not in str(caught.value)
+
+
+def test_a_move_replaces_and_may_be_repeated(tmp_path: Path) -> None:
+    storage = Storage()
+    one, other = str(tmp_path / "one [1]*"), str(tmp_path / "other #2")
+    storage.write_bytes(one, b"new")
+    storage.write_bytes(other, b"old")
+    storage.move(one, other)
+    assert not storage.exists(one)
+    assert storage.read_bytes(other) == b"new"
+    storage.move(one, other)
+    assert storage.read_bytes(other) == b"new"
+    with pytest.raises(DataError, match=r"cannot move .*nothing"):
+        storage.move(str(tmp_path / "nothing"), str(tmp_path / "no target"))

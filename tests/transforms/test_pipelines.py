@@ -18,10 +18,11 @@ from pipeline_checks import MeasuredGroupByKey
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.splits.work import SplitWork, works_of
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import CountWords, LearnMerges, ReadDocuments, Tokenize, WriteTokens
 from bpe_beam.transforms.given_elements import GivenElements
-from bpe_beam.transforms.split_work import SplitWork, SpreadWorks, works_of
+from bpe_beam.transforms.spread_works import SpreadWorks
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 MEGABYTE = 1_000_000

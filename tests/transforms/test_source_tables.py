@@ -16,9 +16,10 @@ from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.errors import DataError
+from bpe_beam.splits.counting import CountTask, block_places
+from bpe_beam.splits.source_tables import SourceTables, add_token_facts, cut_by_source
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.source_tables import SourceTables, add_token_facts, cut_by_source
-from bpe_beam.transforms.split_counts import CountSplits, CountTask, block_places
+from bpe_beam.transforms.split_counts import CountSplits
 
 COUNTING = {"pretokenizer": "whitespace_split"}
 

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Collection
-from typing import Literal
+from copy import copy
+from typing import Any, Literal
 
 import pyarrow as pa
-from apache_beam.utils.shared import Shared
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.framing import framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]
+
+
+_HELD = 4
+"""The most tokenizers that a process keeps for those who ask again."""
+
+_lock = threading.Lock()
+_held: dict[str, Tokenizer] = {}
+
+
+def held_tokenizer(tokenizer_json: str, made: Tokenizer | None = None) -> Tokenizer:
+    """The tokenizer of a file's text; one object a process, whoever asks for it.
+
+    Args:
+        tokenizer_json: The text.
+        made: The tokenizer, if there is one already.
+    """
+    key = _digest(tokenizer_json)
+    with _lock:  # also while it is made: others who want it need not make it as well
+        tokenizer = _held.pop(key, made) or Tokenizer.from_json(tokenizer_json)
+        _held[key] = tokenizer
+        while len(_held) > _HELD:
+            del _held[next(iter(_held))]
+    return tokenizer
+
+
+def _digest(tokenizer_json: str) -> str:
+    return hashlib.sha256(tokenizer_json.encode()).hexdigest()
+
+
+def _read(storage: Storage, url: str, digest: str) -> str:
+    text = storage.read_bytes(url).decode("utf-8", "replace")
+    if _digest(text) != digest:
+        raise DataError(f"{url}: the tokenizer has changed since the job began; run it again")
+    return text
 
 
 class Encoding:
@@ -36,7 +73,8 @@ class Encoding:
         self.append = append
         self.prepend = prepend
         self.allowed_special = allowed_special
-        self._shared = Shared()
+        self._tokenizer: Tokenizer | None = None
+        self._file: tuple[Storage, str, str] | None = None
 
     @staticmethod
     def of(
@@ -66,14 +104,39 @@ class Encoding:
         else:
             allowed = tuple(allowed_special)
         encoding = Encoding(tokenizer.to_json(), append, prepend, allowed)
+        encoding._tokenizer = held_tokenizer(encoding.tokenizer_json, tokenizer)
         encoding.frame(tokenizer)
         tokenizer.encode("", allowed_special=allowed)
         return encoding
 
+    def kept_at(self, storage: Storage, url: str) -> Encoding:
+        """The same, to travel without the file, which workers read from storage: large tokenizers
+        do not fit into what some runners take as a job's description.
+
+        Args:
+            storage: How workers reach it.
+            url: Where the tokenizer's file stands.
+        """
+        encoding = copy(self)
+        encoding._file = (storage, url, _digest(self.tokenizer_json))
+        return encoding
+
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, made once a process."""
-        found: Tokenizer = self._shared.acquire(lambda: Tokenizer.from_json(self.tokenizer_json))
-        return found
+        """The tokenizer, made once a process.
+
+        Raises:
+            DataError: Its file has gone or changed since.
+        """
+        if self._tokenizer is None:
+            if self._file is not None:
+                self.tokenizer_json = _read(*self._file)
+            self._tokenizer = held_tokenizer(self.tokenizer_json)
+        return self._tokenizer
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings alone: a tokenizer is made again where it is needed."""
+        text = self.tokenizer_json if self._file is None else ""
+        return {**vars(self), "tokenizer_json": text, "_tokenizer": None}
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
         """The ids before and after each document.

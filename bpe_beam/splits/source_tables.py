@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from bpe_beam.counts.manifest import check_sources
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.transforms.split_work import text_bytes
+from bpe_beam.splits.work import text_bytes
 
 NO_SOURCE = ""
 """The source of words that are counted without sources; no real one has this name."""

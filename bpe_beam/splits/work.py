@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam.corpus import (
@@ -23,18 +23,14 @@ from bpe_beam.corpus import (
 )
 from bpe_beam.corpus import edges as edges_json
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.splits import measures
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.given_elements import GivenElements
 
 _BLOCK_BYTES = 1 << 20
-_PIECE_CHARACTERS = 240_000
-"""Of a work, that travel together: at four bytes each, under 1 MB."""
-
-_Piece = tuple[int, str]
 
 
 class Receipts(Protocol):
-    """A job's folder as its workers know it; picklable."""
+    """The folder of a run of a job as its workers know it; picklable."""
 
     @property
     def storage(self) -> Storage:
@@ -42,7 +38,7 @@ class Receipts(Protocol):
 
     @property
     def url(self) -> str:
-        """The job's folder."""
+        """The run's folder."""
 
     def write_receipt(
         self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
@@ -133,43 +129,6 @@ def was_read(facts: Mapping[str, Any], plan: Plan, split: Split) -> bool:
     return same_files and bool(facts.get("slices") == now["slices"])
 
 
-@beam.typehints.with_output_types(str)
-class SpreadWorks(beam.PTransform):
-    """Works, see `works_of`, spread over the workers.
-
-    A shuffle by the work's number. Beam's own Reshuffle does the same by random numbers, but
-    carries windows and timestamps along, pickled. A work of many small files has some MB: it is
-    shuffled in pieces.
-    """
-
-    def __init__(self, works: Iterable[str]) -> None:
-        super().__init__()
-        self.pieces = [
-            (number, (start, work[start : start + _PIECE_CHARACTERS]))
-            for number, work in enumerate(works)
-            for start in range(0, len(work), _PIECE_CHARACTERS)
-        ]
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
-        return (
-            begin
-            | "Works" >> GivenElements(self.pieces, tuple[int, _Piece])
-            | "Spread" >> beam.GroupByKey()
-            | "TakeWork" >> beam.ParDo(_TakeWork())
-        )
-
-
-@beam.typehints.with_input_types(tuple[int, Iterable[_Piece]])
-@beam.typehints.with_output_types(str)
-class _TakeWork(beam.DoFn):
-    """The pieces of a numbered work to the work."""
-
-    def process(self, element: tuple[int, Iterable[_Piece]]) -> Iterator[str]:
-        """Joins them."""
-        yield "".join(piece for _, piece in sorted(element[1]))
-
-
 def piece_name(kind: str, number: int, of: int) -> str:
     """The name of a piece of work, and of its receipt: `counts-00003-of-00012`."""
     return f"{kind}-{number:05}-of-{of:05}"
@@ -181,13 +140,13 @@ def rejects_name(split: int, splits: int) -> str:
 
 
 def reject_writer(receipts: Receipts, work: SplitWork) -> RejectWriter:
-    """The writer of a split's rejects, in a job's folder."""
+    """The writer of a split's rejects, in a run's folder."""
     name = rejects_name(work.split.index, work.splits)
     return RejectWriter(receipts.storage, receipts.storage.join(receipts.url, *name.split("/")))
 
 
 def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
-    """A written file of a job's folder as receipts name it. Cost: reads it once."""
+    """A written file of a run's folder as receipts name it. Cost: reads it once."""
     digest = hashlib.sha256()
     size = 0
     url = receipts.storage.join(receipts.url, *name.split("/"))
@@ -196,6 +155,16 @@ def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
             digest.update(block)
             size += len(block)
     return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def split_values(documents: int, size: int, started: float) -> dict[str, int]:
+    """What distributions get of a split: documents, bytes of text, and its time since `started`, by
+    `time.monotonic`."""
+    return {
+        measures.SPLIT_DOCUMENTS: documents,
+        measures.SPLIT_TEXT_BYTES: size,
+        measures.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
+    }
 
 
 def text_bytes(batch: pa.RecordBatch) -> int:

@@ -1,0 +1,208 @@
+"""What a job in process costs beyond its kernels, layer by layer: where the time goes.
+
+    python benchmarks/overhead.py english.jsonl.gz --size 300MB --workers 2 --runs 3
+
+The documents are repeated to one file of plain text. Four things do the same work on as many
+threads, in turn: the kernel alone, on documents in memory; the split functions, which read,
+count or encode, write and record, called from plain threads; the job in this process, which adds
+Beam, the plan, the proof and the moving of what was made; and the command, which adds the start of
+Python and its imports. Seconds, medians; the last column is what the layer adds to the one above,
+as a share of the command's time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count as numbers
+from pathlib import Path
+from typing import Any
+
+from corpus import make, texts_of
+
+from bpe_beam.corpus import Plan, ReadSettings, make_plan, read_split
+from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
+from bpe_beam.jobs import count, tokenize, train
+from bpe_beam.jobs.job_folder import ReceiptWriter
+from bpe_beam.jobs.settings import CountSettings, InputSettings, RunSettings, TokenizeSettings
+from bpe_beam.jobs.train_settings import TrainSettings
+from bpe_beam.jobs.values import parse_size
+from bpe_beam.progress import Progress
+from bpe_beam.splits.counting import BlockPlace, CountTask, count_split, write_partition
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.tokenizing import TokenizeTask, tokenize_split
+from bpe_beam.splits.work import works_of
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+COUNTING: dict[str, Any] = {
+    "normalizer": "none",
+    "pretokenizer": "gpt2",
+    "special_tokens": (),
+    "with_places": False,
+}
+
+
+class Case:
+    """A corpus, a tokenizer, and how many threads work on it."""
+
+    def __init__(self, folder: Path, path: Path, workers: int, range_bytes: int) -> None:
+        self.folder = folder
+        self.storage = Storage()
+        self.input = InputSettings(inputs=(str(path),), range_bytes=range_bytes)
+        self.run = RunSettings(workers=workers, quiet=True)
+        self.plan: Plan = make_plan(self.storage, [str(path)], range_bytes=range_bytes)
+        self.pool = ThreadPoolExecutor(workers)
+        self.fresh = (str(folder / f"out-{i}") for i in numbers())
+        learned = TrainSettings(
+            output=str(folder / "tok"), vocab_size=32_000, input=self.input, run=self.run
+        )
+        train.run(learned, Progress(quiet=True))
+        self.tokenizer = Tokenizer.from_file(str(folder / "tok" / "tokenizer.json"))
+
+    def each(self, call: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """Calls on all threads."""
+        return list(self.pool.map(call, items))
+
+    def texts(self) -> list[list[Any]]:
+        """The texts of each split, in memory."""
+        read = ReadSettings()
+        return [
+            [b.column("text") for b in read_split(self.storage, self.plan, split, read, refuse)]
+            for split in self.plan.splits
+        ]
+
+    def receipts(self) -> ReceiptWriter:
+        """A new folder to write into."""
+        url = next(self.fresh)
+        for name in ("work", "rejects"):
+            (Path(url) / name).mkdir(parents=True)
+        return ReceiptWriter(self.storage, url, "")
+
+
+def refuse(reject: object) -> None:
+    """The corpus is sound."""
+    raise AssertionError(reject)
+
+
+def count_kernel(case: Case, texts: list[list[Any]]) -> None:
+    """Each split into one table."""
+
+    def one(batches: list[Any]) -> None:
+        counts = WordCounts(**COUNTING)
+        for batch in batches:
+            counts.add_texts(batch)
+
+    case.each(one, texts)
+
+
+def count_splits(case: Case) -> None:
+    """All that the workers of a count job do."""
+    task = CountTask(case.receipts(), ReadSettings(), COUNTING, len(case.plan.splits))
+    counted = case.each(lambda work: count_split(task, work), works_of(case.plan))
+    places: list[list[BlockPlace]] = [[] for _ in range(PARTITIONS)]
+    for split in counted:
+        for partition, place in split.places:
+            places[partition].append(place)
+    case.each(lambda i: write_partition(task, i, places[i]), range(PARTITIONS))
+
+
+def count_job(case: Case) -> None:
+    """The job."""
+    settings = CountSettings(output=next(case.fresh), input=case.input, run=case.run)
+    count.run(settings, Progress(quiet=True))
+
+
+def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
+    """Each split encoded."""
+
+    def one(batches: list[Any]) -> None:
+        for batch in batches:
+            case.tokenizer.encode_batch(batch)
+
+    case.each(one, texts)
+
+
+def tokenize_splits(case: Case) -> None:
+    """All that the workers of a tokenize job do."""
+    encoding = Encoding.of(case.tokenizer)
+    task = TokenizeTask(case.receipts(), ReadSettings(), encoding, len(case.plan.splits))
+    case.each(lambda work: tokenize_split(task, work), works_of(case.plan))
+
+
+def tokenize_job(case: Case) -> None:
+    """The job."""
+    settings = TokenizeSettings(
+        tokenizer=str(case.folder / "tok" / "tokenizer.json"),
+        output=next(case.fresh),
+        input=case.input,
+        run=case.run,
+    )
+    tokenize.run(settings, Progress(quiet=True))
+
+
+def command(case: Case, job: str) -> None:
+    """The job as a process of its own."""
+    given = [sys.executable, "-m", "bpe_beam", job, "--quiet", "--output", next(case.fresh)]
+    given += ["--input", *case.input.inputs, "--range-bytes", str(case.input.range_bytes)]
+    given += ["--workers", str(case.run.workers)]
+    if job == "tokenize":
+        given += ["--tokenizer", str(case.folder / "tok" / "tokenizer.json")]
+    subprocess.run(given, check=True)
+
+
+def layers(case: Case, job: str) -> dict[str, Callable[[], None]]:
+    """What is timed, from the inside out."""
+    texts = case.texts()
+    if job == "count":
+        inner = (lambda: count_kernel(case, texts), lambda: count_splits(case))
+        whole = lambda: count_job(case)  # noqa: E731
+    else:
+        inner = (lambda: tokenize_kernel(case, texts), lambda: tokenize_splits(case))
+        whole = lambda: tokenize_job(case)  # noqa: E731
+    names = ("kernel", "split functions", "job", "command")
+    return dict(zip(names, (*inner, whole, lambda: command(case, job)), strict=True))
+
+
+def main() -> None:
+    """Prints a line for each layer."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", type=Path, help="JSON Lines with a field text")
+    parser.add_argument("--size", default="300MB")
+    parser.add_argument("--range-bytes", default="16MB")
+    parser.add_argument("--jobs", nargs="+", choices=["count", "tokenize"])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    texts = texts_of(given.corpus)
+    with tempfile.TemporaryDirectory() as folder:
+        path, total = make(Path(folder), texts, "text", parse_size("size", given.size))
+        case = Case(Path(folder), path, given.workers, parse_size("range-bytes", given.range_bytes))
+        for job in given.jobs or ["count", "tokenize"]:
+            timed = layers(case, job)
+            times: dict[str, list[float]] = {name: [] for name in timed}
+            for _ in range(given.runs):
+                for name, call in timed.items():
+                    started = time.perf_counter()
+                    call()
+                    times[name].append(time.perf_counter() - started)
+            middle = {name: statistics.median(values) for name, values in times.items()}
+            print(f"{job}, {total / 1e6:.0f} MB, {given.workers} workers")
+            before = 0.0
+            for name, seconds in middle.items():
+                share = (seconds - before) / middle["command"]
+                speed = total / seconds / 1e6
+                print(f"  {name:16} {seconds:7.2f} s {speed:6.0f} MB/s {share:+7.1%}")
+                before = seconds
+
+
+if __name__ == "__main__":
+    main()

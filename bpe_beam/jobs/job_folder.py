@@ -1,0 +1,248 @@
+"""A folder laid out as a job's: files under the names that the job records, receipts in `work/`.
+
+There are two kinds: the output folder itself, see `output.py`, and in its `work/` one folder for
+each pipeline that was launched, `run-<12 hex digits>/`, in which that pipeline's workers write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from bpe_beam.errors import DataError
+from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, json_bytes
+from bpe_beam.storage import Storage
+
+WORK = "work"
+
+_ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
+_PIECE = re.compile(r"[A-Za-z0-9._-]+")
+_RECEIPT = re.compile(rf"{WORK}/({_PIECE.pattern})\.json")
+_RUN = re.compile(r"run-[0-9a-f]{12}")
+
+T = TypeVar("T")
+
+Receipt = dict[str, Any]
+"""`{"piece", "fingerprint", "files": [{"name", "bytes", "sha256"}], "facts": {...}}`."""
+
+
+@dataclass(frozen=True)
+class ReceiptWriter:
+    """Writes receipts from anywhere; small and picklable, for workers.
+
+    Attributes:
+        storage: The door to storage.
+        url: The folder that the pieces' files are in: that of a run.
+        fingerprint: The job's.
+    """
+
+    storage: Storage
+    url: str
+    fingerprint: str
+
+    def write_receipt(
+        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
+    ) -> None:
+        """Says that a piece is finished; after its files were written.
+
+        Args:
+            piece: The piece's name: letters, digits, `.`, `_`, `-`.
+            files: Its files, each `{"name", "bytes", "sha256"}`, the name relative to the folder.
+                None, for a piece that has no files.
+            facts: What the job wants to know of it again, JSON-able and small.
+
+        Raises:
+            ValueError: If the piece's name is not such a name.
+        """
+        if _PIECE.fullmatch(piece) is None:
+            raise ValueError(f"a piece's name must match {_PIECE.pattern}, not {piece!r}")
+        receipt = {
+            "piece": piece,
+            "fingerprint": self.fingerprint,
+            "files": [dict(file) for file in files],
+            "facts": dict(facts),
+        }
+        url = self.storage.join(self.url, WORK, f"{piece}.json")
+        self.storage.write_bytes(url, json_bytes(receipt))
+
+
+@dataclass
+class JobFolder:
+    """A folder with what a job has made so far.
+
+    Attributes:
+        storage: The door to storage.
+        url: The folder.
+        record: The job whose it is, and the names that it may write there.
+    """
+
+    storage: Storage
+    url: str
+    record: JobRecord
+
+    def path(self, name: str) -> str:
+        """The URL of a file of the folder."""
+        return self.storage.join(self.url, *name.split("/"))
+
+    def writer(self) -> ReceiptWriter:
+        """What receipts are written with."""
+        return ReceiptWriter(self.storage, self.url, self.record.fingerprint)
+
+    def receipts(self) -> dict[str, Receipt]:
+        """All receipts that stand in storage now, by piece, in order of their names.
+
+        Cost: reads each receipt, none of the files that they name.
+        """
+        found = self.storage.list_names(self.path(WORK))
+        names = sorted(f"{WORK}/{name}" for name in found if _RECEIPT.fullmatch(f"{WORK}/{name}"))
+        read = side_by_side(self._read_receipt, names)
+        return {receipt["piece"]: receipt for receipt in read if receipt is not None}
+
+    def finished_pieces(self) -> frozenset[str]:
+        """Names of the pieces that have receipts. Cost: one listing."""
+        found = self.storage.list_names(self.path(WORK))
+        return frozenset(name[:-5] for name in found if _RECEIPT.fullmatch(f"{WORK}/{name}"))
+
+    # ---- runs ----
+
+    def new_run(self) -> JobFolder:
+        """A folder in `work/` for the pipeline that is to be launched."""
+        run = self._run(f"run-{secrets.token_hex(6)}")
+        for folder in sorted(folders_of(self.record.names) | {WORK}):
+            self.storage.make_folder(run.path(folder))
+        return run
+
+    def runs(self) -> list[JobFolder]:
+        """The folders of all pipelines that were launched."""
+        found = self.storage.list_names(self.path(WORK))
+        return [self._run(name) for name in found if _RUN.fullmatch(name)]
+
+    def take(self, run: JobFolder, *, all_files: bool) -> None:
+        """Moves the finished pieces of a run to their places here.
+
+        Files first, then the receipt: where that was broken off it is done again, with the same
+        result. What the run left half done stays there.
+
+        Args:
+            run: Its folder.
+            all_files: Move temporary files, too. Without, they stay where they are and are named
+                there: only while no worker of the run is left, who might touch them.
+        """
+        inside = f"{WORK}/{run.url.rstrip('/').rpartition('/')[2]}"
+
+        def take_piece(receipt: Receipt) -> None:
+            files = []
+            for file in receipt["files"]:
+                name = file["name"]
+                if all_files or not name.startswith(f"{WORK}/"):
+                    self.storage.move(run.path(name), self.path(name))
+                else:
+                    name = f"{inside}/{name}"
+                files.append({**file, "name": name})
+            self.writer().write_receipt(receipt["piece"], files, receipt["facts"])
+            self.storage.remove(run.path(f"{WORK}/{receipt['piece']}.json"))
+
+        receipts = run.receipts().values()
+        for folder in folders_of(file["name"] for receipt in receipts for file in receipt["files"]):
+            self.storage.make_folder(self.path(folder))
+        side_by_side(take_piece, receipts)
+
+    def _run(self, name: str) -> JobFolder:
+        return JobFolder(self.storage, self.path(f"{WORK}/{name}"), self.record)
+
+    # ---- removing ----
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Removes files of the folder."""
+        side_by_side(lambda name: self.storage.remove(self.path(name)), names)
+
+    def remove_work(self) -> None:
+        """Removes what is temporary, of runs as well, and nothing that no job wrote."""
+        for run in self.runs():
+            run.remove(_ours(run, names_present(self.storage, run.url, self.record.names)))
+            for folder in sorted(folders_of(self.record.names) | {WORK}, reverse=True):
+                self.storage.remove_folder_if_empty(run.path(folder))
+            self.storage.remove_folder_if_empty(run.url)
+        there = {f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))}
+        self.remove(_ours(self, there))
+        self.storage.remove_folder_if_empty(self.path(WORK))
+
+    def clear_attempts(self, present: Iterable[str]) -> None:
+        """Removes files that were never completed."""
+        self.remove([name for name in present if self._is_attempt(name)])
+
+    def _is_attempt(self, name: str) -> bool:
+        match = _ATTEMPT.fullmatch(name)
+        return match is not None and (
+            match[1] in self.record.all_names or _RECEIPT.fullmatch(match[1]) is not None
+        )
+
+    def _read_receipt(self, name: str) -> Receipt | None:
+        """A receipt of this job, or None for anything else that bears such a name."""
+        try:
+            value = json.loads(self.storage.read_bytes(self.path(name)))
+            ours = value["fingerprint"] == self.record.fingerprint
+            ours = ours and f"{value['piece']}.json" == name[5:]
+            whole = isinstance(value["facts"], dict) and all(
+                self._may_be(file["name"])
+                and isinstance(file["bytes"], int)
+                and isinstance(file["sha256"], str)
+                for file in value["files"]
+            )
+            return value if ours and whole else None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):  # an equal run finished just now
+                return None
+            raise
+
+    def _may_be(self, name: str) -> bool:
+        """Whether a receipt may name such a file: one of the job's, here or in a run's folder."""
+        work, _, rest = name.partition("/")
+        run, _, inside = rest.partition("/")
+        in_run = work == WORK and _RUN.fullmatch(run) is not None
+        return (inside if in_run else name) in self.record.names
+
+
+def _ours(folder: JobFolder, there: Collection[str]) -> list[str]:
+    """What a job wrote, of the names that are there: for a folder that goes."""
+    if _RUN.fullmatch(folder.url.rstrip("/").rpartition("/")[2]):
+        known = set(folder.record.names) | {name for name in there if _RECEIPT.fullmatch(name)}
+    else:
+        known = {f"{WORK}/{piece}.json" for piece in folder.receipts()}
+        known |= {name for name in folder.record.names if name.startswith(f"{WORK}/")}
+    return [name for name in there if name in known or folder._is_attempt(name)]
+
+
+def is_job_attempt(name: str) -> bool:
+    """Whether a name is that of a `job.json` that was never completed."""
+    match = _ATTEMPT.fullmatch(name)
+    return match is not None and match[1] == JOB_FILE
+
+
+def folders_of(names: Iterable[str]) -> set[str]:
+    """The folders that names stand in, relative; not the output folder itself."""
+    return {name.rpartition("/")[0] for name in names} - {""}
+
+
+def names_present(storage: Storage, url: str, names: Collection[str]) -> frozenset[str]:
+    """What is in the folder, in `work/`, and in the folders of `names`; relative names."""
+    found = set(storage.list_names(url))
+    for folder in folders_of(names) | {WORK}:
+        if folder.partition("/")[0] in found:
+            inside = storage.list_names(storage.join(url, *folder.split("/")))
+            found |= {f"{folder}/{name}" for name in inside}
+    return frozenset(found)
+
+
+def side_by_side(call: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+    """Calls to a store, some at a time: enough to hide its latency, without its anger."""
+    with ThreadPoolExecutor(min(16, 4 * (os.cpu_count() or 1))) as pool:
+        return list(pool.map(call, items))

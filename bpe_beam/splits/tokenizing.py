@@ -1,0 +1,139 @@
+"""A split to its shard.
+
+A worker reads its split a batch at a time, encodes it and writes it, all in one place, so that no
+token travels. The shard becomes visible as a whole and is then recorded; a retry, a twin attempt or
+a late one writes the same bytes under the same name. A worker holds one batch, its tokens, the
+tokenizer (once a process) and a word cache of fixed size.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from bpe_beam import progress
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.batches import PLACE_BITS
+from bpe_beam.corpus.kinds import COLUMN_FORMATS
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.slices import Edges
+from bpe_beam.errors import DataError, TextError
+from bpe_beam.shards.formats import shard_name
+from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.splits import measures
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.source_tables import add_token_facts
+from bpe_beam.splits.work import (
+    Receipts,
+    SplitWork,
+    file_facts,
+    read_texts,
+    reading_facts,
+    reject_writer,
+    rejects_name,
+    split_values,
+    text_bytes,
+)
+
+
+@dataclass(frozen=True)
+class TokenizeTask:
+    """What the workers of a tokenize job need to know; plain and picklable.
+
+    Attributes:
+        receipts: The run's folder, and how finished pieces are recorded there.
+        reading: How splits become documents.
+        encoding: How documents become ids.
+        splits: How many splits the plan has.
+        pool: The processes that encode, see `worker_processes`; None: the worker itself does.
+        stage: The progress stage that batches are reported to.
+    """
+
+    receipts: Receipts
+    reading: ReadSettings
+    encoding: Encoding
+    splits: int
+    pool: str | None = None
+    stage: str = "tokenize"
+
+
+class MadeShard(NamedTuple):
+    """A shard's name, and what was measured."""
+
+    name: str
+    counts: dict[str, int]
+    values: dict[str, int]
+
+
+def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
+    """Writes the shard of one split, and records it."""
+    started = time.monotonic()
+    receipts = task.receipts
+    work = SplitWork.from_json(element)
+    name = shard_name(work.split.index, task.splits)
+    size = 0
+    sources: dict[str, dict[str, int]] = {}
+    seen: list[Edges] = []
+    with ExitStack() as stack:
+        rejects = stack.enter_context(reject_writer(receipts, work))
+        bound = task.encoding.tokenizer().max_id + 1
+        writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
+        stack.enter_context(writer)
+        for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
+            ids = _encode(task.encoding, batch, work.plan)
+            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
+            size += text_bytes(batch)
+            if task.reading.names_sources:
+                add_token_facts(sources, batch, ids.offsets.to_numpy())
+            progress.report(
+                task.stage,
+                documents=batch.num_rows,
+                bytes=text_bytes(batch),
+                tokens=len(ids.values),
+            )
+    shard = writer.result()
+    files = [asdict(file) for file in shard.files]
+    if rejects.total:
+        files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
+    facts: dict[str, Any] = {
+        "documents": shard.documents,
+        "text_bytes": size,
+        "tokens": shard.tokens,
+    }
+    facts |= {"rejects": dict(sorted(rejects.counts.items()))}
+    if task.reading.names_sources:
+        facts["sources"] = dict(sorted(sources.items()))
+    facts |= reading_facts(work.plan, work.split, seen)
+    receipts.write_receipt(name, files, facts)
+    progress.report(task.stage, done=1)
+    counts = {
+        measures.DOCUMENTS_TOKENIZED: shard.documents,
+        measures.TEXT_BYTES_TOKENIZED: size,
+        measures.RECORDS_REJECTED: rejects.total,
+        measures.TOKENS_MADE: shard.tokens,
+    }
+    return MadeShard(name, counts, split_values(shard.documents, size, started))
+
+
+def _encode(encoding: Encoding, batch: pa.RecordBatch, plan: Plan) -> pa.LargeListArray:
+    try:
+        return encoding.encode(batch.column("text"))
+    except TextError as error:
+        raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
+
+
+def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
+    """A record of a batch by its place; by its id where nobody knows the place."""
+    place = batch.column("place")[number].as_py()
+    if place is None:
+        name = batch.column("id")[number].as_py()
+        files = ", ".join(plan.files[piece.file].name for piece in plan.splits[0].slices[:3])
+        return f"the record {name}" if name else f"a record without an id in {files}"
+    file = plan.files[place >> PLACE_BITS]
+    offset = place & ((1 << PLACE_BITS) - 1)
+    unit = "row" if file.format in COLUMN_FORMATS else "byte"
+    return f"{file.name}: the record at {unit} {offset:,}"

@@ -1,0 +1,61 @@
+"""Giving a file another name: one step on disk, a copy within the store elsewhere."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
+"""Seconds between looks at a copy that is not complete; some five minutes."""
+
+
+def move_local(source: Path, target: Path) -> None:
+    """Renames a file; does nothing where that was done before."""
+    try:
+        source.replace(target)
+    except FileNotFoundError:
+        if not target.is_file():
+            raise
+
+
+def move_remote(
+    fs: Any, source: str, target: str, size_of: Callable[[str], int], *, copies: bool
+) -> None:
+    """Renames a file of a store; does nothing where that was done before.
+
+    Args:
+        fs: The file system.
+        source: The file's path there.
+        target: Its new one.
+        size_of: The size of a path there; raises FileNotFoundError.
+        copies: The store has no renaming, only copies.
+    """
+    try:
+        size = size_of(source)
+    except FileNotFoundError:
+        size_of(target)
+        return
+    if not copies:
+        rename(fs, source, target)
+        return
+    fs.cp_file(source, target)
+    # A copy may go on in the store after it was asked for.
+    for pause in _COPY_PAUSES:
+        if size_of(target) == size:
+            break
+        time.sleep(pause)
+    else:
+        raise OSError(f"the copy has {size_of(target):,} of {size:,} bytes")
+    fs.rm_file(source)
+
+
+def rename(fs: Any, source: str, target: str) -> None:
+    """fsspec's own renaming, which takes some characters of a name for a glob."""
+    if re.search(r"[*?\[]", source):
+        fs.cp_file(source, target)
+        fs.rm_file(source)
+    else:
+        fs.mv(source, target)

@@ -1,0 +1,98 @@
+"""Worker processes: calls, reports, errors, and the death of one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bpe_beam import progress
+from bpe_beam.errors import DataError
+from bpe_beam.progress import Progress
+from bpe_beam.splits import processes
+from bpe_beam.splits.processes import call, worker_processes
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.fixture
+def pool() -> Iterator[str]:
+    with worker_processes(2) as name:
+        yield name
+
+
+def test_calls_are_made_elsewhere(pool: str) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        pids = set(threads.map(lambda _: call(pool, os.getpid), range(20)))
+    assert 1 <= len(pids) <= 2
+    assert os.getpid() not in pids
+
+
+def test_without_processes_calls_are_made_here(pool: str) -> None:
+    assert call(None, os.getpid) == os.getpid()
+    assert call("of another process", os.getpid) == os.getpid()
+
+
+def test_errors_come_back_as_they_are(pool: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        call(pool, divmod, 1, 0)
+    with pytest.raises(ConnectionResetError):
+        call(pool, raise_, ConnectionResetError("a store"))
+    with pytest.raises(RuntimeError, match="Unpicklable: no way"):
+        call(pool, raise_unpicklable)
+    assert call(pool, divmod, 7, 2) == (3, 1)
+
+
+class Unpicklable(Exception):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("no way")
+
+
+def raise_unpicklable() -> None:
+    raise Unpicklable(1, 2)
+
+
+def raise_(error: Exception) -> None:
+    raise error
+
+
+def reporting(stage: str) -> None:
+    progress.report(stage, done=2, bytes=10)
+
+
+def test_reports_arrive(pool: str) -> None:
+    with Progress(quiet=True).stage("work", 4, "splits") as stage:
+        call(pool, reporting, "work")
+        call(pool, reporting, "work")
+        snapshot = stage.snapshot()
+    assert (snapshot.done, snapshot.counters) == (4, {"bytes": 20})
+
+
+def test_a_death_is_an_error_at_once(pool: str) -> None:
+    pid = call(pool, os.getpid)
+    threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
+    with pytest.raises(DataError, match=rf"worker process \({pid}\) died by signal 9.*--workers"):
+        call(pool, time.sleep, 60)
+
+
+def test_one_that_ends_by_itself(pool: str) -> None:
+    with pytest.raises(DataError, match="died with exit code 3"):
+        call(pool, os._exit, 3)
+
+
+def test_all_are_gone_at_the_end() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        with worker_processes(1) as pool:
+            pid = call(pool, os.getpid)
+            waiting = thread.submit(call, pool, time.sleep, 60)
+            time.sleep(0.1)
+        with pytest.raises(DataError, match="died by signal 9"):
+            waiting.result()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not processes._pools
