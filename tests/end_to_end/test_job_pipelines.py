@@ -12,6 +12,8 @@ from command_line import run, run_whole
 from made_text import write
 from read_back import tree
 
+from bpe_beam.jobs import count, tokenize
+
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 RUNNER = ("--runner", "recording_runner.RecordingRunner")
 
@@ -54,12 +56,21 @@ def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_pa
 
 @pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
 def test_a_template_finishes_where_it_runs(
-    job: str, corpus: Path, tokenizer: Path, tmp_path: Path
+    job: str, corpus: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A launcher that only describes: here its pipeline runs at once, and nobody waits."""
     given = options(job, corpus, tokenizer)
     template = ("--template_location", tmp_path / "template", *RUNNER, *STRICT)
+    launched = []
+    for module in (count, tokenize):
+
+        def counting(*args: Any, real: Any = module.run_pipeline, **more: Any) -> None:
+            launched.append(real)
+            real(*args, **more)
+
+        monkeypatch.setattr(module, "run_pipeline", counting)
     ran = run_whole(*given, "--output", tmp_path / "one", *template)
+    assert len(launched) == 1, "the last step took over what was made, and made nothing again"
     assert ran.summary["template"] == str(tmp_path / "template")
     assert "documents" not in ran.summary, "who describes a job knows nothing of its results"
     run_whole(*given, "--output", tmp_path / "two")
