@@ -1,9 +1,9 @@
 """Jobs whose driver does not wait for their pipeline: those that Dataflow's templates describe.
 
 The launcher of a template writes the job's description down (`--template_location`) and goes; the
-pipeline is started afterwards, by Dataflow. So a last step of the pipeline does what the driver does
-at the end of a job: on a worker it runs the same job on the same folder, in process, which takes
-over what the pipeline has made and finishes it. Whatever had to be done again would be done there.
+pipeline is started afterwards, by Dataflow. So what the driver does at the end of a job is a last
+step of the pipeline: on a worker it runs the same job on the same folder, in process, which takes
+over what the pipeline has made and finishes it. Whatever had to be done again is done there.
 """
 
 from __future__ import annotations
