@@ -278,6 +278,10 @@ def _split(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
             own += [argument, *rest]
             break
         name, equals, _ = argument.partition("=")
+        # Beam's flags have underscores, and so have the parameters of Dataflow's templates.
+        ours = name.replace("_", "-")
+        if name not in options and ours.startswith("--") and ours in options:
+            argument, name = ours + argument[len(name) :], ours
         if not name.startswith("--") or name in options or name == "--help":
             own.append(argument)
             continue

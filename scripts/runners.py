@@ -200,12 +200,15 @@ def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None
         "rest.bind-address": "127.0.0.1",
         "rest.port": str(port),
         "io.tmp.dirs": str(home / "tmp"),
+        # Else one task manager is filled before the next gets a task.
+        "cluster.evenly-spread-out-slots": "true",
         # A task manager that is gone is noticed within seconds, one that is only slow is not.
         "heartbeat.interval": "2000",
         "heartbeat.timeout": "20000",
-        # Without this a job ends with the first task manager that is lost.
+        # Without this a job ends with the first task manager that is lost. A worker that raises is
+        # tried again as often, though it will raise again.
         "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "10",
+        "restart-strategy.fixed-delay.attempts": "3",
         "restart-strategy.fixed-delay.delay": "2s",
         # Batch shuffles ask for 512 buffers a task otherwise.
         "taskmanager.network.sort-shuffle.min-buffers": "64",

@@ -307,7 +307,7 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ([*COUNT, "-x"], "unexpected: -x"),
         ([*COUNT, "--inptu", "x"], "nor of a Beam runner; did you mean --input?"),
         ([*COUNT, "--inp", "x"], "--inp is an option neither of count"),
-        ([*COUNT, "--range_bytes", "3"], "did you mean --range-bytes?"),
+        ([*COUNT, "--range-byte", "3"], "did you mean --range-bytes?"),
         ([*COUNT, "--paralelism", "2"], "did you mean --parallelism?"),
         ([*COUNT, "--parallelism"], "--parallelism needs a value"),
         ([*COUNT, "--parallelism", "many"], "--parallelism: invalid int value: 'many'"),

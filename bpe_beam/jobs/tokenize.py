@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import apache_beam as beam
+
 from bpe_beam.corpus import Plan
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.dataflow import require_reachable
@@ -16,6 +18,7 @@ from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import TokenizeSettings
 from bpe_beam.jobs.source_summary import shard_source_facts
+from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest
@@ -79,7 +82,10 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     not_cut: list[str] = []
     measured = Measured()
     if not folder.finished:
-        not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress, measured)
+        try:
+            not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress, measured)
+        except TemplateMade:
+            return summary_of_template("tokenize", settings)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
@@ -160,11 +166,16 @@ def _tokenize(
         )
         with progress.stage("tokenize", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
+
+            def build(pipeline: beam.Pipeline, pool: str | None) -> None:
+                made = pipeline | "Tokenize" >> TokenizeSplits(replace(task, pool=pool), works)
+                if template_of(settings.run):
+                    there = replace(settings, tokenizer=folder.path(_TOKENIZER))
+                    made | "Finish" >> FinishJob("tokenize", there)
+
             run_pipeline(
                 settings.run,
-                lambda pipeline, pool: (
-                    pipeline | "Tokenize" >> TokenizeSplits(replace(task, pool=pool), works)
-                ),
+                build,
                 len(works),
                 measured,
                 lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(shards))),

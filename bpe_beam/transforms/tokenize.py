@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.utils.windowed_value import WindowedValue
+from apache_beam.transforms.window import BoundedWindow
+from apache_beam.utils.timestamp import Timestamp
+from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.splits import measures
@@ -17,6 +19,8 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
+
+ANY = beam.typehints.Any
 
 GATHERED_DOCUMENTS = 1024
 GATHERED_BYTES = 1 << 20
@@ -82,13 +86,13 @@ class Tokenize(beam.PTransform):
         ).with_output_types(made)
 
 
-@beam.typehints.with_input_types(str)
+@beam.typehints.with_input_types(str, timestamp=ANY)
 @beam.typehints.with_output_types(tuple[int, str])
 class _TimeUpdate(beam.DoFn):
     """An update with its timestamp in microseconds: a side input has none."""
 
     def process(
-        self, update: str, timestamp: Any = beam.DoFn.TimestampParam
+        self, update: str, timestamp: Timestamp = beam.DoFn.TimestampParam
     ) -> Iterator[tuple[int, str]]:
         """One update."""
         yield timestamp.micros, update
@@ -98,12 +102,14 @@ class _Waiting(NamedTuple):
     """A document that waits for others, and where it belongs."""
 
     utf8: bytes
-    timestamp: Any
-    window: Any
-    pane: Any
+    timestamp: Timestamp
+    window: BoundedWindow
+    pane: PaneInfo
 
 
-@beam.typehints.with_input_types(Element)
+# Beam's checks cannot read annotations that are strings: those of the parameters are told to it.
+@beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
+@beam.typehints.with_output_types(pa.UInt32Array | pa.RecordBatch)
 class _Encode(beam.DoFn):
     """Documents to their ids: single ones gathered, batches as they come."""
 
@@ -122,9 +128,9 @@ class _Encode(beam.DoFn):
     def process(
         self,
         element: Element,
-        timestamp: Any = beam.DoFn.TimestampParam,
-        window: Any = beam.DoFn.WindowParam,
-        pane: Any = beam.DoFn.PaneInfoParam,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
         updates: list[tuple[int, str]] | None = None,
     ) -> Iterator[WindowedValue]:
         """Takes a document, or encodes a batch of them."""

@@ -12,13 +12,13 @@ LOCAL = ("flink", "prism", "spark")
 
 
 @pytest.fixture(scope="session")
-def local_engine() -> Callable[[str], Engine]:
+def local_engine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Engine]:
     """Gives a runner of this machine by its name."""
     known: dict[str, Engine] = {}
 
     def get(name: str) -> Engine:
         if name not in known:
-            known[name] = Engine.local(name)
+            known[name] = Engine.local(name, tmp_path_factory.mktemp(f"{name}-temporary"))
         return known[name]
 
     return get

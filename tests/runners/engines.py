@@ -57,6 +57,11 @@ def flags_of(command: str) -> tuple[str, ...]:
     return tuple(flags)
 
 
+def temporary_files(folder: Path) -> str:
+    """The flag that keeps the job server's temporary files in a folder."""
+    return f"--job_server_jvm_property=-Djava.io.tmpdir={folder}"
+
+
 @dataclass(frozen=True)
 class Engine:
     """A runner: what it is called, and the flags for it.
@@ -70,9 +75,14 @@ class Engine:
     flags: tuple[str, ...]
 
     @staticmethod
-    def local(name: str) -> Engine:
-        """One that Beam starts with each job."""
-        return Engine(name, flags_of(script("command", name)))
+    def local(name: str, folder: Path) -> Engine:
+        """One that Beam starts with each job.
+
+        Args:
+            name: Which.
+            folder: Where Java leaves its temporary files when it is killed.
+        """
+        return Engine(name, (*flags_of(script("command", name)), temporary_files(folder)))
 
     def shows_in(self, log: str) -> bool:
         """Whether a job's log under `--debug` says that this runner ran it."""
@@ -91,7 +101,8 @@ class Cluster:
     def start(self) -> None:
         """Starts it."""
         given = ("--task-managers", str(TASK_MANAGERS), "--slots", str(SLOTS))
-        self.flags = flags_of(script("start", "--home", self.home, *given))
+        started = script("start", "--home", self.home, *given)
+        self.flags = (*flags_of(started), temporary_files(self.home / "tmp"))
 
     def stop(self) -> None:
         """Ends it."""

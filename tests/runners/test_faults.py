@@ -46,8 +46,8 @@ def test_a_task_manager_is_killed(job: str, cluster: Cluster, long: Long, tmp_pa
     out = tmp_path / "out"
     expected = long.undisturbed(job)
     before = cluster.jobs()
-    # All slots, so that whichever is killed has work.
-    client = launch(*long.command(job), *cluster.engine(4).flags, "--output", out)
+    # Each task manager has work for one of its two slots, and takes on the other's.
+    client = launch(*long.command(job), *cluster.engine(2).flags, "--output", out)
     try:
         wait_for_the_middle(client, out)
         os.kill(cluster.processes["taskmanager-1"], signal.SIGKILL)
