@@ -35,6 +35,7 @@ _SHOWN = ("quickstart", "count", "train", "tokenize", "verify", "encode")
 """The jobs whose examples the overview shows."""
 
 _INTERRUPTED = 130
+_MODULE = str.maketrans(" -", "__")
 # Of glibc's malloc.h; other systems have no mallopt, or take the numbers for nothing.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 << 20
@@ -196,7 +197,7 @@ def _run_job(job: str, settings: Any) -> None:
 
 
 def _module(job: str) -> Any:
-    return importlib.import_module(f"bpe_beam.jobs.{job.replace(' ', '_')}")
+    return importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE)}")
 
 
 @contextlib.contextmanager
@@ -277,6 +278,10 @@ def _split(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
             own += [argument, *rest]
             break
         name, equals, _ = argument.partition("=")
+        # Beam's flags have underscores, and so have the parameters of Dataflow's templates.
+        ours = name.replace("_", "-")
+        if name not in options and ours.startswith("--") and ours in options:
+            argument, name = ours + argument[len(name) :], ours
         if not name.startswith("--") or name in options or name == "--help":
             own.append(argument)
             continue

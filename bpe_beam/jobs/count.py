@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import apache_beam as beam
+
 from bpe_beam.corpus import Plan
 from bpe_beam.counts.artifact import part_name
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
@@ -20,6 +22,7 @@ from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
 from bpe_beam.splits.counting import BlockPlace, CountTask, block_places, blocks_name
 from bpe_beam.splits.work import piece_name, works_of
@@ -68,7 +71,10 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     _write_plan(folder, plan)
     not_cut: list[str] = []
     if not folder.finished:
-        not_cut = _count(settings, plan, counting, folder, progress, measured)
+        try:
+            not_cut = _count(settings, plan, counting, folder, progress, measured)
+        except TemplateMade:
+            return summary_of_template("count", settings)
     manifest = CountsManifest.from_bytes(
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
@@ -139,12 +145,16 @@ def _count(
         known = _known(folder, done)
         with progress.stage("count", len(plan.splits), "splits") as stage:
             stage.advance(len(done))
+
+            def build(pipeline: beam.Pipeline, pool: str | None) -> None:
+                count = CountSplits(replace(task, pool=pool), works, known, parts_left)
+                made = pipeline | "Count" >> count
+                if template_of(settings.run):
+                    made | "Finish" >> FinishJob("count", settings)
+
             run_pipeline(
                 settings.run,
-                lambda pipeline, pool: (
-                    pipeline
-                    | "Count" >> CountSplits(replace(task, pool=pool), works, known, parts_left)
-                ),
+                build,
                 len(works) or len(parts_left),
                 measured,
                 lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(splits))),

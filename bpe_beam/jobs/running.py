@@ -72,10 +72,13 @@ def run_pipeline(
     Raises:
         DataError: A runner that ends without success and without an error of its own, a worker
             process that died.
+        TemplateMade: The pipeline was only described, for later.
     """
     import apache_beam as beam
     from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
     from apache_beam.runners.runner import PipelineState
+
+    from bpe_beam.jobs.templates import TemplateMade, template_of
 
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
@@ -84,6 +87,8 @@ def run_pipeline(
     with _processes(run, tasks, holds_gil) as pool, _watching(run, watch):
         build(pipeline, pool)
         result = pipeline.run()
+        if template_of(run):
+            raise TemplateMade
         if run.in_process:
             state = result.wait_until_finish()
         else:

@@ -160,6 +160,13 @@ class TrainSettings:
             require_normalizer(str(self.normalizer))
             require_pretokenizer(str(self.pretokenizer))
             assert self.input is not None
+            require(
+                not any(
+                    flag.startswith("--template_location=") for flag in self.run.runner_options
+                ),
+                "train launches its pipeline and goes on when that has ended, so there is no "
+                "template of it: make one of count, and train from its counts",
+            )
             require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
 
     def _check_weights(self) -> None:

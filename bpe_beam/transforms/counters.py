@@ -49,11 +49,11 @@ class Measured:
     def add(self, metrics: MetricResults) -> None:
         """Adds what one pipeline kept, over all of its steps."""
         found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
-        for result in found["counters"]:
+        # Some runners name a counter that they have no value of.
+        for result in (each for each in found["counters"] if each.result is not None):
             name = result.key.metric.name
-            # Of an attempt that counted nothing Beam may say None.
-            self.counters[name] = self.counters.get(name, 0) + int(result.result or 0)
-        for result in found["distributions"]:
+            self.counters[name] = self.counters.get(name, 0) + int(result.result)
+        for result in (each for each in found["distributions"] if each.result is not None):
             self._add_distribution(result.key.metric.name, result.result)
 
     def _add_distribution(self, name: str, more: Any) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pipeline_checks
 import pytest
 import recording_runner
-from command_line import run_whole
+from command_line import run, run_whole
 from made_text import write
 from read_back import tree
+
+from bpe_beam.jobs import count, tokenize
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 RUNNER = ("--runner", "recording_runner.RecordingRunner")
@@ -29,14 +31,19 @@ def tokenizer(corpus: Path) -> Path:
     return out / "tokenizer.json"
 
 
-@pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
-def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+def options(job: str, corpus: Path, tokenizer: Path) -> list[Any]:
     given: list[Any] = [job.split()[0], "--input", corpus, "--range-bytes", "1000"]
     given += {
         "count": ["--tie-break", "first_seen"],
         "count by source": ["--source", "a=a*"],
         "tokenize": ["--tokenizer", tokenizer],
     }[job]
+    return given
+
+
+@pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
+def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    given = options(job, corpus, tokenizer)
     recording_runner.PIPELINES.clear()
     for output in ("one", "two"):
         run_whole(*given, "--output", tmp_path / output, *RUNNER, *STRICT)
@@ -45,3 +52,38 @@ def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_pa
     assert pipeline_checks.labels(one) == pipeline_checks.labels(two)
     run_whole(*given, "--output", tmp_path / "unchecked")
     assert tree(tmp_path / "one") == tree(tmp_path / "unchecked")
+
+
+@pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
+def test_a_template_finishes_where_it_runs(
+    job: str, corpus: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launcher that only describes: here its pipeline runs at once, and nobody waits."""
+    given = options(job, corpus, tokenizer)
+    template = ("--template_location", tmp_path / "template", *RUNNER, *STRICT)
+    launched = []
+    for module in (count, tokenize):
+
+        def counting(*args: Any, real: Any = module.run_pipeline, **more: Any) -> None:
+            launched.append(real)
+            real(*args, **more)
+
+        monkeypatch.setattr(module, "run_pipeline", counting)
+    ran = run_whole(*given, "--output", tmp_path / "one", *template)
+    assert len(launched) == 1, "the last step took over what was made, and made nothing again"
+    assert ran.summary["template"] == str(tmp_path / "template")
+    assert "documents" not in ran.summary, "who describes a job knows nothing of its results"
+    run_whole(*given, "--output", tmp_path / "two")
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    pipeline_checks.check(recording_runner.PIPELINES[-1])
+
+
+def test_what_cannot_be_a_template(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    template = ("--template_location", tmp_path / "template", *RUNNER)
+    given = ("--input", corpus, "--vocab-size", "300", "--output", tmp_path / "out")
+    ran = run("train", *given, *template)
+    assert ran.code == 2 and "make one of count" in ran.message
+    (tmp_path / "list").write_text(str(corpus))
+    given = ("--input", f"@{tmp_path / 'list'}", "--output", tmp_path / "out")
+    ran = run("count", *given, *template)
+    assert ran.code == 2 and "the list must be a URL" in ran.message
