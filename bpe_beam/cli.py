@@ -17,6 +17,7 @@ import io
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
@@ -34,6 +35,7 @@ _SHOWN = ("quickstart", "count", "train", "tokenize", "verify", "encode")
 """The jobs whose examples the overview shows."""
 
 _INTERRUPTED = 130
+_MODULE = str.maketrans(" -", "__")
 # Of glibc's malloc.h; other systems have no mallopt, or take the numbers for nothing.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 << 20
@@ -61,8 +63,13 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
     # Tokens have characters that not every terminal has.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    argv = sys.argv[1:] if argv is None else argv
     _prepare_process()
-    code = main(sys.argv[1:] if argv is None else argv)
+    if "--debug" not in argv:
+        # A failure of a runner's worker thread reaches the job, which reports it. What its other
+        # threads raise when they are hung up on at a job's end is noise.
+        threading.excepthook = lambda _: None
+    code = main(argv)
     if code == _INTERRUPTED:
         # Threads of a runner would be waited for until their last batch is done; what they leave
         # unfinished was never visible.
@@ -190,7 +197,7 @@ def _run_job(job: str, settings: Any) -> None:
 
 
 def _module(job: str) -> Any:
-    return importlib.import_module(f"bpe_beam.jobs.{job.replace(' ', '_')}")
+    return importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE)}")
 
 
 @contextlib.contextmanager

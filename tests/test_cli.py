@@ -186,6 +186,9 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "inspect": ["p"],
         "plan": ["--input", "a"],
         "quickstart": [],
+        "stream-tokenize": [
+            *("--tokenizer", "t", "--input", "a", "--output", "o", "--runner", "FlinkRunner")
+        ],
         "counts merge": ["a", "b", "--output", "o"],
         "counts show": ["a"],
         "counts filter": ["a", "--output", "o", "--min-count", "2"],
@@ -197,6 +200,8 @@ def test_every_declared_option_reaches_the_settings() -> None:
             if flag == "--config" or flag in single or flag[0] != "-":
                 continue
             value = [] if option.kind == "switch" else [values.get(flag, "321")]
+            if (name, flag) == ("stream-tokenize", "--runner"):
+                value = ["PrismRunner"]
             argv = list(base[name])
             if flag == "--counts":
                 del argv[:2]
@@ -565,12 +570,13 @@ def test_arguments_that_are_not_utf8_are_refused() -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["count", "train", "tokenize", "verify"])
+@pytest.mark.parametrize("name", ["count", "train", "tokenize", "stream_tokenize", "verify"])
 def test_launchers_are_the_jobs(name: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     script = ROOT / "pipelines" / f"{name}.py"
     # An unknown flag loads Beam, which needs a `tokenize` that is not the one beside the script.
-    for argv, code, said in ((["--help"], 0, f"usage: bpe-beam {name}"), (["--oh"], 2, "--oh is")):
+    usage = f"usage: bpe-beam {name.replace('_', '-')} "
+    for argv, code, said in ((["--help"], 0, usage), (["--oh"], 2, "--oh is")):
         done = subprocess.run(
             [sys.executable, str(script), *argv],
             capture_output=True,

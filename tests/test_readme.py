@@ -87,7 +87,7 @@ def test_the_two_commands_stand_there() -> None:
 @pytest.mark.quick
 def test_every_job_is_named() -> None:
     table = README.split("## What it does")[1].split("##")[0]
-    assert set(JOBS) <= set(re.findall(r"`(?:bpe-beam )?([a-z ]+)`", table))
+    assert set(JOBS) <= set(re.findall(r"`(?:bpe-beam )?([a-z -]+)`", table))
 
 
 @pytest.mark.quick

@@ -6,8 +6,10 @@ file is looked at but its first bytes: where a compressed file has its units, th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from bpe_beam.corpus.edges import is_guessed
 from bpe_beam.corpus.listing import list_files
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import (
@@ -72,19 +74,42 @@ def make_plan(
     listing = list_files(
         storage, [inputs] if isinstance(inputs, str) else inputs, exclude, input_format
     )
-    files = listing.files
+    plan = plan_of_files(
+        listing.root,
+        listing.files,
+        document_separator=document_separator,
+        range_bytes=range_bytes,
+        cut_compressed=cut_compressed,
+    )
+    return replace(plan, duplicates=listing.duplicates, excluded=listing.excluded)
+
+
+def plan_of_files(
+    root: str,
+    files: tuple[InputFile, ...],
+    *,
+    document_separator: str,
+    range_bytes: int | None,
+    cut_compressed: bool = True,
+    guess: bool = True,
+) -> Plan:
+    """Cuts files that are known, as `make_plan` does.
+
+    Args:
+        root: The folder that their names start at.
+        files: The files, sorted by name.
+        document_separator: As in `make_plan`, and the two below.
+        range_bytes: How many stored bytes a split has at most, or None.
+        cut_compressed: Cut gzip and zstd files, too.
+        guess: Cut files whose records cannot be told from the middle for sure, too, which then
+            must be proven to meet; see `edges.py`.
+    """
     if range_bytes is None:
         total = sum(file.size for file in files)
         range_bytes = min(max(total // 1000, MIN_RANGE_BYTES), MAX_RANGE_BYTES)
-    pieces = _slices(files, range_bytes, document_separator, cut_compressed)
-    return Plan(
-        listing.root,
-        files,
-        tuple(_splits(pieces, range_bytes)),
-        listing.duplicates,
-        listing.excluded,
-        range_bytes,
-    )
+    whole = frozenset() if guess else frozenset(filter(is_guessed, files))
+    pieces = _slices(files, range_bytes, document_separator, cut_compressed, whole)
+    return Plan(root, files, tuple(_splits(pieces, range_bytes)), range_bytes=range_bytes)
 
 
 def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = True) -> bool:
@@ -108,9 +133,10 @@ def _slices(
     range_bytes: int,
     document_separator: str,
     cut_compressed: bool = True,
+    whole: Collection[InputFile] = (),
 ) -> Iterator[Slice]:
     for index, file in enumerate(files):
-        cut = can_be_cut(file, document_separator, cut_compressed)
+        cut = can_be_cut(file, document_separator, cut_compressed) and file not in whole
         count = max(1, -(-file.size // range_bytes)) if cut else 1
         if count > MAX_SLICES_OF_FILE:
             raise UsageError(

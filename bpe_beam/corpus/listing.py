@@ -74,13 +74,25 @@ def list_files(
             )
     root, names = _name(list(sizes))
     urls = sorted(sizes, key=names.__getitem__)
-    kinds = _kinds(storage, [(url, names[url], sizes[url].size) for url in urls], input_format)
-    files = tuple(
-        InputFile(names[url], sizes[url].size, *kind, sizes[url].tag)
-        for url, kind in zip(urls, kinds, strict=True)
-    )
+    files = described(storage, [(names[url], sizes[url]) for url in urls], input_format)
     duplicates = tuple(sorted(names[url] for url in repeated if url in sizes))
     return Listing(root, files, duplicates, excluded)
+
+
+def described(
+    storage: Storage, named: Sequence[tuple[str, Found]], input_format: str
+) -> tuple[InputFile, ...]:
+    """Files as a plan has them, each with its name there; looks at their first bytes.
+
+    Raises:
+        UsageError: One has a format that cannot be read.
+        DataError: Storage fails.
+    """
+    kinds = _kinds(storage, [(file.url, name, file.size) for name, file in named], input_format)
+    return tuple(
+        InputFile(name, file.size, *kind, file.tag)
+        for (name, file), kind in zip(named, kinds, strict=True)
+    )
 
 
 def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:

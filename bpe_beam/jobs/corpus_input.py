@@ -15,6 +15,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import InputSettings
+from bpe_beam.splits.manifest import reject_reasons as reject_reasons
 from bpe_beam.splits.work import piece_name, rejects_name, was_read
 from bpe_beam.storage import Storage
 
@@ -60,19 +61,24 @@ def plan_of(storage: Storage, given: InputSettings, *, with_places: bool = False
 def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
     """What a job's results depend on, of its input; stands in `job.json`."""
     return {
-        "reading": {
-            "input_format": given.input_format,
-            "text_field": given.text_field,
-            "id_field": given.id_field,
-            "document_separator": given.document_separator,
-            **_sources(given),
-        },
+        "reading": reading_identity(given),
         "plan": {
             "files": len(plan.files),
             "bytes": plan.size,
             "splits": len(plan.splits),
             "fingerprint": plan.fingerprint(),
         },
+    }
+
+
+def reading_identity(given: InputSettings) -> dict[str, Any]:
+    """What of a job's results depends on how files become documents."""
+    return {
+        "input_format": given.input_format,
+        "text_field": given.text_field,
+        "id_field": given.id_field,
+        "document_separator": given.document_separator,
+        **_sources(given),
     }
 
 
@@ -262,14 +268,6 @@ def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
     """Adds facts of pieces up, by name."""
     rows = list(facts)
     return {name: sum(row[name] for row in rows) for name in names}
-
-
-def reject_reasons(facts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Rejects by reason, over all pieces."""
-    reasons: Counter[str] = Counter()
-    for row in facts:
-        reasons.update(row["rejects"])
-    return dict(sorted(reasons.items()))
 
 
 def check_documents(

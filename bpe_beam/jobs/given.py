@@ -19,6 +19,7 @@ from bpe_beam.jobs.counts_settings import (
     ShowCountsSettings,
 )
 from bpe_beam.jobs.options import JOBS
+from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     GivenValue,
@@ -135,6 +136,7 @@ def settings_of(given: Given) -> Any:
         "count": _count,
         "train": _train,
         "tokenize": _tokenize,
+        "stream-tokenize": _stream_tokenize,
         "verify": _verify,
         "encode": _encode,
         "decode": _decode,
@@ -264,6 +266,13 @@ def _tokenize(given: Given) -> s.TokenizeSettings:
         run=_run(given),
         allowed_special=_allowed_special(given),
         **given.pick({"format": None, "append": None, "prepend": None}),
+    )
+
+
+def _stream_tokenize(given: Given) -> StreamTokenizeSettings:
+    seconds = ("poll_seconds", "window_seconds", "until_idle_seconds")
+    return StreamTokenizeSettings(
+        _tokenize(given), **given.pick(dict.fromkeys(seconds, parse_integer))
     )
 
 

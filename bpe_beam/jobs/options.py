@@ -11,6 +11,7 @@ from bpe_beam.jobs import settings
 from bpe_beam.jobs.counts_options import FILTERING, MERGING, SHOWING
 from bpe_beam.jobs.option import Option, choice
 from bpe_beam.jobs.settings import InputSettings, QuickstartSettings, TokenizeSettings
+from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.train_options import LEARNING
 from bpe_beam.jobs.train_settings import TrainSettings as Train
 
@@ -118,8 +119,9 @@ _COMMON = (
         '{"s3": {"endpoint_url": ...}}; the clouds\' usual variables work without it',
     ),
 )
+_RUNNER = Option("--runner", "R", "a Beam runner, e.g. FlinkRunner (default: in process)")
 _RUNNING = (
-    Option("--runner", "R", "a Beam runner, e.g. FlinkRunner (default: in process)"),
+    _RUNNER,
     Option("--workers", "N", "threads, in process (default: one a core)"),
 )
 _OVERWRITE = Option(
@@ -154,6 +156,12 @@ _ALLOWED = Option(
 )
 
 _OF_RECORDS = ("text_field", "id_field", "source_field", "source", "max_rejects")
+_FRAMING = (
+    Option("--append", "TOKEN", "put this token after each document"),
+    Option("--prepend", "TOKEN", "put this token before each document"),
+    _ALLOWED,
+)
+
 _LISTING = tuple(option for option in _READING if option.key not in _OF_RECORDS)
 """What a plan follows from."""
 
@@ -223,15 +231,47 @@ JOBS: dict[str, Job] = {
                     choice(settings.SHARD_FORMATS),
                     f"(default {TokenizeSettings.format})",
                 ),
-                Option("--append", "TOKEN", "put this token after each document"),
-                Option("--prepend", "TOKEN", "put this token before each document"),
-                _ALLOWED,
+                *_FRAMING,
             ),
             "reading text": _READING,
             "running": (*_RUNNING, _OVERWRITE, *_COMMON),
         },
         "bpe-beam tokenize --tokenizer tok/tokenizer.json --input 'data/*.jsonl.gz' \\\n"
         "      --append '<|endoftext|>' --output tokens/",
+    ),
+    "stream-tokenize": Job(
+        "turn files into token shards as they come, each once",
+        {
+            "what": (
+                _TOKENIZER,
+                Option("--output", "DIR", "folder of the windows", required=True),
+                *_FRAMING,
+            ),
+            "watching": (
+                Option(
+                    "--poll-seconds",
+                    "N",
+                    "time between two looks at the inputs "
+                    f"(default {StreamTokenizeSettings.poll_seconds})",
+                ),
+                Option(
+                    "--window-seconds",
+                    "N",
+                    "files that come within so long are one window, a folder of shards "
+                    f"(default {StreamTokenizeSettings.window_seconds})",
+                ),
+                Option(
+                    "--until-idle-seconds",
+                    "N",
+                    "end when there was nothing to do for so long (default: go on for ever)",
+                ),
+            ),
+            "reading text": _READING,
+            "running": (_RUNNER, *_COMMON),
+        },
+        "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
+        "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
+        "Needs a runner that streams. Each window is a folder that verify proves.",
     ),
     "verify": Job(
         "read every shard back and prove it whole",

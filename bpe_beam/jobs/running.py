@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError
+from bpe_beam.jobs.cancelling import cancelled_if_left
 from bpe_beam.jobs.dataflow import FLAGS, is_dataflow
 from bpe_beam.jobs.settings import RunSettings
 
@@ -74,7 +75,7 @@ def run_pipeline(
         TemplateMade: The pipeline was only described, for later.
     """
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
     from apache_beam.runners.runner import PipelineState
 
     from bpe_beam.jobs.templates import TemplateMade, template_of
@@ -88,13 +89,11 @@ def run_pipeline(
         result = pipeline.run()
         if template_of(run):
             raise TemplateMade
-        try:
+        if run.in_process:
             state = result.wait_until_finish()
-        except BaseException:
-            if not run.in_process:
-                with contextlib.suppress(Exception):
-                    result.cancel()
-            raise
+        else:
+            with cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
+                state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
     measured.add(result.metrics())
@@ -150,7 +149,7 @@ def _flags(run: RunSettings, tasks: int) -> list[str]:
     """The runner's flags. Beam's own worker processes are never used: one that is killed hangs the
     pipeline."""
     if not run.in_process:
-        # First: what the user says of the same counts more.
+        # Ours first: what the user says of the same counts more.
         return [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
     flags = [flag for flag in run.runner_options if flag != f"{_MODE}={_PROCESSES}"]
     workers = _workers(run, tasks)

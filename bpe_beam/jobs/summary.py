@@ -114,9 +114,12 @@ def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield label, _value(key, value)
 
 
-def _lines(indent: str, values: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """A line for each of the first of many dictionaries."""
+def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """A line for each of the first of many dictionaries, among which single values may be."""
     for name, row in list(values.items())[:_MOST_LINES]:
+        if not isinstance(row, Mapping):
+            yield indent + name, _value(name, row)
+            continue
         facts = (
             f"{key.replace('_', ' ')} {_value(key, value).partition(' (')[0]}"
             for key, value in row.items()

@@ -20,9 +20,10 @@ from bpe_beam.jobs.settings import TokenizeSettings
 from bpe_beam.jobs.source_summary import shard_source_facts
 from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
-from bpe_beam.shards.formats import FileFacts, shard_name
-from bpe_beam.shards.manifest import SUFFIXES, Manifest, Shard, SourceFacts, SourceSlice, Totals
+from bpe_beam.shards.formats import shard_name
+from bpe_beam.shards.manifest import SUFFIXES, Manifest
 from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.manifest import manifest_of
 from bpe_beam.splits.tokenizing import TokenizeTask
 from bpe_beam.splits.work import rejects_name, restored_facts, works_of
 from bpe_beam.storage import Storage
@@ -67,7 +68,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
             "job": "tokenize",
             "tokenizer": tokenizer.fingerprint,
             "format": settings.format,
-            **_framing(settings),
+            **framing(settings),
             **corpus_input.identity(settings.input, plan),
         },
         _names(settings, plan),
@@ -101,7 +102,7 @@ def _has_tokenizer(folder: OutputFolder, tokenizer: Tokenizer) -> bool:
     return folder.storage.exists(url) and folder.storage.size(url) == size
 
 
-def _framing(settings: TokenizeSettings) -> dict[str, Any]:
+def framing(settings: TokenizeSettings) -> dict[str, Any]:
     """Settings of encoding, as `job.json` and the manifest hold them."""
     allowed = settings.allowed_special
     return {
@@ -182,7 +183,13 @@ def _tokenize(
             )
 
     plan, receipts = corpus_input.read_whole(folder, plan, "shard", run_splits)
-    manifest = _manifest(settings, plan, tokenizer, receipts)
+    manifest = manifest_of(
+        plan,
+        [receipts[shard_name(split.index, len(plan.splits))] for split in plan.splits],
+        tokenizer,
+        {**framing(settings), **corpus_input.reading_identity(settings.input)},
+        settings.format,
+    )
     corpus_input.check_documents(
         folder,
         settings.input,
@@ -197,60 +204,6 @@ def _tokenize(
     return corpus_input.not_cut(
         plan, [receipts[shard]["facts"] for shard in shards], settings.input
     )
-
-
-def _manifest(
-    settings: TokenizeSettings,
-    plan: Plan,
-    tokenizer: Tokenizer,
-    receipts: Mapping[str, Receipt],
-) -> Manifest:
-    shards, rejects = [], []
-    suffixes = len(SUFFIXES[settings.format])
-    facts = []
-    for split in plan.splits:
-        name = shard_name(split.index, len(plan.splits))
-        receipt = receipts[name]
-        files = [FileFacts(**file) for file in receipt["files"]]
-        facts.append(receipt["facts"])
-        rejects += files[suffixes:]
-        shards.append(
-            Shard(
-                name=name,
-                slices=tuple(
-                    SourceSlice(plan.files[piece.file].name, piece.start, piece.end)
-                    for piece in split.slices
-                ),
-                documents=receipt["facts"]["documents"],
-                text_bytes=receipt["facts"]["text_bytes"],
-                tokens=receipt["facts"]["tokens"],
-                rejects=sum(receipt["facts"]["rejects"].values()),
-                files=tuple(files[:suffixes]),
-                sources=_sources(receipt["facts"]),
-            )
-        )
-    return Manifest(
-        format=settings.format,
-        tokenizer=tokenizer.fingerprint,
-        vocab_size=tokenizer.max_id + 1,
-        settings={
-            **_framing(settings),
-            **corpus_input.identity(settings.input, plan)["reading"],
-        },
-        plan=plan.to_json(),
-        plan_fingerprint=plan.fingerprint(),
-        shards=tuple(shards),
-        totals=Totals.of(shards),
-        reject_reasons=corpus_input.reject_reasons(facts),
-        reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
-    )
-
-
-def _sources(facts: Mapping[str, Any]) -> dict[str, SourceFacts] | None:
-    """What a shard has of each source, if they were told apart."""
-    if "sources" not in facts:
-        return None
-    return {name: SourceFacts(**row) for name, row in facts["sources"].items()}
 
 
 def _summary(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any, Literal
 
@@ -33,8 +33,13 @@ def held_tokenizer(tokenizer_json: str, made: Tokenizer | None = None) -> Tokeni
         made: The tokenizer, if there is one already.
     """
     key = _digest(tokenizer_json)
+    return held_under(key, lambda: made or Tokenizer.from_json(tokenizer_json))
+
+
+def held_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
+    """The tokenizer of a key, which tells it from all others; made if the process holds none."""
     with _lock:  # also while it is made: others who want it need not make it as well
-        tokenizer = _held.pop(key, made) or Tokenizer.from_json(tokenizer_json)
+        tokenizer = _held.pop(key, None) or make()
         _held[key] = tokenizer
         while len(_held) > _HELD:
             del _held[next(iter(_held))]
@@ -146,9 +151,14 @@ class Encoding:
         """
         return _ids("prepend", self.prepend, tokenizer), _ids("append", self.append, tokenizer)
 
-    def encode(self, texts: pa.Array) -> pa.LargeListArray:
-        """The ids of each text, with what goes before and after it."""
-        tokenizer = self.tokenizer()
+    def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
+        """The ids of each text, with what goes before and after it; by another tokenizer, if one
+        is given.
+
+        Raises:
+            UsageError: The other tokenizer lacks a token.
+        """
+        tokenizer = tokenizer or self.tokenizer()
         ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)
         before, after = self.frame(tokenizer)
         return framed(ids, before, after)

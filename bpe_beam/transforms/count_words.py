@@ -8,11 +8,13 @@ partition, nothing else grows with the corpus.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.transforms import trigger
 from apache_beam.utils.windowed_value import WindowedValue
 
 from bpe_beam.counts.word_counts import (
@@ -30,6 +32,9 @@ from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
 TABLE_BYTES = 128_000_000
 """What a worker's tables hold before they are handed on."""
 
+HELD_SECONDS = 2.0
+"""For so long words of an unbounded input are held, if a runner's bundle lasts longer."""
+
 _GATHERED_BYTES = 1 << 20
 
 
@@ -42,6 +47,10 @@ class CountWords(beam.PTransform):
     `ReadDocuments` makes them. The output is Arrow batches of `word` (string) and `count` (int64),
     each word once, in blocks of at most 1 MB.
 
+    Where windows fire more than once, each pane has the words of its own documents, so that the
+    panes of a window add up to what one would have given. Triggers that count elements count
+    blocks of words here, not documents.
+
     Args:
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer.
@@ -52,7 +61,8 @@ class CountWords(beam.PTransform):
         table_bytes: What a worker's tables may hold before they are handed on.
 
     Raises:
-        UsageError: A setting out of its range.
+        UsageError: A setting out of its range; panes that accumulate, whose sum would count words
+            again.
     """
 
     def __init__(
@@ -82,10 +92,16 @@ class CountWords(beam.PTransform):
 
     def expand(self, documents: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
+        if documents.windowing.accumulation_mode == trigger.AccumulationMode.ACCUMULATING:
+            raise UsageError(
+                "CountWords: the windows' panes accumulate, so that their sum would count words "
+                "again; window the documents with accumulation_mode=AccumulationMode.DISCARDING"
+            )
+        seconds = None if documents.is_bounded else HELD_SECONDS
+        count = _CountInTables(self.settings, self.partitions, self.table_bytes, seconds)
         return (
             documents
-            | "CountInTables"
-            >> beam.ParDo(_CountInTables(self.settings, self.partitions, self.table_bytes))
+            | "CountInTables" >> beam.ParDo(count)
             | "GatherPartitions" >> beam.GroupByKey()
             | "AddBlocks" >> beam.ParDo(_AddBlocks(self.settings))
         )
@@ -136,10 +152,17 @@ class _WindowTable:
 class _CountInTables(beam.DoFn):
     """Documents to (partition, block), through a table a window."""
 
-    def __init__(self, settings: dict[str, Any], partitions: int, table_bytes: int) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        partitions: int,
+        table_bytes: int,
+        held_seconds: float | None,
+    ) -> None:
         self.settings = settings
         self.partitions = partitions
         self.table_bytes = table_bytes
+        self.held_seconds = held_seconds
 
     def setup(self) -> None:
         """Makes the counters once a worker."""
@@ -150,6 +173,7 @@ class _CountInTables(beam.DoFn):
     def start_bundle(self) -> None:
         """Begins with no words: what a failed bundle counted is counted again."""
         self.tables: dict[Any, _WindowTable] = {}
+        self.since = time.monotonic()
 
     def process(
         self, element: Element, window: Any = beam.DoFn.WindowParam
@@ -161,12 +185,14 @@ class _CountInTables(beam.DoFn):
         self.words.inc(table.add(element))
         held = sum(t.counts.memory_bytes + t.waiting_bytes for t in self.tables.values())
         # An empty table has a size, too: many small windows must not flush at every element.
-        if held > self.table_bytes:
+        late = self.held_seconds is not None and time.monotonic() - self.since > self.held_seconds
+        if late or held > self.table_bytes:
             yield from self.finish_bundle()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         """Hands on what is left."""
         tables, self.tables = self.tables, {}
+        self.since = time.monotonic()
         for window, table in tables.items():
             self.words.inc(table.count_waiting())
             for partition, block in table.counts.blocks(self.partitions):

@@ -49,14 +49,15 @@ class Measured:
     def add(self, metrics: MetricResults) -> None:
         """Adds what one pipeline kept, over all of its steps."""
         found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
-        for result in found["counters"]:
+        # Some runners name a counter that they have no value of.
+        for result in (each for each in found["counters"] if each.result is not None):
             name = result.key.metric.name
             self.counters[name] = self.counters.get(name, 0) + int(result.result)
-        for result in found["distributions"]:
+        for result in (each for each in found["distributions"] if each.result is not None):
             self._add_distribution(result.key.metric.name, result.result)
 
     def _add_distribution(self, name: str, more: Any) -> None:
-        if not more.count:
+        if more is None or not more.count:
             return
         old = self.distributions.get(name)
         self.distributions[name] = {

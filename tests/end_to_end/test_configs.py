@@ -1,4 +1,7 @@
-"""Every YAML of `configs/` runs, as its first lines say, and each of its keys has its effect."""
+"""Every YAML of `configs/` runs, as its first lines say, and each of its keys has its effect.
+
+Those of `configs/runners/` run in the tests of the runners; here they are read.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,9 @@ from command_line import ROOT, run, run_whole
 from made_text import write
 from read_back import read_shards, tree
 
-# Those of runners/ are for any job; tests/runners runs them.
-CONFIGS = sorted(
-    path for path in (ROOT / "configs").rglob("*.yaml") if path.parent.name != "runners"
-)
+ALL = sorted((ROOT / "configs").rglob("*.yaml"))
+RUNNERS = [path for path in ALL if path.parent.name == "runners"]
+CONFIGS = [path for path in ALL if path not in RUNNERS]
 END = "<|endoftext|>"
 
 
@@ -70,6 +72,29 @@ def test_it_is_for_its_job_only(config: Path, tmp_path: Path) -> None:
     assert ran.code == 2
     assert str(config) in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("job", ["count", "train", "tokenize"])
+@pytest.mark.parametrize("config", RUNNERS, ids=lambda path: path.stem)
+def test_one_of_a_runner_is_read_for_every_job(config: Path, job: str, tmp_path: Path) -> None:
+    keys = settings(config)
+    assert {"runner", "runner_options"} <= set(keys)
+    given = ("--config", config, "--input", tmp_path / "none", "--output", tmp_path / "out")
+    more = {"train": ("--vocab-size", "300"), "tokenize": ("--tokenizer", tmp_path / "none.json")}
+    ran = run(job, *given, *more.get(job, ()))
+    assert ran.code in (1, 2)
+    assert str(tmp_path / "none") in ran.err, "all of it was taken, and the job has begun"
+
+
+@pytest.mark.parametrize("config", RUNNERS, ids=lambda path: path.stem)
+def test_a_word_wrong_in_one_of_a_runner_is_refused(config: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(
+        config.read_text().replace("runner_options:\n", "runner_options:\n  parr: 1\n")
+    )
+    ran = run("count", "--config", broken, "--input", "x", "--output", tmp_path / "out")
+    assert ran.code == 2
+    assert "parr" in ran.err
 
 
 def test_what_the_documented_ones_give(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:

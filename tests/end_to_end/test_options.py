@@ -12,17 +12,19 @@ from pathlib import Path
 
 import pytest
 import recording_runner
+import stream_by_hand
 from command_line import Ran, run
 from made_text import write
 from read_back import read_shards, tree
 from source_options import COUNTS_JOBS, SOURCES, WEIGHING
+from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
-from bpe_beam.jobs import quickstart, verify
+from bpe_beam.jobs import quickstart, stream_tokenize, verify
 from bpe_beam.jobs.options import JOBS
 
 END = "<|endoftext|>"
-WRITERS = ("count", "train", "tokenize", "quickstart")
+WRITERS = ("count", "train", "tokenize", "stream-tokenize", "quickstart")
 READERS = ("count", "train", "tokenize")
 
 
@@ -42,6 +44,7 @@ class Ground:
             "count": ["--input", self.shared / "a.jsonl"],
             "train": ["--input", self.shared / "a.jsonl", "--vocab-size", "300"],
             "tokenize": ["--input", self.shared / "a.jsonl", *tokenizer],
+            "stream-tokenize": ["--input", self.shared / "a.jsonl", *tokenizer, *NEEDED],
             "verify": [self.shared / "tokens"],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
@@ -601,6 +604,14 @@ CASES: dict[str, dict[str, Case]] = {
         "--prepend": frame("--prepend"),
         "--allowed-special": allowed_specials,
     },
+    "stream-tokenize": {
+        **COMMON,
+        **READING,
+        **STREAMING,
+        "--output": output_is_where_it_was_asked_for,
+        "--tokenizer": other_tokenizer,
+        "--runner": refused("--runner", "DirectRunner", said="needs a runner that streams"),
+    },
     "verify": {
         **COMMON,
         "folder": positional("{shared}/tokens2"),
@@ -680,6 +691,7 @@ def ground(
     """A folder of its own for each case."""
     few = (str(shared / "b.txt"), str(shared / "a.jsonl"))
     monkeypatch.setattr(quickstart, "_sources", lambda: few)
+    monkeypatch.setattr(stream_tokenize, "run_pipeline", stream_by_hand.run_pipeline)
     return Ground(shared, tmp_path, monkeypatch, plain)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
@@ -18,6 +18,7 @@ NAMES = st.sampled_from(["a", "b", "ä", "", "A", "\U0001f600", "a b"]).map(lamb
 DOCUMENTS = st.lists(st.tuples(NAMES, st.text("ab é\n語", max_size=12)), max_size=30)
 
 
+@settings(deadline=None)
 @given(
     batches=st.lists(DOCUMENTS, max_size=4),
     flush=st.lists(st.booleans(), min_size=4, max_size=4),

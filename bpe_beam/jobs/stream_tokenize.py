@@ -1,0 +1,138 @@
+"""The streaming job: files that come over time to windows of token shards, each file once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from bpe_beam.corpus.watching import Watched
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.settings import RunSettings
+from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
+from bpe_beam.jobs.tokenize import framing
+from bpe_beam.progress import Progress
+from bpe_beam.shards.manifest import MANIFEST, Totals, read_manifest
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.streaming import STAGE, Stream
+from bpe_beam.splits.window_log import window_numbers
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.transforms.counters import Measured
+from bpe_beam.transforms.stream_shards import TokenizeNewFiles
+
+_TOKENIZER = "tokenizer.json"
+
+
+def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
+    """Tokenizes files as they come, until there are none for long enough, or for ever.
+
+    Args:
+        settings: What to do.
+        progress: Where it is shown.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: Settings that cannot work, an output folder that is not free.
+        DataError: A window with too many rejects, a file that changed; storage that fails.
+    """
+    started = time.monotonic()
+    chosen = settings.tokenize
+    storage = Storage(settings.run.storage_options)
+    tokenizer = Tokenizer.from_file(chosen.tokenizer, storage=storage)
+    encoding = Encoding.of(
+        tokenizer,
+        append=chosen.append,
+        prepend=chosen.prepend,
+        allowed_special=chosen.allowed_special,
+    )
+    watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude)
+    made_by = {**framing(chosen), **corpus_input.reading_identity(chosen.input)}
+    folder = OutputFolder.claim(
+        storage,
+        chosen.output,
+        {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **made_by},
+        [_TOKENIZER],
+        final="ended.json",  # never written: a stream has no end
+    )
+    tokenizer.save(folder.path(_TOKENIZER), storage=storage)
+    storage.remove_folder_if_empty(folder.path("work"))
+    stream = Stream(
+        storage=storage,
+        output=folder.url,
+        fingerprint=folder.record.fingerprint,
+        watched=watched,
+        reading=corpus_input.read_settings(chosen.input),
+        encoding=encoding.kept_at(storage, folder.path(_TOKENIZER)),
+        settings=made_by,
+        range_bytes=chosen.input.range_bytes,
+        max_rejects=chosen.input.max_rejects,
+        poll_seconds=settings.poll_seconds,
+        window_seconds=settings.window_seconds,
+        until_idle_seconds=settings.until_idle_seconds,
+    )
+    measured = Measured()
+    before = _finished(storage, folder.url)
+    with progress.stage(STAGE, None, "shards"):
+        run_pipeline(
+            _streaming(settings.run),
+            lambda pipeline, pool: pipeline | "StreamTokenize" >> TokenizeNewFiles(stream),
+            1,
+            measured,
+            lambda: None,
+        )
+    made = sorted(_finished(storage, folder.url) - before)
+    return {
+        **_summary(settings, storage, made, len(before), time.monotonic() - started),
+        **measured.to_json(),
+    }
+
+
+def _streaming(run: RunSettings) -> RunSettings:
+    """With the flag that some runners want to be told."""
+    options = run.runner_options
+    if "--streaming" in options:
+        return run
+    return replace(run, runner_options=(*options, "--streaming"))
+
+
+def _finished(storage: Storage, output: str) -> set[str]:
+    """The names of the windows that have a manifest."""
+    names = [f"window-{number:08}" for number in window_numbers(storage, output)]
+    return {n for n in names if storage.exists(storage.join(output, n, MANIFEST))}
+
+
+def _summary(
+    settings: StreamTokenizeSettings,
+    storage: Storage,
+    made: list[str],
+    before: int,
+    seconds: float,
+) -> dict[str, Any]:
+    output = settings.tokenize.output
+    files = 0
+    shards = []
+    for name in made:
+        manifest = read_manifest(storage, storage.join(output, name))
+        files += len(manifest.plan["files"])
+        shards += [replace(shard, slices=(), files=()) for shard in manifest.shards]
+    totals = Totals.of(shards)
+    return {
+        "job": "stream-tokenize",
+        "output": output,
+        "windows": len(made),
+        "windows_finished_before": before or None,
+        "files": files,
+        "documents": totals.documents,
+        "text_bytes": totals.text_bytes,
+        "tokens": totals.tokens,
+        "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+        "shards": totals.shards,
+        "rejects": totals.rejects,
+        "seconds": round(seconds, 3),
+        "next": [f"bpe-beam verify {storage.join(output, name)}" for name in made[:1]],
+    }

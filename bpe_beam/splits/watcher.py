@@ -1,0 +1,173 @@
+"""What a stream does at each look at its folder: new windows, work to hand out, manifests.
+
+All that it decides stands on storage before it acts on it, so a watcher may be killed and made
+again at any moment, and two may work at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import Any
+
+from bpe_beam.corpus import RejectLimit
+from bpe_beam.corpus.cutting import plan_of_files
+from bpe_beam.corpus.listing import described
+from bpe_beam.errors import DataError
+from bpe_beam.splits import measures
+from bpe_beam.splits.manifest import manifest_of
+from bpe_beam.splits.streaming import Stream, WindowWork
+from bpe_beam.splits.window_log import Window, WindowFolder, WindowLog, is_as_before
+from bpe_beam.splits.work import SplitWork, works_of
+from bpe_beam.storage import Found
+
+MAX_WINDOW_FILES = 100_000
+
+
+class Watcher:
+    """Looks at a folder again and again.
+
+    Attributes:
+        next_look: When to look again, in the clock's seconds.
+        counts: What was done, by names of `measures`.
+        ended: There was nothing to do for as long as the stream says.
+
+    It holds the names of all files that are there or were read, some 0.5 kB each.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.next_look = 0.0
+        self.ended = False
+        self.counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._log = WindowLog(
+            stream.storage, stream.output, stream.fingerprint, stream.watched.root
+        )
+        self._handed_out: set[int] = set()
+        self._before: dict[str, Found] = {}
+        self._changed: set[str] = set()
+        self._ready_since: float | None = None
+        self._idle_since: float | None = None
+
+    def look(self, now: float) -> list[tuple[int, str]]:
+        """Looks once.
+
+        Args:
+            now: The time in seconds; only differences matter.
+
+        Returns:
+            What there is to do, each with a number of its own to spread it by.
+
+        Raises:
+            DataError: Storage fails, or a window has too many rejects.
+            UsageError: A file's format cannot be read.
+        """
+        with self._lock:
+            self._log.read_on()
+            for window in list(self._log.open.values()):
+                self._finish(window)
+            fresh = self._fresh()
+            self._make_window(self._steady(fresh), now)
+            works = self._hand_out()
+            if fresh or self._log.open:
+                self._idle_since = None
+            elif self._idle_since is None:
+                self._idle_since = now
+            limit = self.stream.until_idle_seconds
+            if limit is not None and self._idle_since is not None:
+                self.ended = now - self._idle_since >= limit
+            self.next_look = now + self.stream.poll_seconds
+            return works
+
+    def _fresh(self) -> dict[str, Found]:
+        """The files that are in no window yet."""
+        fresh = {}
+        for name, file in self.stream.watched.look(self.stream.storage).items():
+            version = self._log.files.get(name)
+            if version is None:
+                fresh[name] = file
+            elif not is_as_before(file, version) and name not in self._changed:
+                self._changed.add(name)
+                self.counts[measures.FILES_CHANGED] += 1
+        return fresh
+
+    def _steady(self, fresh: dict[str, Found]) -> dict[str, Found]:
+        """Those that nobody is writing any more: unchanged since the last look, or in a store
+        that shows whole files only."""
+        before, self._before = self._before, fresh
+        if self.stream.watched.appears_whole:
+            return fresh
+        return {name: file for name, file in fresh.items() if before.get(name) == file}
+
+    def _make_window(self, steady: dict[str, Found], now: float) -> None:
+        if not steady:
+            return
+        if self._ready_since is None:
+            self._ready_since = now
+        if now - self._ready_since < self.stream.window_seconds:
+            return
+        stream = self.stream
+        names = sorted(steady)[:MAX_WINDOW_FILES]
+        try:
+            files = described(
+                stream.storage,
+                [(name, steady[name]) for name in names],
+                stream.reading.input_format,
+            )
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return  # one was taken away since it was listed
+            raise
+        plan = plan_of_files(
+            stream.watched.root,
+            files,
+            document_separator=stream.reading.document_separator,
+            range_bytes=stream.range_bytes,
+            cut_compressed=False,
+            guess=False,
+        )
+        if self._log.append(plan) is not None:
+            self.counts[measures.FILES_TAKEN] += len(files)
+            self._ready_since = None
+
+    def _hand_out(self) -> list[tuple[int, str]]:
+        """The splits of windows that were not handed out by this watcher."""
+        works = []
+        for number, window in self._log.open.items():
+            if number in self._handed_out:
+                continue
+            self._handed_out.add(number)
+            folder = self._log.folder(window)
+            for text in works_of(window.plan):
+                work = SplitWork.from_json(text)
+                element = WindowWork(window.name, folder.fingerprint, work).to_json()
+                works.append((number << 20 | work.split.index, element))
+        return works
+
+    def _finish(self, window: Window) -> None:
+        """Writes the manifest of a window whose shards are all there."""
+        folder = self._log.folder(window)
+        if not folder.is_finished():
+            receipts = folder.receipts(window.plan)
+            if receipts is None:
+                return
+            self._publish(window, folder, receipts)
+        self._log.close(window)
+        self._handed_out.discard(window.number)
+
+    def _publish(
+        self, window: Window, folder: WindowFolder, receipts: list[dict[str, Any]]
+    ) -> None:
+        stream = self.stream
+        manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
+        totals = manifest.totals
+        records = totals.documents + totals.rejects
+        if RejectLimit.parse(stream.max_rejects).exceeded(totals.rejects, records):
+            raise DataError(
+                f"{folder.url}: {totals.rejects:,} of {records:,} records could not be used, more "
+                f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
+                "with --max-rejects: the same command then goes on from here"
+            )
+        folder.finish(manifest.to_bytes(), stream.encoding.tokenizer().to_json())
+        self.counts[measures.WINDOWS_FINISHED] += 1

@@ -1,0 +1,70 @@
+"""Files that are written once: of several who write one at the same moment, one succeeds."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from bpe_beam.storage.connect import connect, secrets_of
+from bpe_beam.storage.door import Storage
+from bpe_beam.storage.failures import named_errors, retried
+from bpe_beam.storage.names import is_local, local_path
+
+
+def write_once(storage: Storage, url: str, data: bytes) -> bool:
+    """Writes a file unless there is one of this name.
+
+    Of those who write different bytes at once, one gets True, where the store has writes that only
+    create: local disks (by hard links), s3, gs. On other stores the last one wins, and whoever
+    asks after that is told so; two that ask within the same moment may both be told True.
+
+    Args:
+        storage: The door to storage.
+        url: The file to be. Its folder must exist (object stores have none).
+        data: What it is to hold.
+
+    Returns:
+        Whether the file now holds these bytes.
+
+    Raises:
+        DataError: Storage fails.
+    """
+    if is_local(url):
+        with named_errors("write", url):
+            return _link(local_path(url), data)
+    hidden = secrets_of(storage.options)
+    with named_errors("write", url, hidden):
+        fs, path = connect(storage.options, url)
+        return retried(lambda: _create(fs, path, data))
+
+
+def _link(path: Path, data: bytes) -> bool:
+    """A link appears whole or not at all, and never in place of another."""
+    if not path.exists():
+        attempt = path.with_name(f"{path.name}.attempt-{secrets.token_hex(6)}")
+        try:
+            attempt.write_bytes(data)
+            with contextlib.suppress(FileExistsError):
+                os.link(attempt, path)
+        finally:
+            attempt.unlink(missing_ok=True)
+    return path.read_bytes() == data
+
+
+def _create(fs: Any, path: str, data: bytes) -> bool:
+    if not fs.exists(path):
+        try:
+            fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            pass
+        except OSError as error:
+            # what s3fs makes of some servers' refusal
+            if error.errno != errno.EINVAL or not fs.exists(path):
+                raise
+        except (TypeError, ValueError, NotImplementedError):
+            fs.pipe_file(path, data)  # a file system that knows no such mode
+    return bool(fs.cat_file(path) == data)

@@ -1,0 +1,12 @@
+"""`bpe-beam stream-tokenize`, for those who start pipelines by file; no logic."""
+
+import sys
+
+if __name__ == "__main__":
+    # Python looks for modules beside the script first, and `tokenize` there is not the standard
+    # library's, which Beam's imports need.
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
+    from bpe_beam.cli import run
+
+    run(["stream-tokenize", *sys.argv[1:]])

@@ -1,0 +1,201 @@
+"""Gets what Beam's runners need and what has no package of its own: builds it from released parts.
+
+Used by `runners.py`. Everything is kept in `$BPE_BEAM_CACHE/runners`, by default
+`~/.cache/bpe-beam/runners`, in a folder a version, and built again where that is missing. Maven, Go
+and pip download what they need as they are configured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+POM = Path(__file__).parent / "runners" / "pom.xml"
+FLINK = "1.19.3"
+GO = "1.26.8"
+"""What an old Go is told to bring."""
+JAVA = 17
+BUILD_SECONDS = 1800
+PARTS = ("flink-job-server", "spark-job-server", "prism", "boot", "flink")
+
+
+class Missing(Exception):
+    """Something that this machine must have is not there, or a build failed."""
+
+
+def get(part: str) -> Path:
+    """Builds a part if it is not there.
+
+    Args:
+        part: One of PARTS. The job servers are jars; `prism` and `boot` (which starts Python
+            workers on a cluster) programs; `flink` a folder with a cluster's jars.
+
+    Returns:
+        Where it is.
+
+    Raises:
+        Missing: Saying what to install, or what a build said.
+
+    Cost: up to three minutes and half a gigabyte on disk, once.
+    """
+    if part in ("flink-job-server", "spark-job-server"):
+        name = f"{part}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:12]}.jar"
+        return _kept(name) or _build(name, _job_server)
+    if part == "flink":
+        return _kept(f"flink-{FLINK}") or _build(f"flink-{FLINK}", _flink)
+    name = f"{part}-{beam_version()}"
+    return _kept(name) or _build(name, _go_program)
+
+
+def cache() -> Path:
+    """Where everything is kept."""
+    chosen = os.environ.get("BPE_BEAM_CACHE")
+    top = Path(chosen) if chosen else Path.home() / ".cache" / "bpe-beam"
+    return top.absolute() / "runners"
+
+
+def beam_version() -> str:
+    """The version of Beam that this Python has; programs are built for it."""
+    try:
+        return metadata.version("apache-beam")
+    except metadata.PackageNotFoundError:
+        raise Missing(
+            f"{sys.executable} has no apache-beam: run this with the Python of the environment "
+            "that bpe-beam is installed in"
+        ) from None
+
+
+def java() -> str:
+    """A Java that is new enough.
+
+    Raises:
+        Missing: If there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(f"{home}/bin/java" if home else "java")
+    wanted = f"Java {JAVA} is needed (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)"
+    if found is None:
+        raise Missing(f"there is no java: {wanted}")
+    said = _run([found, "-XshowSettings:properties", "-version"])
+    versions = [line for line in said.splitlines() if "java.specification.version" in line]
+    version = versions[0].rpartition("=")[2].strip() if versions else "unknown"
+    if version.startswith("1.") or not version.isdigit() or int(version) < JAVA:
+        raise Missing(f"{found} is Java {version}: {wanted}")
+    return found
+
+
+def _kept(name: str) -> Path | None:
+    path = cache() / name
+    return path if path.exists() else None
+
+
+def _build(name: str, build: Callable[[str, Path], Path]) -> Path:
+    """Builds under a lock, beside where it will stand, and puts it there by a rename: a build that
+    was killed leaves nothing that a later one takes for whole."""
+    target, half = cache() / name, cache() / f"{name}.half"
+    with _locked(name):
+        if not target.exists():
+            print(f"building {name}; this may take some minutes", file=sys.stderr, flush=True)
+            shutil.rmtree(half, ignore_errors=True)
+            half.mkdir(parents=True)
+            build(name, half).rename(target)
+            shutil.rmtree(half, ignore_errors=True)
+    return target
+
+
+@contextlib.contextmanager
+def _locked(name: str) -> Iterator[None]:
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _job_server(name: str, half: Path) -> Path:
+    """One jar, of the profile that the name begins with."""
+    java()
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise Missing("there is no mvn: install Maven (Debian, Ubuntu: apt-get install maven)")
+    profile = name.partition("-")[0]
+    target = f"-Dtarget={half / 'target'}"
+    _run([mvn, "-q", "-B", "-f", str(POM), "-P", profile, target, "package"])
+    return half / "target" / "job-server.jar"
+
+
+def _flink(name: str, half: Path) -> Path:
+    """The jars of a Flink cluster, out of Flink's Python package."""
+    package = "apache-flink-libraries"
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package]
+    _run([*pip, "--dest", str(half), f"{package}=={name.partition('-')[2]}"])
+    (archive,) = half.glob("*.tar.gz")
+    lib = half / "lib"
+    lib.mkdir()
+    with tarfile.open(archive) as files:
+        for file in files:
+            path = Path(file.name)
+            if path.suffix == ".jar" and path.parts[-3:-1] == ("deps", "lib"):
+                source = files.extractfile(file)
+                assert source is not None
+                with source, (lib / path.name).open("wb") as out:
+                    shutil.copyfileobj(source, out)
+    return lib
+
+
+def _go_program(name: str, half: Path) -> Path:
+    program, _, version = name.rpartition("-")
+    package = {"prism": "go/cmd/prism", "boot": "python/container"}[program]
+    module = f"github.com/apache/beam/sdks/v2/{package}@v{version}"
+    _run([_go(), "install", module], {"GOBIN": str(half)})
+    (built,) = half.iterdir()
+    return built
+
+
+def _go() -> str:
+    """A Go that brings the toolchain that a module wants; older ones are too old to know how, but
+    can be told to bring it."""
+    go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
+    if go is None:
+        raise Missing("there is no go: install Go (Debian, Ubuntu: apt-get install golang-go)")
+    release, system, machine = _run([go, "env", "GOVERSION", "GOOS", "GOARCH"]).split()
+    if int(release.split(".")[1]) >= 21:
+        return go
+    toolchain = f"golang.org/toolchain@v0.0.1-go{GO}.{system}-{machine}"
+    folder = Path(json.loads(_run([go, "mod", "download", "-json", toolchain]))["Dir"])
+    for program in [*folder.glob("bin/*"), *folder.glob("pkg/tool/*/*")]:
+        program.chmod(0o755)
+    return str(folder / "bin" / "go")
+
+
+def _run(command: list[str], env: dict[str, str] | None = None) -> str:
+    """Runs a command; gives what it said on stdout and, for java, stderr.
+
+    Raises:
+        Missing: If it fails or takes too long.
+    """
+    shown = " ".join(command)
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Missing(f"{shown} took over {BUILD_SECONDS} s") from None
+    if done.returncode != 0:
+        raise Missing(f"{shown} failed:\n{(done.stdout + done.stderr)[-3000:].strip()}")
+    return done.stdout + (done.stderr if "-version" in command else "")

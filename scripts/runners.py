@@ -1,0 +1,334 @@
+"""Gets, starts and stops what the runners of Beam need: for a first try, and for tests.
+
+    python scripts/runners.py command flink      a command for Flink inside one process
+    python scripts/runners.py command prism      ... for Prism
+    python scripts/runners.py command spark      ... for Spark inside one process
+    python scripts/runners.py start              starts a Flink cluster here; a command for it
+    python scripts/runners.py stop               ends it
+    python scripts/runners.py get [PART ...]     builds parts, or all, and says where they are
+
+Run it with the Python of the environment that bpe-beam is installed in. It needs Java 17 for Flink
+and Spark, Maven for their job servers, Go for Prism and for a cluster's workers. What it builds is
+kept in `$BPE_BEAM_CACHE/runners`, by default `~/.cache/bpe-beam/runners`.
+
+The cluster is a job manager and task managers as processes of this machine, without Flink's own
+scripts. It serves one user on one machine; it has no security, and listens on loopback only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from get_runners import PARTS, Missing, cache, get, java
+
+CONFIGS = Path(__file__).parents[1] / "configs" / "runners"
+START_SECONDS = 90
+STOP_SECONDS = 10
+
+# What Flink reaches into since Java 17.
+_EXPORTS = "java.base/sun.net.util java.rmi/sun.rmi.registry java.security.jgss/sun.security.krb5"
+_OPENS = (
+    "lang lang.invoke lang.reflect io net nio text time util util.concurrent "
+    "util.concurrent.atomic util.concurrent.locks"
+)
+
+# A task manager: 896 MB of Java, of which the network has a quarter: with less, two tasks that
+# shuffle to two others find too few buffers. The Python workers are processes of their own.
+_TASK_MANAGER_MEMORY = {
+    "taskmanager.cpu.cores": "1.0",
+    "taskmanager.memory.framework.heap.size": "128m",
+    "taskmanager.memory.task.heap.size": "256m",
+    "taskmanager.memory.framework.off-heap.size": "128m",
+    "taskmanager.memory.task.off-heap.size": "0m",
+    "taskmanager.memory.network.min": "256m",
+    "taskmanager.memory.network.max": "256m",
+    "taskmanager.memory.managed.size": "128m",
+    "taskmanager.memory.jvm-metaspace.size": "256m",
+    "taskmanager.memory.jvm-overhead.min": "192m",
+    "taskmanager.memory.jvm-overhead.max": "192m",
+}
+_JOB_MANAGER_JVM = ["-Xms128m", "-Xmx512m", "-XX:MaxMetaspaceSize=256m"]
+_TASK_MANAGER_JVM = [
+    "-Xms384m",
+    "-Xmx384m",
+    "-XX:MaxDirectMemorySize=384m",
+    "-XX:MaxMetaspaceSize=256m",
+]
+
+_LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = Console
+appender.console.name = Console
+appender.console.type = CONSOLE
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c - %m%n
+"""
+
+
+def flags(runner: str) -> list[str]:
+    """What of `bpe-beam` chooses a runner of this machine; builds what it needs.
+
+    Args:
+        runner: `flink`, `prism` or `spark`.
+    """
+    config = ["--config", str(CONFIGS / f"{runner}.yaml")]
+    if runner == "prism":
+        return [*config, f"--prism_location={get('prism')}"]
+    java()
+    return [*config, f"--{runner}_job_server_jar={get(f'{runner}-job-server')}"]
+
+
+def command(chosen: list[str]) -> str:
+    """A line that users can paste."""
+    given = ["--input", "CORPUS", "--output", "COUNTS"]
+    return shlex.join(["bpe-beam", "count", *chosen, *given])
+
+
+def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[str]:
+    """Starts a cluster, and waits until it can take jobs.
+
+    Args:
+        home: A folder for its settings, logs and temporary files.
+        task_managers: How many.
+        slots: Of each of them: how many tasks it runs at a time.
+        port: Of the REST interface on loopback, which is also the web page; None: a free one.
+
+    Returns:
+        The flags for `bpe-beam`.
+
+    Raises:
+        Missing: If something is not there, or the cluster does not start.
+    """
+    if (home / "cluster.json").exists():
+        raise Missing(f"{home} has a cluster already; stop it first")
+    program, boot = java(), get("boot")
+    lib, jar = get("flink"), get("flink-job-server")
+    for name in ("conf", "log", "tmp", "bin"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    port = port or _free_port()
+    _write_settings(home, port, task_managers * slots, slots)
+    worker = _write_worker(home, boot)
+    ids: dict[str, int] = {}
+    (home / "cluster.json").write_text(json.dumps({"port": port, "processes": ids}))
+    entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+    runs = {"jobmanager": [*_JOB_MANAGER_JVM, entry]}
+    entry = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+    runs |= {f"taskmanager-{i}": [*_TASK_MANAGER_JVM, entry] for i in range(1, task_managers + 1)}
+    for name, (*memory, entry) in runs.items():
+        java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*"]
+        line = [program, *java_options, entry, "--configDir", str(home / "conf")]
+        ids[name] = _spawn(line, home / "log" / f"{name}.log")
+        (home / "cluster.json").write_text(json.dumps({"port": port, "processes": ids}))
+    try:
+        _wait(home, port, ids, task_managers)
+    except Missing:
+        stop(home)
+        raise
+    chosen = ["--config", str(CONFIGS / "flink_cluster.yaml")]
+    environment = json.dumps({"command": str(worker)}, separators=(",", ":"))
+    return [
+        *chosen,
+        f"--flink_master=127.0.0.1:{port}",
+        f"--parallelism={task_managers * slots}",
+        f"--environment_config={environment}",
+        f"--flink_job_server_jar={jar}",
+    ]
+
+
+def stop(home: Path) -> None:
+    """Ends a cluster with all that it started, and removes its temporary files; its logs stay.
+
+    Task managers that were killed leave workers behind; those are ended too.
+    """
+    record = home / "cluster.json"
+    if not record.exists():
+        print(f"no cluster in {home}", file=sys.stderr)
+        return
+    # A session each: workers make process groups of their own, but stay in it.
+    sessions = set(json.loads(record.read_text())["processes"].values())
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        end = time.monotonic() + STOP_SECONDS
+        while (running := _members(sessions, home)) and time.monotonic() < end:
+            for process in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, number)
+            time.sleep(0.3)
+    for name in ("tmp", "bin", "conf"):
+        shutil.rmtree(home / name, ignore_errors=True)
+    record.unlink()
+
+
+def _members(sessions: set[int], home: Path) -> list[int]:
+    """The processes of these sessions, but for one that has got the number of another's leader."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True
+    )
+    found = []
+    for line in listed.stdout.splitlines():
+        number, state, text = [*line.split(maxsplit=2), ""][:3]
+        process = int(number)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            ours = process not in sessions or str(home) in text
+            if os.getsid(process) in sessions and ours and not state.startswith("Z"):
+                found.append(process)
+    return found
+
+
+def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None:
+    """Flink's `conf/`."""
+    settings = {
+        "jobmanager.rpc.address": "127.0.0.1",
+        "jobmanager.rpc.port": str(_free_port()),
+        "jobmanager.bind-host": "127.0.0.1",
+        "taskmanager.host": "127.0.0.1",
+        "taskmanager.bind-host": "127.0.0.1",
+        "taskmanager.numberOfTaskSlots": str(slots),
+        "parallelism.default": str(parallelism),
+        "rest.address": "127.0.0.1",
+        "rest.bind-address": "127.0.0.1",
+        "rest.port": str(port),
+        "io.tmp.dirs": str(home / "tmp"),
+        # Else one task manager is filled before the next gets a task.
+        "cluster.evenly-spread-out-slots": "true",
+        # A task manager that is gone is noticed within seconds, one that is only slow is not.
+        "heartbeat.interval": "2000",
+        "heartbeat.timeout": "20000",
+        # Without this a job ends with the first task manager that is lost. A worker that raises is
+        # tried again as often, though it will raise again.
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "3",
+        "restart-strategy.fixed-delay.delay": "2s",
+        # Batch shuffles ask for 512 buffers a task otherwise.
+        "taskmanager.network.sort-shuffle.min-buffers": "64",
+        **_TASK_MANAGER_MEMORY,
+    }
+    lines = [f"{name}: {json.dumps(value)}\n" for name, value in settings.items()]
+    (home / "conf" / "config.yaml").write_text("".join(lines))
+    (home / "conf" / "log4j.properties").write_text(_LOGGING)
+
+
+def _write_worker(home: Path, boot: Path) -> Path:
+    """The command that a task manager starts Python workers with: Beam's boot program, told to use
+    this Python as it is instead of making an environment."""
+    bin_folder = home / "bin"
+    _write_program(bin_folder / "python", f'exec {shlex.quote(sys.executable)} "$@"')
+    lines = [
+        f"export PATH={shlex.quote(str(bin_folder))}:$PATH",
+        "export RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1",
+        f"folder=$(mktemp -d {shlex.quote(str(home / 'tmp' / 'worker-XXXXXXXX'))})",
+        f'exec {shlex.quote(str(boot))} --semi_persist_dir="$folder" "$@"',
+    ]
+    return _write_program(bin_folder / "worker", "\n".join(lines))
+
+
+def _write_program(path: Path, script: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def _java_options(home: Path) -> list[str]:
+    return [
+        *(f"--add-exports={each}=ALL-UNNAMED" for each in _EXPORTS.split()),
+        *(f"--add-opens=java.base/java.{each}=ALL-UNNAMED" for each in _OPENS.split()),
+        "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+        f"-Djava.io.tmpdir={home / 'tmp'}",
+        f"-Dlog4j.configurationFile={home / 'conf' / 'log4j.properties'}",
+    ]
+
+
+def _spawn(line: list[str], log: Path) -> int:
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return process.pid
+
+
+def _wait(home: Path, port: int, ids: dict[str, int], task_managers: int) -> None:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        running = _members(set(ids.values()), home)
+        for name, number in ids.items():
+            if number not in running:
+                log = home / "log" / f"{name}.log"
+                raise Missing(f"the {name} ended at once; {log} ends with:\n{_tail(log)}")
+        with contextlib.suppress(OSError, ValueError):
+            url = f"http://127.0.0.1:{port}/overview"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                if json.load(answer)["taskmanagers"] == task_managers:
+                    return
+        time.sleep(0.2)
+    raise Missing(f"the cluster did not start in {START_SECONDS} s; its logs are in {home / 'log'}")
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:].strip()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    one = actions.add_parser("get", help="builds parts, and says where they are")
+    one.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
+    one = actions.add_parser("command", help="prints the command for a runner inside one process")
+    one.add_argument("runner", choices=("flink", "prism", "spark"))
+    one = actions.add_parser("start", help="starts a Flink cluster, and prints a command for it")
+    one.add_argument("--task-managers", type=int, default=2, metavar="N", help="2 unless told")
+    one.add_argument("--slots", type=int, default=1, metavar="N", help="of each; 1 unless told")
+    one.add_argument("--port", type=int, metavar="P", help="of the web page; a free one")
+    ending = actions.add_parser("stop", help="ends the cluster")
+    for each in (one, ending):
+        each.add_argument(
+            "--home", type=Path, default=cache() / "cluster", help="the cluster's folder"
+        )
+    return parser.parse_args()
+
+
+def _main(given: argparse.Namespace) -> None:
+    if given.action == "get":
+        unknown = set(given.parts) - set(PARTS)
+        if unknown:
+            raise Missing(f"{', '.join(sorted(unknown))}: no part of {', '.join(PARTS)}")
+        for part in given.parts or PARTS:
+            print(part, get(part))
+    elif given.action == "command":
+        print(command(flags(given.runner)))
+    elif given.action == "start":
+        if given.task_managers < 1 or given.slots < 1:
+            raise Missing("--task-managers and --slots must be 1 or more")
+        home = given.home.absolute()
+        print(command(start(home, given.task_managers, given.slots, given.port)))
+    else:
+        stop(given.home.absolute())
+
+
+if __name__ == "__main__":
+    try:
+        _main(_arguments())
+    except Missing as error:
+        sys.exit(f"runners.py: {error}")

@@ -1,0 +1,58 @@
+"""Runners for the tests of this folder, each gotten and started once, when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from corpora import Made, make
+from engines import Cluster, Engine
+
+LOCAL = ("flink", "prism", "spark")
+
+
+@pytest.fixture(scope="session")
+def local_engine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Engine]:
+    """Gives a runner of this machine by its name."""
+    known: dict[str, Engine] = {}
+
+    def get(name: str) -> Engine:
+        if name not in known:
+            known[name] = Engine.local(name, tmp_path_factory.mktemp(f"{name}-temporary"))
+        return known[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def _one_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def cluster(_one_cluster: Cluster) -> Cluster:
+    """The Flink cluster, whole; started anew where a test has left it otherwise."""
+    if not _one_cluster.whole:
+        _one_cluster.stop()
+        _one_cluster.start()
+    return _one_cluster
+
+
+@pytest.fixture(params=[*LOCAL, "cluster"])
+def engine(request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]) -> Engine:
+    """Each of the runners, the cluster with parallelism 2."""
+    if request.param == "cluster":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        return cluster.engine(2)
+    return local_engine(request.param)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A corpus, and what the jobs make of it in process."""
+    return make(tmp_path_factory.mktemp("made"))

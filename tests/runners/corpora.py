@@ -1,0 +1,97 @@
+"""The corpora that runners are tested on, and what the jobs make of them in process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from command_line import run_whole
+from made_text import documents, write
+from read_back import tree
+
+END = "<|endoftext|>"
+JOBS = ("count", "train", "tokenize")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A corpus of some kinds of file, and the results of a run in process.
+
+    Attributes:
+        folder: Where it all lies.
+        results: The files of each job's folder, by the job.
+    """
+
+    folder: Path
+    results: dict[str, dict[str, bytes]]
+
+    def command(self, job: str) -> tuple[str, ...]:
+        """A job, but for its output and its runner."""
+        return _command(self.folder, job)
+
+
+def _command(folder: Path, job: str) -> tuple[str, ...]:
+    # Some records of one file are broken, which is allowed here.
+    inputs = ("--input", str(folder / "data" / "*"), "--range-bytes", "4KB")
+    reading = (*inputs, "--max-rejects", "5%")
+    more = {
+        "count": ("--source", "packed=*.gz", "--source", "plain=*", "--tie-break", "first_seen"),
+        "train": ("--vocab-size", "600"),
+        "tokenize": ("--tokenizer", str(folder / "train" / "tokenizer.json"), "--append", END),
+    }
+    special = () if job == "tokenize" else ("--special-token", END)
+    return (job, *reading, *special, *more[job])
+
+
+def make(folder: Path) -> Made:
+    """Makes the corpus, and runs the jobs in process."""
+    broken = write(folder / "data" / "a.jsonl", documents(150, seed=1))
+    with broken.open("ab") as out:
+        out.write(b'{"text": 1}\nno JSON\n{"text": "\xff"}\n')
+    write(folder / "data" / "members.jsonl.gz", documents(150, seed=2))
+    write(folder / "data" / "c.txt.zst", documents(60, seed=3))
+    write(folder / "data" / "d.parquet", documents(80, seed=4))
+    results = {}
+    for job in JOBS:
+        run_whole(*_command(folder, job), "--output", folder / job)
+        results[job] = tree(folder / job)
+    assert [name for name in results["count"] if name.startswith("rejects/")]
+    return Made(folder, results)
+
+
+@dataclass(frozen=True)
+class Long:
+    """A corpus of hundreds of small splits, so that a job has a middle.
+
+    Attributes:
+        folder: Where it lies.
+        splits: How many there are, about.
+    """
+
+    folder: Path
+    splits: int
+
+    def command(self, job: str, tokenizer: str = "one") -> tuple[str, ...]:
+        """A job, but for its output and its runner."""
+        data = self.folder / "data.jsonl"
+        size = -(-data.stat().st_size // self.splits)
+        given = (job, "--input", str(data), "--range-bytes", str(size))
+        if job == "count":
+            return (*given, "--tie-break", "first_seen")
+        return (*given, "--tokenizer", str(self.folder / tokenizer / "tokenizer.json"))
+
+    def undisturbed(self, job: str, tokenizer: str = "one") -> dict[str, bytes]:
+        """What the job makes of it in process."""
+        out = self.folder / f"{job}-{tokenizer}"
+        if not out.exists():
+            run_whole(*self.command(job, tokenizer), "--output", out)
+        return tree(out)
+
+
+def make_long(folder: Path, splits: int) -> Long:
+    """Makes the corpus, and two tokenizers."""
+    data = write(folder / "data.jsonl", documents(splits * 8, seed=5))
+    for name, size in (("one", "400"), ("other", "300")):
+        given = ("--input", data, "--vocab-size", size, "--alphabet", "bytes")
+        run_whole("train", *given, "--output", folder / name)
+    return Long(folder, splits)

@@ -1,0 +1,201 @@
+"""Runners for tests, gotten and started by the script that users have, `scripts/runners.py`.
+
+Where one cannot be had its tests are skipped with the reason; in CI they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from command_line import COMMAND, ROOT, environment
+
+SCRIPT = ROOT / "scripts" / "runners.py"
+TASK_MANAGERS, SLOTS = 2, 2
+SECONDS = 300
+"""What no job here takes, however busy the machine is."""
+_BUILD_SECONDS = 2400
+_EVIDENCE = {
+    "flink": "Flink Mini Cluster started",
+    "prism": "INFO:PrismRunner:",
+    "spark": "SparkContext: Running Spark version",
+}
+
+
+def missing(why: str) -> NoReturn:
+    """Ends the test: skipped, or failed in CI."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def script(*args: str | Path) -> str:
+    """Runs the script; gives what it wrote to stdout."""
+    line = [sys.executable, str(SCRIPT), *map(str, args)]
+    ended = subprocess.run(
+        line, capture_output=True, text=True, env=environment(), timeout=_BUILD_SECONDS, check=False
+    )
+    if ended.returncode != 0:
+        missing(ended.stderr.strip())
+    return ended.stdout
+
+
+def flags_of(command: str) -> tuple[str, ...]:
+    """What chooses the runner, out of a command that the script printed."""
+    first, job, *flags, reading, _, writing, _ = shlex.split(command)
+    assert (first, job, reading, writing) == ("bpe-beam", "count", "--input", "--output")
+    return tuple(flags)
+
+
+def temporary_files(folder: Path) -> str:
+    """The flag that keeps the job server's temporary files in a folder."""
+    return f"--job_server_jvm_property=-Djava.io.tmpdir={folder}"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A runner: what it is called, and the flags for it.
+
+    Attributes:
+        name: `flink`, `prism`, `spark`, or `cluster`.
+        flags: For `bpe-beam`.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+
+    @staticmethod
+    def local(name: str, folder: Path) -> Engine:
+        """One that Beam starts with each job.
+
+        Args:
+            name: Which.
+            folder: Where Java leaves its temporary files when it is killed.
+        """
+        return Engine(name, (*flags_of(script("command", name)), temporary_files(folder)))
+
+    def shows_in(self, log: str) -> bool:
+        """Whether a job's log under `--debug` says that this runner ran it."""
+        others = [name for name in _EVIDENCE if name != self.name and _EVIDENCE[name] in log]
+        return _EVIDENCE[self.name] in log and not others
+
+
+@dataclass
+class Cluster:
+    """A Flink cluster of our own: a job manager and two task managers with two slots each."""
+
+    home: Path
+    flags: tuple[str, ...] = ()
+    _jobs_before: int = field(default=0)
+
+    def start(self) -> None:
+        """Starts it."""
+        given = ("--task-managers", str(TASK_MANAGERS), "--slots", str(SLOTS))
+        started = script("start", "--home", self.home, *given)
+        self.flags = (*flags_of(started), temporary_files(self.home / "tmp"))
+
+    def stop(self) -> None:
+        """Ends it."""
+        script("stop", "--home", self.home)
+
+    def engine(self, parallelism: int) -> Engine:
+        """The runner, with so many splits at a time."""
+        return Engine("cluster", (*self.flags, f"--parallelism={parallelism}"))
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """Process ids of `jobmanager`, `taskmanager-1` and so on."""
+        found: dict[str, int] = json.loads((self.home / "cluster.json").read_text())["processes"]
+        return found
+
+    @property
+    def whole(self) -> bool:
+        """Whether all task managers are there, and no job runs."""
+        try:
+            return bool(self.ask("overview")["taskmanagers"] == TASK_MANAGERS and not self.running)
+        except OSError:
+            return False
+
+    def ask(self, path: str) -> Any:
+        """What the REST interface says."""
+        port = json.loads((self.home / "cluster.json").read_text())["port"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=30) as answer:
+            return json.load(answer)
+
+    def jobs(self) -> dict[str, str]:
+        """The state of each job that the cluster has had, by its id, the oldest first."""
+        jobs = sorted(self.ask("jobs/overview")["jobs"], key=lambda job: job["start-time"])
+        return {job["jid"]: job["state"] for job in jobs}
+
+    @property
+    def running(self) -> list[str]:
+        """The ids of the jobs that have not ended."""
+        ended = ("FINISHED", "FAILED", "CANCELED")
+        return [job for job, state in self.jobs().items() if state not in ended]
+
+    def wait_until_idle(self) -> None:
+        """Waits until no job runs."""
+        wait_for(lambda: not self.running, "the cluster's jobs to end")
+
+    def parallelism_of(self, job: str) -> int:
+        """How many tasks the widest step of a job had."""
+        return max(int(step["parallelism"]) for step in self.ask(f"jobs/{job}")["vertices"])
+
+
+def wait_for(reached: Any, what: str, seconds: float = SECONDS) -> None:
+    """Waits until `reached()` is true.
+
+    Raises:
+        AssertionError: If it takes too long.
+    """
+    end = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.05)
+
+
+def finished_pieces(out: Path) -> int:
+    """How many pieces of a job's folder have receipts: those of the launched pipelines, too."""
+    return sum(1 for _ in (out / "work").rglob("*.json"))
+
+
+def launch(*args: str | Path) -> subprocess.Popen[bytes]:
+    """Starts a job in a process group of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, args), "--quiet"],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def children(process: int) -> dict[int, str]:
+    """The processes that one has started, and their commands."""
+    rows = _processes()
+    return {each: args for each, parent, args in rows if parent == process}
+
+
+def alive(processes: Iterable[int]) -> list[int]:
+    """Those that still run."""
+    running = {each for each, _, args in _processes() if "<defunct>" not in args}
+    return [each for each in processes if each in running]
+
+
+def _processes() -> list[tuple[int, int, str]]:
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    )
+    rows = (line.split(maxsplit=2) for line in listed.stdout.splitlines())
+    return [(int(row[0]), int(row[1]), row[2]) for row in rows if len(row) == 3]

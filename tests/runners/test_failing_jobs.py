@@ -1,0 +1,87 @@
+"""Jobs that fail or are interrupted, on every runner: a message for people, and nothing left."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import run_process, run_whole
+from corpora import Long, Made, make_long
+from engines import (
+    SECONDS,
+    Cluster,
+    Engine,
+    alive,
+    children,
+    finished_pieces,
+    launch,
+    wait_for,
+)
+
+pytestmark = pytest.mark.runners
+
+
+def fails(engine: Engine, *args: str | Path) -> str:
+    """Runs a job that must fail for its data; returns its one line."""
+    ran = run_process(*args, *engine.flags, "--quiet", timeout=SECONDS)
+    assert ran.code == 1, ran.err
+    assert ran.err.count("\n") == 1, ran.err
+    assert ran.err.startswith(f"bpe-beam {args[0]}: ")
+    return ran.err
+
+
+def test_too_many_rejects(engine: Engine, made: Made, tmp_path: Path) -> None:
+    given = (*made.command("count"), "--max-rejects", "1")
+    said = fails(engine, *given, "--output", tmp_path / "out")
+    assert "records could not be used, more than --max-rejects 1; most of them in " in said
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_worker_that_raises(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "seen.txt").write_text("hello\n")
+    (tmp_path / "other.txt").write_text("hello\nh\u00f6\n")
+    given = ("--pretokenizer", "whitespace", "--alphabet", "seen", "--vocab-size", "20")
+    run_whole("train", "--input", tmp_path / "seen.txt", *given, "--output", tmp_path / "tok")
+    given = ("--tokenizer", str(tmp_path / "tok" / "tokenizer.json"))
+    said = fails(
+        engine, "tokenize", *given, "--input", tmp_path / "other.txt", "--output", tmp_path / "out"
+    )
+    assert "other.txt: the record at byte 6: character '\u00f6' (U+00F6)" in said
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Long]:
+    yield make_long(tmp_path_factory.mktemp("long"), 600)
+
+
+def test_an_interrupted_client_leaves_nothing_running(
+    engine: Engine, long: Long, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    client = launch(*long.command("count"), *engine.flags, "--output", out)
+    try:
+        wait_for(lambda: client.poll() is not None or finished_pieces(out) >= 5, "first receipts")
+        started = children(client.pid)
+        assert client.poll() is None, "ended before it was interrupted"
+        assert started, "Beam's job server, or Prism"
+        client.send_signal(signal.SIGINT)
+        _, err = client.communicate(timeout=60)
+    finally:
+        if client.poll() is None:
+            client.kill()
+            client.wait()
+    assert client.returncode == 130, err
+    assert err.decode() == "bpe-beam count: interrupted; the same command resumes\n"
+    wait_for(lambda: not alive(started), "Beam's job server to end", 30)
+    if engine.name == "cluster":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        wait_for(lambda: not cluster.running, "the job to end", 30)
+        assert list(cluster.jobs().values())[-1] == "CANCELED"
+    time.sleep(1)
+    stood = finished_pieces(out)
+    time.sleep(2)
+    assert finished_pieces(out) == stood, "nobody works on"

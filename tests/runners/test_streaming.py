@@ -1,0 +1,169 @@
+"""The streaming job in real time on Prism and Flink: files come, it is killed, it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, Ran, environment, run_whole
+from made_text import documents, write
+from read_back import read_shards
+
+pytestmark = pytest.mark.runners
+
+END = "<|endoftext|>"
+SECONDS = 180
+LAUNCHER = (sys.executable, str(ROOT / "pipelines" / "stream_tokenize.py"))
+
+
+def _given(variable: str) -> str:
+    path = os.environ.get(variable)
+    if path is None:
+        pytest.skip(f"{variable} names no file")
+    return path
+
+
+@pytest.fixture(scope="session")
+def prism_binary() -> str:
+    return _given("BPE_BEAM_PRISM")
+
+
+@pytest.fixture(scope="session")
+def flink_job_server_jar() -> str:
+    return _given("BPE_BEAM_FLINK_JAR")
+
+
+@pytest.fixture(params=["prism", "flink"])
+def flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The flags of each runner."""
+    if request.param == "prism":
+        prism = request.getfixturevalue("prism_binary")
+        return ("--runner", "PrismRunner", "--prism_location", prism)
+    jar = request.getfixturevalue("flink_job_server_jar")
+    return (
+        *("--runner", "FlinkRunner", "--flink_version", "1.19", "--flink_master", "[local]"),
+        *("--flink_job_server_jar", jar, "--environment_type", "LOOPBACK"),
+    )
+
+
+class Streaming:
+    """A folder of files, and the job that watches it."""
+
+    def __init__(self, folder: Path, flags: tuple[str, ...]) -> None:
+        self.folder = folder
+        self.out = folder / "out"
+        self.texts: dict[str, list[str]] = {}
+        (folder / "in").mkdir()
+        first = write(folder / "first.jsonl", documents(100))
+        size = ("--vocab-size", "400", "--special-token", END)
+        run_whole("train", "--input", first, *size, "--output", folder / "tok")
+        tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json", "--append", END)
+        watching = ("--input", folder / "in" / "**" / "*.jsonl", "--range-bytes", "3KB")
+        times = ("--poll-seconds", "1", "--window-seconds", "1", "--summary-file", "-")
+        given = (*flags, *tokenizer, *watching, *times, "--output", self.out)
+        self.command = (*LAUNCHER, *map(str, given))
+
+    def put(self, name: str, count: int) -> None:
+        """A new file."""
+        texts = documents(count, seed=len(self.texts) + 10)
+        self.texts[name] = texts
+        write(self.folder / "in" / name, texts)
+
+    @contextlib.contextmanager
+    def running(self, *extra: str) -> Iterator[subprocess.Popen[bytes]]:
+        """The job, with all that it starts in a session of its own, which ends with the block."""
+        with (
+            (self.folder / "err").open("ab") as err,
+            subprocess.Popen(
+                [*self.command, *extra],
+                stdout=subprocess.PIPE,
+                stderr=err,
+                env=environment(),
+                start_new_session=True,
+            ) as process,
+        ):
+            try:
+                yield process
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def wait(self, process: subprocess.Popen[bytes], until: Callable[[], bool]) -> None:
+        """Looks until something is so."""
+        end = time.monotonic() + SECONDS
+        while not until():
+            assert process.poll() is None, self.said()
+            assert time.monotonic() < end, f"after {SECONDS} s: {self.said()}"
+            time.sleep(0.01)
+
+    def said(self) -> str:
+        return (self.folder / "err").read_text()
+
+    def windows(self, finished: bool = True) -> list[Path]:
+        """Those that are finished, or those that are not."""
+        found = sorted(self.out.glob("window-*/window.json"))
+        return [p.parent for p in found if (p.parent / "manifest.json").exists() == finished]
+
+    def files(self) -> list[str]:
+        """The files of all finished windows."""
+        manifests = [json.loads((w / "manifest.json").read_bytes()) for w in self.windows()]
+        return sorted(file["name"] for each in manifests for file in each["plan"]["files"])
+
+
+def test_each_file_once_though_it_is_killed(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    stream = Streaming(tmp_path, flags)
+    stream.put("a.jsonl", 30)
+    stream.put("deep/b.jsonl", 30)
+    with stream.running() as process:
+        stream.wait(process, lambda: len(stream.windows()) == 1)
+        stream.put("c.jsonl", 2000)
+        stream.wait(
+            process,
+            lambda: any(list(w.glob("work/*.json")) for w in stream.windows(finished=False)),
+        )
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert len(stream.windows(finished=False)) == 1, "it was killed in the middle of a window"
+    stream.put("d.jsonl", 50)
+    with stream.running("--until-idle-seconds", "3") as process:
+        stream.wait(process, lambda: len(stream.windows()) > 1)
+        stream.put("e.jsonl", 40)
+        stream.wait(process, lambda: len(stream.files()) == 5)
+        out, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, stream.said()
+    summary = Ran(0, out, "").summary
+    assert summary["windows"] + summary["windows_finished_before"] == len(stream.windows())
+    assert summary["files"] == 3
+    assert stream.windows(finished=False) == []
+    assert stream.files() == ["a.jsonl", "c.jsonl", "d.jsonl", "deep/b.jsonl", "e.jsonl"]
+    found = []
+    for window in stream.windows():
+        run_whole("verify", window)
+        found += read_shards(window)
+        assert not (window / "work").exists()
+    texts = [text for each in stream.texts.values() for text in each]
+    everything = write(tmp_path / "all.jsonl", texts)
+    tokenizer = ("--tokenizer", tmp_path / "tok" / "tokenizer.json", "--append", END)
+    run_whole("tokenize", "--input", everything, *tokenizer, "--output", tmp_path / "batch")
+    assert sorted(found) == sorted(read_shards(tmp_path / "batch"))
+
+
+def test_it_ends_with_an_error_where_a_batch_job_would(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    stream = Streaming(tmp_path, flags)
+    (tmp_path / "in" / "bad.jsonl").write_text('{"text": "good"}\n{"text": 7}\n')
+    with stream.running() as process:
+        process.communicate(timeout=SECONDS)
+        assert process.returncode == 1, stream.said()
+    assert "1 of 2 records could not be used" in stream.said()
+    assert "Traceback" not in stream.said()
+    assert stream.windows() == []

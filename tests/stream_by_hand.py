@@ -1,0 +1,59 @@
+"""Runs the streaming job without a runner: its watcher and its worker, in turn, in this process.
+
+What a real runner does otherwise (threads, clocks, deferred calls) is left out: no test waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bpe_beam.splits.streaming import Stream, tokenize_window_split
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.transforms.stream_shards import TokenizeNewFiles
+
+MOST_LOOKS = 1000
+TIMES: list[list[float]] = []
+"""Of each run of the job, when it looked."""
+
+
+class Captured:
+    """Stands where a pipeline would, and keeps the stream that is built on it."""
+
+    stream: Stream
+
+    def __or__(self, labelled: Any) -> None:
+        transform = labelled.transform
+        assert isinstance(transform, TokenizeNewFiles)
+        self.stream = transform.stream
+
+
+def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
+    """What a worker makes of what a watcher handed out."""
+    made = [tokenize_window_split(stream, text) for _, text in works]
+    return [shard.name for shard in made if shard is not None]
+
+
+def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: None) -> list[float]:
+    """Looks until the stream ends; gives the times of the looks. `at_look` is called before each.
+
+    Cost: no time but that of the work: the clock is told.
+    """
+    watcher = Watcher(stream)
+    times: list[float] = []
+    now = 1000.0
+    while not watcher.ended:
+        assert len(times) < MOST_LOOKS, "the stream does not end"
+        at_look(len(times))
+        times.append(now)
+        work_off(stream, watcher.look(now))
+        assert watcher.next_look > now
+        now = watcher.next_look
+    return times
+
+
+def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
+    """In place of `jobs.running.run_pipeline`."""
+    captured = Captured()
+    build(captured, None)
+    TIMES.append(run_stream(captured.stream))
