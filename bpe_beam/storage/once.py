@@ -19,7 +19,7 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
     """Writes a file unless there is one of this name.
 
     Of those who write different bytes at once, one gets True, where the store has writes that only
-    create: local disks (by hard links), s3, gs. On other stores the last one wins, and whoever
+    create: local disks (by hard links), s3, gs, az. On other stores the last one wins, and whoever
     asks after that is told so; two that ask within the same moment may both be told True.
 
     Args:

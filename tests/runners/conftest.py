@@ -52,6 +52,14 @@ def engine(request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]
     return local_engine(request.param)
 
 
+@pytest.fixture(params=["flink", "prism"])
+def streaming_engine(
+    request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]
+) -> Engine:
+    """Each of the runners that stream."""
+    return local_engine(request.param)
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """A corpus, and what the jobs make of it in process."""

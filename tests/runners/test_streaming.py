@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ROOT, Ran, environment, run_whole
+from engines import Engine
 from made_text import documents, write
 from read_back import read_shards
 
@@ -22,36 +23,6 @@ pytestmark = pytest.mark.runners
 END = "<|endoftext|>"
 SECONDS = 180
 LAUNCHER = (sys.executable, str(ROOT / "pipelines" / "stream_tokenize.py"))
-
-
-def _given(variable: str) -> str:
-    path = os.environ.get(variable)
-    if path is None:
-        pytest.skip(f"{variable} names no file")
-    return path
-
-
-@pytest.fixture(scope="session")
-def prism_binary() -> str:
-    return _given("BPE_BEAM_PRISM")
-
-
-@pytest.fixture(scope="session")
-def flink_job_server_jar() -> str:
-    return _given("BPE_BEAM_FLINK_JAR")
-
-
-@pytest.fixture(params=["prism", "flink"])
-def flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The flags of each runner."""
-    if request.param == "prism":
-        prism = request.getfixturevalue("prism_binary")
-        return ("--runner", "PrismRunner", "--prism_location", prism)
-    jar = request.getfixturevalue("flink_job_server_jar")
-    return (
-        *("--runner", "FlinkRunner", "--flink_version", "1.19", "--flink_master", "[local]"),
-        *("--flink_job_server_jar", jar, "--environment_type", "LOOPBACK"),
-    )
 
 
 class Streaming:
@@ -118,8 +89,8 @@ class Streaming:
         return sorted(file["name"] for each in manifests for file in each["plan"]["files"])
 
 
-def test_each_file_once_though_it_is_killed(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    stream = Streaming(tmp_path, flags)
+def test_each_file_once_though_it_is_killed(tmp_path: Path, streaming_engine: Engine) -> None:
+    stream = Streaming(tmp_path, streaming_engine.flags)
     stream.put("a.jsonl", 30)
     stream.put("deep/b.jsonl", 30)
     with stream.running() as process:
@@ -157,9 +128,9 @@ def test_each_file_once_though_it_is_killed(tmp_path: Path, flags: tuple[str, ..
 
 
 def test_it_ends_with_an_error_where_a_batch_job_would(
-    tmp_path: Path, flags: tuple[str, ...]
+    tmp_path: Path, streaming_engine: Engine
 ) -> None:
-    stream = Streaming(tmp_path, flags)
+    stream = Streaming(tmp_path, streaming_engine.flags)
     (tmp_path / "in" / "bad.jsonl").write_text('{"text": "good"}\n{"text": 7}\n')
     with stream.running() as process:
         process.communicate(timeout=SECONDS)

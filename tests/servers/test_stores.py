@@ -15,6 +15,7 @@ import pytest
 from stores import AZURE_USER, Store
 
 from bpe_beam.errors import DataError
+from bpe_beam.storage.once import write_once
 from bpe_beam.storage.reading import BLOCK
 from bpe_beam.storage.writing import PART
 
@@ -315,3 +316,19 @@ def test_a_move_replaces_and_may_be_repeated(store: Store, size: int) -> None:
     assert storage.size(other) == size
     with pytest.raises(DataError, match="cannot move"):
         storage.move(storage.join(folder, "nothing"), storage.join(folder, "no target"))
+
+
+def test_a_file_is_written_once(store: Store) -> None:
+    """By the first; and of many at the same moment by one."""
+    storage, folder = store.storage, store.folder()
+    url = storage.join(folder, "x")
+    assert write_once(storage, url, b"one")
+    assert not write_once(storage, url, b"two")
+    assert write_once(storage, url, b"one"), "again, after an answer that was lost"
+    assert storage.read_bytes(url) == b"one"
+    for turn in range(3):
+        url = storage.join(folder, f"turn-{turn}")
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            won = list(pool.map(lambda n, u=url: write_once(storage, u, b"%d" % n), range(4)))
+        assert storage.read_bytes(url) == b"%d" % won.index(True)
+        assert won.count(True) == 1

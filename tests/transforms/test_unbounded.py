@@ -13,19 +13,24 @@ from typing import Any
 import apache_beam as beam
 import pytest
 import regex
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import PipelineOptions, TypeOptions
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.testing.test_stream import TestStream
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import FixedWindows, GlobalWindows, TimestampedValue
 
 from bpe_beam import Tokenizer
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.watching import Watched
 from bpe_beam.errors import UsageError
 from bpe_beam.splits import encoding
 from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.streaming import Stream as StreamOfFiles
+from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
 from bpe_beam.transforms import CountWords, Tokenize, count_words, tokenize
+from bpe_beam.transforms.stream_shards import TokenizeNewFiles
 
 DISCARDING = trigger.AccumulationMode.DISCARDING
 ACCUMULATING = trigger.AccumulationMode.ACCUMULATING
@@ -278,7 +283,7 @@ def test_an_update_without_a_needed_token_fails(stream: Stream) -> None:
         stream(
             lambda p: (
                 p
-                | "Texts" >> beam.Create(["a"])
+                | "Texts" >> beam.Create(["a"]).with_output_types(str)
                 | Tokenize(
                     OLD,
                     append="<|end|>",
@@ -353,3 +358,38 @@ def test_words_of_a_stream_are_not_held_for_long(monkeypatch) -> None:
         made = list(do_fn.process("a b", GlobalWindows().assign(None)[0]))
         assert bool(made) == sent
         assert bool(list(do_fn.finish_bundle())) != sent
+
+
+# ---- the pipelines themselves ----
+
+
+def test_no_collection_of_a_stream_is_pickled(coders_of, tmp_path: Path) -> None:
+    """Nor is one without a type, which a runner's strict check would refuse."""
+    storage = Storage()
+    jobs_stream = StreamOfFiles(
+        storage=storage,
+        output=str(tmp_path),
+        fingerprint="f",
+        watched=Watched.of(storage, [f"{tmp_path}/*"]),
+        reading=ReadSettings(),
+        encoding=Encoding.of(OLD),
+        settings={},
+        range_bytes=None,
+        max_rejects="0",
+        poll_seconds=1,
+        window_seconds=1,
+        until_idle_seconds=None,
+    )
+
+    def build(pipeline: beam.Pipeline) -> None:
+        strict = pipeline.options.view_as(TypeOptions)
+        strict.type_check_strictness = "ALL_REQUIRED"
+        pipeline | "Files" >> TokenizeNewFiles(jobs_stream)
+        updates = pipeline | "Updates" >> beam.Create(["u"]).with_output_types(str)
+        texts = pipeline | "Texts" >> beam.Create(["a"]).with_output_types(str)
+        texts | Tokenize(OLD, updates=updates)
+
+    urns = coders_of(build)
+    pickled = [urn for urn in urns if "pickled_python" in urn]
+    assert all("TokensCoder" in urn for urn in pickled), pickled
+    assert urns
