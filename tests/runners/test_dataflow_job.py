@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import bz2
+import importlib.util
 import io
 import json
 import re
@@ -24,6 +25,7 @@ import yaml
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 from command_line import ROOT, run, run_whole
+from engines import missing
 
 pytestmark = pytest.mark.runners
 
@@ -73,6 +75,8 @@ def unpacked(data: bytes) -> bytes:
 @pytest.fixture
 def caught(monkeypatch: pytest.MonkeyPatch) -> Caught:
     """Catches what Dataflow's client would send."""
+    if importlib.util.find_spec("gcsfs") is None:
+        missing("Dataflow's client is not installed: pip install -e '.[dataflow]'")
     from apache_beam.runners.dataflow.internal import apiclient
 
     caught = Caught()
