@@ -39,6 +39,10 @@ class StreamTokenizeSettings:
             "stream-tokenize needs a runner that streams, which the one in process does not: "
             "give --runner FlinkRunner, PrismRunner or another, with its flags",
         )
+        require(
+            not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            "there are templates of count and tokenize, not of stream-tokenize",
+        )
 
     @property
     def run(self) -> RunSettings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from bpe_beam.errors import UsageError
 from bpe_beam.jobs.settings import CountSettings, RunSettings, TokenizeSettings
 from bpe_beam.progress import Progress
 from bpe_beam.storage.names import is_local
-from bpe_beam.transforms.given_elements import GivenElements
 
 _FLAG = "--template_location="
 
@@ -65,11 +64,26 @@ class FinishJob(beam.PTransform):
 
     def expand(self, made: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
-        finish = beam.ParDo(_Finish(self.job, self.settings), beam.pvalue.AsIter(made))
-        return made.pipeline | "Once" >> GivenElements([""], str) | "Finish" >> finish
+        # Not as a side input, which Dataflow gives a coder of its own, a pickling one.
+        return (
+            made
+            | "Key" >> beam.ParDo(_UnderOneKey())
+            | "Gather" >> beam.GroupByKey()
+            | "FinishFolder" >> beam.ParDo(_Finish(self.job, self.settings))
+        )
 
 
-@beam.typehints.with_input_types(str, made=beam.typehints.Any)
+@beam.typehints.with_input_types(str)
+@beam.typehints.with_output_types(tuple[int, str])
+class _UnderOneKey(beam.DoFn):
+    """A name for one worker to gather."""
+
+    def process(self, name: str) -> Iterator[tuple[int, str]]:
+        """Keys it."""
+        yield 0, name
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
 class _Finish(beam.DoFn):
     """The driver's part."""
@@ -78,8 +92,8 @@ class _Finish(beam.DoFn):
         self.job = job
         self.settings = settings
 
-    def process(self, _: str, made: Any) -> Iterator[str]:
-        """Runs the job to its end; `made` is what is waited for."""
+    def process(self, _: tuple[int, Iterable[str]]) -> Iterator[str]:
+        """Runs the job to its end, now that everything is made."""
         job = importlib.import_module(f"bpe_beam.jobs.{self.job}")
         job.run(self.settings, Progress(quiet=True, stream=io.StringIO()))
         yield self.settings.output

@@ -74,16 +74,14 @@ class WriteTokens(beam.PTransform):
         openers = tokens.pipeline | "Shards" >> GivenElements(
             [(shard, (b"", 0, b"")) for shard in range(self.shards)], tuple[int, Chunk]
         )
-        rows = (
+        return (
             (tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards)), openers)
             | "WithOpeners" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShard" >> beam.ParDo(_WriteShard(target))
-        )
-        return (
-            tokens.pipeline
-            | "Once" >> GivenElements([""], str)
-            | "WriteManifest" >> beam.ParDo(_WriteManifest(target), beam.pvalue.AsList(rows))
+            # Not as a side input, which Dataflow gives a coder of its own, a pickling one.
+            | "GatherRows" >> beam.GroupByKey()
+            | "WriteManifest" >> beam.ParDo(_WriteManifest(target))
         )
 
 
@@ -121,14 +119,14 @@ class _CutToChunks(beam.DoFn):
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
-@beam.typehints.with_output_types(str)
+@beam.typehints.with_output_types(tuple[int, str])
 class _WriteShard(beam.DoFn):
-    """A shard's chunks to its files, and a row for the manifest."""
+    """A shard's chunks to its files, and a row for the manifest, all under one key."""
 
     def __init__(self, target: _Target) -> None:
         self.target = target
 
-    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[tuple[int, str]]:
         """Writes one shard, its documents in the order of their hashes."""
         shard, chunks = element
         target = self.target
@@ -153,14 +151,13 @@ class _WriteShard(beam.DoFn):
         files = writer.result()
         counters.counter(measures.DOCUMENTS_WRITTEN).inc(files.documents)
         counters.counter(measures.TOKENS_WRITTEN).inc(files.tokens)
-        yield json.dumps(
-            {
-                "name": name,
-                "documents": files.documents,
-                "tokens": files.tokens,
-                "files": [[file.name, file.bytes, file.sha256] for file in files.files],
-            }
-        )
+        row = {
+            "name": name,
+            "documents": files.documents,
+            "tokens": files.tokens,
+            "files": [[file.name, file.bytes, file.sha256] for file in files.files],
+        }
+        yield 0, json.dumps(row)
 
 
 def _documents(
@@ -179,6 +176,7 @@ def _documents(
         start = end
 
 
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
 class _WriteManifest(beam.DoFn):
     """All rows to the manifest; the folder is whole from then on."""
@@ -186,7 +184,7 @@ class _WriteManifest(beam.DoFn):
     def __init__(self, target: _Target) -> None:
         self.target = target
 
-    def process(self, _: str, rows: list[str]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
         """Writes the tokenizer and the manifest."""
         storage, folder = self.target.storage, self.target.folder
         shards = tuple(
@@ -199,7 +197,7 @@ class _WriteManifest(beam.DoFn):
                 rejects=0,
                 files=tuple(FileFacts(*file) for file in row["files"]),
             )
-            for row in sorted(map(json.loads, rows), key=lambda row: str(row["name"]))
+            for row in sorted(map(json.loads, element[1]), key=lambda row: str(row["name"]))
         )
         data = self.target.tokenizer_json.encode()
         storage.write_bytes(storage.join(folder, "tokenizer.json"), data)

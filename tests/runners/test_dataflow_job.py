@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import bz2
+import importlib.util
 import io
 import json
 import re
@@ -24,6 +25,7 @@ import yaml
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 from apache_beam.portability.api import beam_runner_api_pb2
 from command_line import ROOT, run, run_whole
+from engines import missing
 
 pytestmark = pytest.mark.runners
 
@@ -73,6 +75,8 @@ def unpacked(data: bytes) -> bytes:
 @pytest.fixture
 def caught(monkeypatch: pytest.MonkeyPatch) -> Caught:
     """Catches what Dataflow's client would send."""
+    if importlib.util.find_spec("gcsfs") is None:
+        missing("Dataflow's client is not installed: pip install -e '.[dataflow]'")
     from apache_beam.runners.dataflow.internal import apiclient
 
     caught = Caught()
@@ -219,3 +223,25 @@ def test_a_job_by_config_is_the_same(
     options = json.loads(sent.job)["environment"]["sdkPipelineOptions"]["options"]
     given = yaml.safe_load((ROOT / config).read_text())["runner_options"]
     assert {name: options[name] for name in given} == given
+
+
+@pytest.mark.parametrize("job", ["count", "tokenize"])
+def test_a_template_is_the_same_job_and_its_end(
+    build: Callable[..., Caught], caught: Caught, job: str, tokenizer: Path
+) -> None:
+    plain = pipeline_checks.labels(build(job).pipeline)
+    caught.files.clear()
+    given = ["--input", f"{CORPUS}/*.txt", "--output", f"memory://out/template-{job}", *DATAFLOW]
+    more = ["--tokenizer", str(tokenizer)] if job == "tokenize" else []
+    location = "gs://bucket/templates/one"
+    ran = run_whole(job, *given, *more, "--template_location", location)
+    assert ran.summary["template"] == location
+    assert set(caught.files) == {"pipeline.pb", "one"}
+    pipeline_checks.check(caught.pipeline)
+    labels = set(pipeline_checks.labels(caught.pipeline))
+    assert labels - set(plain) == {
+        *("Finish", "Finish/Key", "Finish/Gather", "Finish/FinishFolder"),
+    }
+    texts = caught.texts()
+    assert str(tokenizer.parent).encode() not in texts
+    assert b'"merges"' not in texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ROOT, run_whole
+from engines import missing
 from made_text import write
 from read_back import read_shards
 
@@ -18,6 +20,8 @@ pytestmark = pytest.mark.runners
 
 
 def test_it_runs(tmp_path: Path) -> None:
+    if importlib.util.find_spec("jinja2") is None:
+        missing("Beam YAML is not installed: pip install -e '.[yaml]'")
     texts = ["ab", "", "ba", "abab"]
     corpus = write(tmp_path / "a.jsonl", texts)
     tokenizer = Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")])
