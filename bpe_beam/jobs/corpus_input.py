@@ -15,7 +15,6 @@ from bpe_beam.errors import DataError
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import InputSettings
-from bpe_beam.splits.manifest import reject_reasons as reject_reasons
 from bpe_beam.splits.work import piece_name, rejects_name, was_read
 from bpe_beam.storage import Storage
 
@@ -121,6 +120,7 @@ def read_whole(
     kind: str,
     run: Callable[[Plan, Mapping[int, Receipt], JobFolder], None],
     after: Sequence[str] = (),
+    stale: Callable[[Mapping[str, Receipt | None]], Sequence[str]] = lambda receipts: (),
 ) -> tuple[Plan, dict[str, Receipt]]:
     """Has all splits read until the slices of every file meet, see `edges.py`.
 
@@ -130,6 +130,8 @@ def read_whole(
         kind: What a split's piece is called.
         run: Reads the splits of a plan but for those that are done, into the folder of a run.
         after: Pieces that are made of all splits.
+        stale: Which of them, by the receipts, are made of other splits: those of several runs that
+            were killed may stand together.
 
     Returns:
         The plan as it was read: files whose slices did not meet were read as one. And all receipts.
@@ -142,9 +144,9 @@ def read_whole(
     plan = plan.reading_as_one(_read_as_one_before(plan, known.values()))
     while True:
         done = _done(folder, known.get, plan, kind)
-        if len(done) < len(pieces):
-            # What was made of all splits goes first: while it stands, all of them do.
-            folder.forget(receipt for piece in after if (receipt := known.get(piece)))
+        # What was made of all splits goes first: while it stands, all of them do.
+        old = after if len(done) < len(pieces) else stale(known)
+        folder.forget(receipt for piece in old if (receipt := known.get(piece)))
         folder.forget(
             receipt
             for index, piece in enumerate(pieces)
@@ -153,9 +155,10 @@ def read_whole(
         attempt = folder.new_run()
         run(plan, done, attempt)
         # It has ended well: nobody writes there any more. One that fails is left to the next claim.
+        folder.require_ours()
         folder.take(attempt, all_files=False)
         receipts = all_receipts(folder, [*pieces, *after])
-        if len(_done(folder, receipts.get, plan, kind)) < len(pieces):
+        if len(_done(folder, receipts.get, plan, kind)) < len(pieces) or stale(receipts):
             raise DataError(
                 f"{folder.url}: another run of this job works in the same folder; when it has "
                 "ended, run this one again"

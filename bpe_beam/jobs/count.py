@@ -24,7 +24,15 @@ from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
-from bpe_beam.splits.counting import BlockPlace, CountTask, block_places, blocks_name
+from bpe_beam.splits.counting import (
+    MADE_OF,
+    BlockPlace,
+    CountTask,
+    block_places,
+    blocks_name,
+    made_of,
+)
+from bpe_beam.splits.manifest import reject_reasons
 from bpe_beam.splits.work import piece_name, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.counters import Measured
@@ -161,12 +169,15 @@ def _count(
                 holds_gil=counting_holds_gil(settings.normalizer, settings.pretokenizer),
             )
 
-    plan, receipts = corpus_input.read_whole(folder, plan, "counts", run_splits, parts)
+    plan, receipts = corpus_input.read_whole(
+        folder, plan, "counts", run_splits, parts, lambda known: _stale(folder, splits, known)
+    )
     manifest = _manifest(counting, plan, receipts, settings.input.by_source)
     rejects_files = _rejects_files(receipts)
     corpus_input.check_documents(
         folder, settings.input, manifest.documents, sum(manifest.rejects.values()), rejects_files
     )
+    folder.require_whole(receipts.values())
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
@@ -179,9 +190,26 @@ def _known(folder: OutputFolder, done: Mapping[int, Receipt]) -> list[tuple[int,
     return [
         row
         for receipt in done.values()
+        for file in receipt["files"][:1]
         for row in block_places(
-            folder.path(receipt["files"][0]["name"]), receipt["facts"]["blocks"]
+            folder.path(file["name"]), file["sha256"], receipt["facts"]["blocks"]
         )
+    ]
+
+
+def _stale(
+    folder: OutputFolder, splits: list[str], receipts: Mapping[str, Receipt | None]
+) -> list[str]:
+    """The parts that are not made of these splits, but of what another run read."""
+    places: list[list[BlockPlace]] = [[] for _ in range(PARTITIONS)]
+    done = {i: found for i, split in enumerate(splits) if (found := receipts.get(split))}
+    for partition, place in _known(folder, done):
+        places[partition].append(place)
+    parts = {i: receipts.get(piece_name("part", i, PARTITIONS)) for i in range(PARTITIONS)}
+    return [
+        part["piece"]
+        for i, part in parts.items()
+        if part is not None and part["facts"].get(MADE_OF) != made_of(places[i])
     ]
 
 
@@ -202,7 +230,7 @@ def _manifest(
         for split in plan.splits
     ]
     parts = tuple(
-        CountsPart(**receipts[piece_name("part", i, PARTITIONS)]["facts"])
+        CountsPart(**_without_origin(receipts[piece_name("part", i, PARTITIONS)]["facts"]))
         for i in range(PARTITIONS)
     )
     totals = corpus_input.sums(splits, "documents", "text_bytes", "words")
@@ -216,11 +244,15 @@ def _manifest(
         words=totals["words"],
         unique_words=sum(part.unique_words for part in parts),
         word_bytes=sum(part.word_bytes for part in parts),
-        rejects=corpus_input.reject_reasons(splits),
+        rejects=reject_reasons(splits),
         inputs=tuple((file.name, file.size) for file in plan.files),
         parts=parts,
         sources=source_totals((row["sources"] for row in splits), parts) if by_source else None,
     )
+
+
+def _without_origin(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name != MADE_OF}
 
 
 def _summary(

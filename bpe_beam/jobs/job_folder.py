@@ -138,20 +138,32 @@ class JobFolder:
 
         def take_piece(receipt: Receipt) -> None:
             files = []
+            whole = True
             for file in receipt["files"]:
                 name = file["name"]
                 if all_files or not name.startswith(f"{WORK}/"):
-                    self.storage.move(run.path(name), self.path(name))
+                    whole &= self._moved(run, name)
                 else:
                     name = f"{inside}/{name}"
                 files.append({**file, "name": name})
-            self.writer().write_receipt(receipt["piece"], files, receipt["facts"])
+            if whole:
+                self.writer().write_receipt(receipt["piece"], files, receipt["facts"])
             self.storage.remove(run.path(f"{WORK}/{receipt['piece']}.json"))
 
         receipts = run.receipts().values()
         for folder in folders_of(file["name"] for receipt in receipts for file in receipt["files"]):
             self.storage.make_folder(self.path(folder))
         side_by_side(take_piece, receipts)
+
+    def _moved(self, run: JobFolder, name: str) -> bool:
+        """Moves a file of a run; False if it is nowhere, so that its piece must be made again."""
+        try:
+            self.storage.move(run.path(name), self.path(name))
+        except DataError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            return False
+        return True
 
     def _run(self, name: str) -> JobFolder:
         return JobFolder(self.storage, self.path(f"{WORK}/{name}"), self.record)

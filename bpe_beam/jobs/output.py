@@ -11,9 +11,9 @@ Workers never write here. Each pipeline that is launched has a folder of its own
 pieces to their places (see `job_folder.py`). A pipeline whose driver died may go on for hours on a
 cluster: what it writes then is looked at by nobody, or was taken over, whole, by the next driver.
 
-Two runs of one job on one folder are not locked out: both publish the same bytes under the same
-names, so neither can spoil the other. But one takes over what the other has finished so far, and
-that other then ends with an error, or finds the folder finished.
+Two runs of one job on one folder are not locked out: what they make of the same splits has the
+same bytes and names. But one takes over what the other has finished so far, and that other then
+ends with an error, or finds the folder finished. At its end a run looks whether all still stands.
 """
 
 from __future__ import annotations
@@ -132,6 +132,36 @@ class OutputFolder(JobFolder):
         """The receipt of a piece that was finished before this run and stands by its hashes."""
         return self._kept.get(piece)
 
+    def require_ours(self) -> None:
+        """Refuses to publish into a folder that another job has taken meanwhile.
+
+        Raises:
+            DataError: `job.json` is of another job, or gone.
+        """
+        now = _read_job(self.storage, self.path(JOB_FILE))
+        if now is None or now.fingerprint != self.record.fingerprint:
+            raise DataError(
+                f"{self.url}: another job took this folder with --overwrite while this one ran: "
+                "run this one again with another --output"
+            )
+
+    def require_whole(self, receipts: Iterable[Receipt]) -> None:
+        """Looks once more whether the files of all pieces stand, by their sizes.
+
+        Raises:
+            DataError: One does not: a run beside this one has replaced or removed it.
+        """
+
+        def check(file: Mapping[str, Any]) -> None:
+            url = self.path(file["name"])
+            if not self.storage.exists(url) or self.storage.size(url) != file["bytes"]:
+                raise DataError(
+                    f"{url} is gone or changed: another run of this job works in the same folder; "
+                    "when it has ended, run this one again"
+                )
+
+        side_by_side(check, [file for receipt in receipts for file in receipt["files"]])
+
     def forget(self, receipts: Iterable[Receipt]) -> None:
         """Removes pieces that are to be made again: their files first, since a receipt of files
         that are gone holds no longer by itself."""
@@ -163,6 +193,7 @@ class OutputFolder(JobFolder):
         """
         if final_name != self.record.final:
             raise ValueError(f"claimed with final={self.record.final!r}, not {final_name!r}")
+        self.require_ours()
         self.storage.write_bytes(self.path(final_name), data)
         self.finished = True
         self.clear_attempts(names_present(self.storage, self.url, self.record.all_names))

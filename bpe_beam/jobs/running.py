@@ -134,6 +134,8 @@ def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
+    with contextlib.suppress(DataError):
+        watch()
 
 
 def _runner(run: RunSettings) -> str | PipelineRunner:

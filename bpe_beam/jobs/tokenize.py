@@ -197,6 +197,7 @@ def _tokenize(
         manifest.totals.rejects,
         [file.name for file in manifest.reject_files],
     )
+    folder.require_whole(receipts.values())
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))

@@ -141,7 +141,7 @@ def _compare(
     chosen = dict(manifest.settings)
     framing = {name: chosen.pop(name) for name in ("append", "prepend", "allowed_special")}
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
-    encoding = Encoding.of(tokenizer, **framing)
+    encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding)
     works = works_of(plan)
 
@@ -153,8 +153,9 @@ def _compare(
 
     with (
         progress.stage("compare", len(plan.splits), "shards") as stage,
-        _helpers(workers if tokenizer.holds_gil else 1) as helpers,
+        # Left in the other order: threads that wait for helpers end when those are killed.
         ThreadPoolExecutor(workers) as pool,
+        _helpers(workers if tokenizer.holds_gil else 1) as helpers,
     ):
         differences = sorted(filter(None, pool.map(compare, works)))
     if differences:

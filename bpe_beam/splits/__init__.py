@@ -1,1 +1,1 @@
-"""What a worker does with one split of a plan: reads it, and counts or encodes it. No Beam here."""
+"""What is done with the splits of a plan, by workers and by a stream's watcher. No Beam here."""

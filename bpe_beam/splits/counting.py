@@ -44,9 +44,12 @@ from bpe_beam.splits.work import (
 TABLE_BYTES = 256_000_000
 """What a split's table may hold before its words are written out."""
 
-BlockPlace = tuple[str, int, int, str]
-"""Where a block stands: the URL of its counts file, and the first byte and the length there; and
-the source of its words, or NO_SOURCE."""
+MADE_OF = "made_of"
+"""In a part's receipt, see `made_of`: a part stands only together with the splits it is made of."""
+
+BlockPlace = tuple[str, str, int, int, str]
+"""Where a block stands: the URL of its counts file and that file's SHA-256, the block's first byte
+and length; and the source of its words, or NO_SOURCE."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
     )
     progress.report(task.stage, done=1)
     return CountedSplit(
-        list(block_places(url, file.blocks)),
+        list(block_places(url, file.hash.hexdigest(), file.blocks)),
         {
             measures.DOCUMENTS_READ: documents,
             measures.TEXT_BYTES_READ: size,
@@ -143,10 +146,18 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
     )
 
 
-def block_places(url: str, rows: Iterable[list[Any]]) -> Iterator[tuple[int, BlockPlace]]:
-    """The places of a split's blocks by partition, from the rows of its receipt."""
+def block_places(
+    url: str, sha256: str, rows: Iterable[list[Any]]
+) -> Iterator[tuple[int, BlockPlace]]:
+    """The places of a split's blocks by partition, from its counts file and its receipt's rows."""
     for partition, start, size, *source in rows:
-        yield partition, (url, start, size, source[0] if source else NO_SOURCE)
+        yield partition, (url, sha256, start, size, source[0] if source else NO_SOURCE)
+
+
+def made_of(places: Iterable[BlockPlace]) -> str:
+    """What tells the blocks that a part was made of from others, wherever they stand."""
+    blocks = sorted(place[1:] for place in places if place[3])
+    return hashlib.sha256(repr(blocks).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class _BlocksFile:
@@ -174,11 +185,13 @@ class _BlocksFile:
 def write_partition(task: CountTask, partition: int, places: Iterable[BlockPlace]) -> CountsPart:
     """Adds the blocks of one partition up, writes its words, and records the part."""
     name = part_name(partition, PARTITIONS)
+    places = list(places)
     tables: dict[str, WordCounts] = {}
     _add(task, tables, places)
     part = _write(task, name, tables)
     file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
-    task.receipts.write_receipt(piece_name("part", partition, PARTITIONS), [file], part.facts())
+    facts = {**part.facts(), MADE_OF: made_of(places)}
+    task.receipts.write_receipt(piece_name("part", partition, PARTITIONS), [file], facts)
     return part
 
 
@@ -196,7 +209,7 @@ def _add(task: CountTask, tables: dict[str, WordCounts], places: Iterable[BlockP
     storage = task.receipts.storage
     opened = ""
     with ExitStack() as stack:
-        for url, start, size, source in sorted(place for place in places if place[2]):
+        for url, _, start, size, source in sorted(place for place in places if place[3]):
             if url != opened:
                 stack.close()
                 file = stack.enter_context(storage.open(url))

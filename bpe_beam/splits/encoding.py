@@ -133,9 +133,13 @@ class Encoding:
             DataError: Its file has gone or changed since.
         """
         if self._tokenizer is None:
-            if self._file is not None:
-                self.tokenizer_json = _read(*self._file)
-            self._tokenizer = held_tokenizer(self.tokenizer_json)
+            if self._file is None:
+                self._tokenizer = held_tokenizer(self.tokenizer_json)
+            else:
+                storage, url, digest = self._file
+                self._tokenizer = held_under(
+                    digest, lambda: Tokenizer.from_json(_read(storage, url, digest))
+                )
         return self._tokenizer
 
     def __getstate__(self) -> dict[str, Any]:

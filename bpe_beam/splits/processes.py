@@ -1,15 +1,18 @@
 """Processes that work for a pipeline in process, where Python's lock would let one thread work.
 
-Beam's threads stay: each hands its split to a process, and waits. A process that dies is noticed by
-whoever waits for it, at once, and ends the job; Beam's own worker processes would be waited for
-without end. On other runners, whose workers are processes anyway, nothing of this is used.
+Beam's threads stay: each hands its split to a process, and waits. When a process dies the others
+are killed, and every call to them fails with the same error, so that all threads end at once;
+Beam's own worker processes would be waited for without end. On other runners, whose workers are
+processes anyway, nothing of this is used.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pickle
+import queue
 import secrets
 import signal
 import socket
@@ -26,26 +29,28 @@ from bpe_beam.errors import DataError
 
 T = TypeVar("T")
 
+_PR_SET_PDEATHSIG = 1
+
 _pools: dict[str, WorkerProcesses] = {}
 
 
 @contextlib.contextmanager
 def worker_processes(count: int) -> Iterator[str]:
-    """Processes for the block; they are started as they are needed, and killed at its end.
+    """Processes for the block, killed at its end.
 
     Args:
-        count: How many.
+        count: How many; more threads than these wait for one another.
 
     Yields:
         Their name, for `call`; of no meaning in other processes.
     """
-    name = secrets.token_hex(6)
+    name = f"{os.getpid()}-{secrets.token_hex(6)}"
     pool = _pools[name] = WorkerProcesses(count)
     try:
         yield name
     finally:
+        pool.end("the job has ended")
         del _pools[name]
-        pool.close()
 
 
 def call(pool: str | None, function: Callable[..., T], *args: Any) -> T:
@@ -57,53 +62,60 @@ def call(pool: str | None, function: Callable[..., T], *args: Any) -> T:
         *args: Its arguments; they and the result travel pickled.
 
     Raises:
-        DataError: The process died.
+        DataError: A process of the pool died, or its block was left.
     """
-    processes = _pools.get(pool) if pool is not None else None
-    return function(*args) if processes is None else processes.call(function, *args)
+    if pool is None or pool.partition("-")[0] != str(os.getpid()):
+        return function(*args)
+    processes = _pools.get(pool)
+    if processes is None:
+        raise DataError("the job has ended")
+    return processes.call(function, *args)
 
 
 class WorkerProcesses:
     """Some processes, each with one call at a time.
 
+    They are started by the thread that makes the pool: where the system can, a process ends when
+    the thread that started it does, and so when its caller is killed.
+
     Args:
-        count: How many calls may run at once; no fewer than threads call.
+        count: How many.
     """
 
     def __init__(self, count: int) -> None:
-        self._free = threading.Semaphore(count)
         self._lock = threading.Lock()
-        self._idle: list[_Worker] = []
-        self._all: list[_Worker] = []
-        self._closed = False
+        self._reason: str | None = None
+        self._all = [_Worker() for _ in range(count)]
+        # The last one first: what it has in memory is of use again.
+        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        for worker in self._all:
+            self._idle.put(worker)
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
         """As the module's `call`."""
-        with self._free:
-            worker = self._take()
-            try:
-                result: T = worker.call(function, args)
-            finally:
-                with self._lock:
-                    self._idle.append(worker)
+        worker = self._idle.get()
+        try:
+            if self._reason is not None:
+                raise DataError(self._reason)
+            result: T = worker.call(function, args)
             return result
+        except _Gone:
+            self.end(worker.death())
+            raise DataError(str(self._reason)) from None
+        finally:
+            self._idle.put(worker)
 
-    def close(self) -> None:
-        """Ends all processes, whatever they do."""
+    def end(self, reason: str) -> None:
+        """Ends all processes, whatever they do; calls fail for this reason, or an earlier one."""
         with self._lock:
-            self._closed = True
-            workers = list(self._all)
-        for worker in workers:
-            worker.end()
+            if self._reason is None:
+                self._reason = reason
+                for worker in self._all:
+                    worker.end()
 
-    def _take(self) -> _Worker:
-        with self._lock:
-            if self._closed:
-                raise DataError("the job has ended")
-            if not self._idle:
-                self._idle.append(_Worker())
-                self._all.append(self._idle[-1])
-            return self._idle.pop()
+
+class _Gone(Exception):
+    """A process no longer answers."""
 
 
 class _Worker:
@@ -114,8 +126,9 @@ class _Worker:
         with theirs:
             # Not by multiprocessing, which would run the user's main module once more.
             code = (
-                f"import sys; sys.path[:] = {sys.path!r}; "
-                f"from {__name__} import _serve; _serve({theirs.fileno()})"
+                "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+                f"sys.path[:] = {[str(path) for path in sys.path]!r}; "
+                f"from {__name__} import _serve; _serve({theirs.fileno()}, {os.getpid()})"
             )
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code],
@@ -134,7 +147,7 @@ class _Worker:
                     request = b""
                 answer = self._connection.recv_bytes()
             except (EOFError, OSError) as error:
-                raise DataError(self._death()) from error
+                raise _Gone from error
             kind, value = pickle.loads(answer)
             if kind == "report":
                 stage, increments = value
@@ -149,27 +162,38 @@ class _Worker:
         self._process.kill()
         self._process.wait()
 
-    def _death(self) -> str:
+    def death(self) -> str:
+        """How the process ended, which no longer answers."""
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            self.end()
             return f"a worker process ({self._process.pid}) stopped answering"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
         why = ": if memory ran out, give fewer --workers" if -code == signal.SIGKILL else ""
         return f"a worker process ({self._process.pid}) died {how}{why}; the same command goes on"
 
 
-def _serve(descriptor: int) -> None:
-    """Answers calls until the caller is gone."""
-    # Ctrl-C reaches the whole group; the caller decides what becomes of us.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _serve(descriptor: int, caller: int) -> None:
+    """Answers calls until the caller is gone. Ctrl-C, which reaches the whole group, is ignored by
+    now: the caller decides what becomes of us."""
+    _end_with(caller)
     connection = Connection(descriptor)
+    # By the thread that works, like the answers: the two do not mix.
     progress.forward_to(lambda stage, more: connection.send(("report", (stage, more))))
     try:
         while True:
             connection.send_bytes(_answer(connection.recv_bytes()))
     except (EOFError, OSError):
+        os._exit(0)
+
+
+def _end_with(caller: int) -> None:
+    """Has the system end this process with its caller. Elsewhere than on Linux it is noticed at the
+    next report or answer; a pattern may search for long before that."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != caller:
         os._exit(0)
 
 

@@ -41,15 +41,20 @@ def move_remote(
     if not copies:
         rename(fs, source, target)
         return
-    fs.cp_file(source, target)
-    # A copy may go on in the store after it was asked for.
-    for pause in _COPY_PAUSES:
-        if size_of(target) == size:
-            break
-        time.sleep(pause)
-    else:
-        raise OSError(f"the copy has {size_of(target):,} of {size:,} bytes")
-    fs.rm_file(source)
+    try:
+        fs.cp_file(source, target)
+        # A copy may go on in the store after it was asked for.
+        for pause in _COPY_PAUSES:
+            if size_of(target) == size:
+                break
+            time.sleep(pause)
+        else:
+            raise OSError(f"the copy has {size_of(target):,} of {size:,} bytes")
+        fs.rm_file(source)
+    except FileNotFoundError:
+        # Somebody else moves it, too.
+        if size_of(target) != size:
+            raise
 
 
 def rename(fs: Any, source: str, target: str) -> None:

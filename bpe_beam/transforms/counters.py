@@ -73,10 +73,3 @@ class Measured:
             "counters": dict(sorted(self.counters.items())) or None,
             "distributions": dict(sorted(self.distributions.items())) or None,
         }
-
-
-def totals(metrics: MetricResults) -> dict[str, int]:
-    """All counters of ours that a run kept, by name, summed over its steps."""
-    measured = Measured()
-    measured.add(metrics)
-    return dict(sorted(measured.counters.items()))

@@ -46,7 +46,8 @@ class CountSplits(beam.PTransform):
         self.works = list(works)
         self.partitions = frozenset(partitions)
         # Every part gets an opener, a block of no length, so that one without words is written.
-        self.known = [(partition, ("", 0, 0, NO_SOURCE)) for partition in sorted(self.partitions)]
+        opener = ("", "", 0, 0, NO_SOURCE)
+        self.known = [(partition, opener) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -91,8 +94,52 @@ def test_all_are_gone_at_the_end() -> None:
             pid = call(pool, os.getpid)
             waiting = thread.submit(call, pool, time.sleep, 60)
             time.sleep(0.1)
-        with pytest.raises(DataError, match="died by signal 9"):
+        with pytest.raises(DataError, match="the job has ended"):
             waiting.result()
+        with pytest.raises(DataError, match="the job has ended"):
+            call(pool, os.getpid)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert not processes._pools
+
+
+def test_the_death_of_one_ends_the_calls_of_all(pool: str) -> None:
+    """Beam asks for the results of its threads one after another."""
+    with ThreadPoolExecutor(2) as threads:
+        long = threads.submit(call, pool, time.sleep, 60)
+        time.sleep(0.1)
+        with pytest.raises(DataError, match="died by signal 9") as dead:
+            call(pool, kill_oneself)
+        with pytest.raises(DataError) as other:
+            long.result(timeout=10)
+    assert str(other.value) == str(dead.value)
+    with pytest.raises(DataError, match="died by signal 9"):
+        call(pool, os.getpid)
+
+
+def kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's way to end with a parent")
+def test_a_process_ends_with_its_killed_caller(tmp_path: Path) -> None:
+    """Also while it is busy with what never looks up."""
+    script = f"""
+import os, pathlib, signal, threading, time
+from bpe_beam.splits.processes import call, worker_processes
+with worker_processes(1) as pool:
+    pathlib.Path({str(tmp_path / "pid")!r}).write_text(str(call(pool, os.getpid)))
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    call(pool, time.sleep, 60)
+"""
+    subprocess.run([sys.executable, "-c", script], check=False, timeout=60)
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return
+        if state == "Z":  # nobody waits for it here
+            return
+        time.sleep(0.1)
+    pytest.fail("it lives")

@@ -53,7 +53,9 @@ def run(tmp_path: Path) -> Run:
         result = pipeline.run()
         result.wait_until_finish()
         kept = [pickle.loads(path.read_bytes()) for path in folder.iterdir()]
-        return kept, counters.totals(result.metrics())
+        measured = counters.Measured()
+        measured.add(result.metrics())
+        return kept, measured.counters
 
     return run
 
