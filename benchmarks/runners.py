@@ -226,7 +226,7 @@ def main() -> None:
         folder = Path(temporary)
         corpus = folder / "corpus.jsonl"
         write_corpus(arguments.corpus, arguments.megabytes, corpus)
-        print(f"{'':26}{'job':10}{'seconds':>9}{'CPU s':>9}", end="")
+        print(f"{'':29}{'job':10}{'seconds':>9}{'CPU s':>9}", end="")
         print("".join(f"{kind + ' MB':>12}" for kind in KINDS))
         expected: dict[str, str] = {}
         for way in arguments.only:
@@ -235,7 +235,7 @@ def main() -> None:
                 for job, line in commands(corpus, out, flags, arguments.vocab_size).items():
                     seconds, seen = measure(line, sessions if job != "verify" else set())
                     peaks = "".join(f"{seen.peaks[kind] / 1e6:12.0f}" for kind in KINDS)
-                    row = f"{way:26}{job:10}{seconds:9.1f}{seen.cpu_seconds:9.1f}{peaks}"
+                    row = f"{way:29}{job:10}{seconds:9.1f}{seen.cpu_seconds:9.1f}{peaks}"
                     print(row, flush=True)
             found = {job: digest(out / job) for job in JOBS if job != "verify"}
             expected = expected or found

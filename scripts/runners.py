@@ -129,7 +129,7 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
     for name, (*memory, entry) in runs.items():
         java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*"]
         line = [program, *java_options, entry, "--configDir", str(home / "conf")]
-        ids[name] = _spawn(line, home / "log" / f"{name}.log")
+        ids[name] = _spawn(line, home, home / "log" / f"{name}.log")
         (home / "cluster.json").write_text(json.dumps({"port": port, "processes": ids}))
     try:
         _wait(home, port, ids, task_managers)
@@ -227,7 +227,9 @@ def _write_worker(home: Path, boot: Path) -> Path:
     lines = [
         f"export PATH={shlex.quote(str(bin_folder))}:$PATH",
         "export RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1",
+        # Boot writes the job's options into its working folder.
         f"folder=$(mktemp -d {shlex.quote(str(home / 'tmp' / 'worker-XXXXXXXX'))})",
+        'cd "$folder" || exit 1',
         f'exec {shlex.quote(str(boot))} --semi_persist_dir="$folder" "$@"',
     ]
     return _write_program(bin_folder / "worker", "\n".join(lines))
@@ -249,13 +251,14 @@ def _java_options(home: Path) -> list[str]:
     ]
 
 
-def _spawn(line: list[str], log: Path) -> int:
+def _spawn(line: list[str], home: Path, log: Path) -> int:
     with log.open("wb") as out:
         process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
+            cwd=home,
             start_new_session=True,
         )
     return process.pid

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -17,13 +19,14 @@ from bpe_beam.progress import Progress
 from bpe_beam.shards.manifest import MANIFEST, Totals, read_manifest
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.streaming import STAGE, Stream
-from bpe_beam.splits.window_log import window_numbers
+from bpe_beam.splits.window_log import window_name, window_numbers
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.counters import Measured
 from bpe_beam.transforms.stream_shards import TokenizeNewFiles
 
 _TOKENIZER = "tokenizer.json"
+_THREADS = 16
 
 
 def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
             measured,
             lambda: None,
         )
-    made = sorted(_finished(storage, folder.url) - before)
+    made = sorted(_finished(storage, folder.url, before))
     return {
         **_summary(settings, storage, made, len(before), time.monotonic() - started),
         **measured.to_json(),
@@ -100,10 +103,15 @@ def _streaming(run: RunSettings) -> RunSettings:
     return replace(run, runner_options=(*options, "--streaming"))
 
 
-def _finished(storage: Storage, output: str) -> set[str]:
-    """The names of the windows that have a manifest."""
-    names = [f"window-{number:08}" for number in window_numbers(storage, output)]
-    return {n for n in names if storage.exists(storage.join(output, n, MANIFEST))}
+def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set[str]:
+    """The names of the windows that have a manifest, but for those that are known."""
+    names = [window_name(number) for number in window_numbers(storage, output)]
+    left = [name for name in names if name not in known]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        urls = [storage.join(output, name, MANIFEST) for name in left]
+        return {
+            name for name, there in zip(left, pool.map(storage.exists, urls), strict=True) if there
+        }
 
 
 def _summary(

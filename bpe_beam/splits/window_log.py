@@ -177,12 +177,17 @@ class Window:
     @property
     def name(self) -> str:
         """The folder's name."""
-        return f"window-{self.number:08}"
+        return window_name(self.number)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of its record."""
         return hashlib.sha256(self.record).hexdigest()
+
+
+def window_name(number: int) -> str:
+    """The name of a window's folder: `window-00000007`."""
+    return f"window-{number:08}"
 
 
 def window_numbers(storage: Storage, output: str) -> list[int]:
@@ -256,7 +261,7 @@ class WindowLog:
     def _read(self, number: int) -> tuple[Window | None, bool]:
         """A window, and whether it is open; None if it has no record."""
         storage = self._storage
-        url = storage.join(self._output, f"window-{number:08}")
+        url = storage.join(self._output, window_name(number))
         record = storage.join(url, WINDOW_FILE)
         if not storage.exists(record):
             return None, False

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import stream_by_hand
 from command_line import COMMAND, environment, run, run_whole
 from made_text import documents, write
 from read_back import tree
 from stores import SECRET, USER, Store, s3_options
 from web import Web
+
+from bpe_beam.jobs import stream_tokenize
 
 pytestmark = pytest.mark.servers
 
@@ -97,6 +100,29 @@ def test_all_jobs(store: Store, local: Made) -> None:
     there = run("encode", "--tokenizer", url, *text, *store.arguments)
     assert (there.code, there.out) == (0, here.out)
     assert run("decode", "--tokenizer", url, *there.out.decode().split(), *store.arguments).out
+
+
+def test_files_that_come_over_time(
+    store: Store, local: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two goes, each file once; without a runner that streams, which has no part in this."""
+    monkeypatch.setattr(stream_tokenize, "run_pipeline", stream_by_hand.run_pipeline)
+    folder = store.folder()
+    tokenizer = ("--tokenizer", local.folder / "tok" / "tokenizer.json", "--append", END)
+    watching = ("--input", f"{folder}/data/*", "--range-bytes", "5KB", "--runner", "PrismRunner")
+    times = ("--window-seconds", "0", "--until-idle-seconds", "0")
+    output = ("--output", f"{folder}/windows", *store.arguments)
+    tokens = []
+    for number, names in enumerate((list(local.data)[:2], list(local.data))):
+        for name in names:
+            if number == 0 or name not in list(local.data)[:2]:
+                store.storage.write_bytes(f"{folder}/data/{name}", local.data[name])
+        ran = run_whole("stream-tokenize", *watching, *times, *tokenizer, *output)
+        assert (ran.summary["windows"], ran.summary["files"]) == (1, 2)
+        tokens.append(ran.summary["tokens"])
+        assert run("verify", f"{folder}/windows/window-0000000{number}", *store.arguments).code == 0
+    batch = json.loads(local.results["tokens"]["manifest.json"])
+    assert sum(tokens) == batch["totals"]["tokens"]
 
 
 def test_a_shard_that_was_changed_on_the_store_does_not_verify(
