@@ -60,7 +60,7 @@ def test_a_template_finishes_where_it_runs(
 ) -> None:
     """A launcher that only describes: here its pipeline runs at once, and nobody waits."""
     given = options(job, corpus, tokenizer)
-    template = ("--template_location", tmp_path / "template", *RUNNER, *STRICT)
+    template = ("--template_location", tmp_path / "template", "--overwrite", *RUNNER, *STRICT)
     launched = []
     for module in (count, tokenize):
 

@@ -234,8 +234,10 @@ def test_a_template_is_the_same_job_and_its_end(
     given = ["--input", f"{CORPUS}/*.txt", "--output", f"memory://out/template-{job}", *DATAFLOW]
     more = ["--tokenizer", str(tokenizer)] if job == "tokenize" else []
     location = "gs://bucket/templates/one"
-    ran = run_whole(job, *given, *more, "--template_location", location)
-    assert ran.summary["template"] == location
+    summary = tokenizer.parent / "summary.json"
+    more += ["--template_location", location, "--summary-file", str(summary), "--overwrite"]
+    assert run(job, *given, *more).code == 0
+    assert json.loads(summary.read_bytes())["template"] == location
     assert set(caught.files) == {"pipeline.pb", "one"}
     pipeline_checks.check(caught.pipeline)
     labels = set(pipeline_checks.labels(caught.pipeline))
