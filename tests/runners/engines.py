@@ -105,8 +105,11 @@ class Cluster:
         self.flags = (*flags_of(started), temporary_files(self.home / "tmp"))
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends it; nothing of it may be left but its logs."""
+        sessions = set(self.processes.values())
         script("stop", "--home", self.home)
+        assert [path.name for path in self.home.iterdir()] == ["log"]
+        assert not [each for each, _, _ in _processes() if _session(each) in sessions]
 
     def engine(self, parallelism: int) -> Engine:
         """The runner, with so many splits at a time."""
@@ -189,8 +192,15 @@ def children(process: int) -> dict[int, str]:
 
 def alive(processes: Iterable[int]) -> list[int]:
     """Those that still run."""
-    running = {each for each, _, args in _processes() if "<defunct>" not in args}
+    running = {each for each, _, _ in _processes()}
     return [each for each in processes if each in running]
+
+
+def _session(process: int) -> int | None:
+    try:
+        return os.getsid(process)
+    except ProcessLookupError:
+        return None
 
 
 def _processes() -> list[tuple[int, int, str]]:
@@ -198,4 +208,6 @@ def _processes() -> list[tuple[int, int, str]]:
         ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     )
     rows = (line.split(maxsplit=2) for line in listed.stdout.splitlines())
-    return [(int(row[0]), int(row[1]), row[2]) for row in rows if len(row) == 3]
+    # One that has ended, and whose parent has not looked, runs no more.
+    found = (row for row in rows if len(row) == 3 and "<defunct>" not in row[2])
+    return [(int(row[0]), int(row[1]), row[2]) for row in found]

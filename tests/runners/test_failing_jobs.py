@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -70,13 +72,13 @@ def test_an_interrupted_client_leaves_nothing_running(
         assert started, "Beam's job server, or Prism"
         client.send_signal(signal.SIGINT)
         _, err = client.communicate(timeout=60)
+        assert client.returncode == 130, err
+        assert err.decode() == "bpe-beam count: interrupted; the same command resumes\n"
+        wait_for(lambda: not alive(started), "Beam's job server to end", 30)
     finally:
-        if client.poll() is None:
-            client.kill()
-            client.wait()
-    assert client.returncode == 130, err
-    assert err.decode() == "bpe-beam count: interrupted; the same command resumes\n"
-    wait_for(lambda: not alive(started), "Beam's job server to end", 30)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(client.pid, signal.SIGKILL)
+        client.communicate()
     if engine.name == "cluster":
         cluster: Cluster = request.getfixturevalue("cluster")
         wait_for(lambda: not cluster.running, "the job to end", 30)
