@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import zlib
 from pathlib import Path
 
@@ -203,6 +204,40 @@ def test_a_late_attempt_changes_nothing(
     run_whole(*given, "--output", out)
     assert len(passes) == 2
     assert any(path.suffix == ".json" for path in passes[0])
+    assert tree(out) == tree(tmp_path / "alone")
+
+
+def test_parts_of_another_reading_are_made_again(
+    misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two runs that were killed one leaves splits as they are right, the other its parts."""
+    given = ("count", "--input", f"{misleading}/*", "--max-rejects", "100%", *SMALL)
+    run_whole(*given, "--output", tmp_path / "alone")
+    out = tmp_path / "out"
+    real = count.run_pipeline
+    passes: list[Path] = []
+
+    def killed_in_the_second_pass(*args: object, **kwargs: object) -> object:
+        done = real(*args, **kwargs)  # type: ignore[arg-type]
+        passes.append(next(path for path in out.glob("work/run-*") if path not in passes))
+        if len(passes) == 1:
+            shutil.copytree(passes[0], tmp_path / "orphan")
+        else:
+            for path in passes[1].glob("work/part-*.json"):
+                path.unlink()
+            raise Killed
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(count, "run_pipeline", killed_in_the_second_pass)
+        assert run(*given, "--output", out).code == 1
+    orphan = out / "work" / "run-000000000000"
+    for path in (tmp_path / "orphan").rglob("part-*"):
+        name = orphan / path.relative_to(tmp_path / "orphan")
+        name.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, name)
+    assert list(orphan.glob("work/part-*.json"))
+    run_whole(*given, "--output", out)
     assert tree(out) == tree(tmp_path / "alone")
 
 

@@ -736,3 +736,37 @@ def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
     assert claim(tmp_path / "out").receipt("piece")
     folder.finish("manifest.json", b"{}")
     assert not (tmp_path / "out" / "work").exists()
+
+
+def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """After a loss of power, or by hand: a receipt stands, and its file does not."""
+    _, run = begun(tmp_path / "out", 0, 1)
+    Path(run.path("shard-00001-of-00003.idx")).unlink()
+    assert run_job(tmp_path / "out") == [1, 2]
+    assert tree(tmp_path / "out") == whole
+
+
+def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:
+    mine, run = begun(tmp_path / "out", 0)
+    other = {**JOB, "append": "x"}
+    assert run_job(tmp_path / "out", job=other, overwrite=True) == [0, 1, 2]
+    theirs = tree(tmp_path / "out")
+    with pytest.raises(DataError, match="another job took this folder with --overwrite"):
+        mine.require_ours()
+    with pytest.raises(DataError, match="another job took this folder with --overwrite"):
+        mine.finish("manifest.json", b"{}")
+    assert tree(tmp_path / "out") == theirs
+
+
+def test_a_file_that_changed_meanwhile_is_noticed(tmp_path: Path) -> None:
+    folder, run = begun(tmp_path / "out", 0)
+    folder.take(run, all_files=False)
+    receipts = folder.receipts()
+    folder.require_whole(receipts.values())
+    with Path(folder.path("shard-00000-of-00003.bin")).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(DataError, match="another run of this job works in the same folder"):
+        folder.require_whole(receipts.values())
+    Path(folder.path("shard-00000-of-00003.bin")).unlink()
+    with pytest.raises(DataError, match="is gone or changed"):
+        folder.require_whole(receipts.values())

@@ -38,7 +38,7 @@ def test_no_more_than_some_tokenizers_are_kept() -> None:
     assert held_tokenizer(tokenizer().to_json()) is not first
 
 
-def test_a_file_travels_by_its_name(tmp_path: Path) -> None:
+def test_a_file_travels_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = str(tmp_path / "tokenizer.json")
     made = tokenizer()
     made.save(url)
@@ -47,9 +47,21 @@ def test_a_file_travels_by_its_name(tmp_path: Path) -> None:
     assert len(data) < 1000 < len(made.to_json())
     for number in range(1, 10):  # so that it is forgotten here
         held_tokenizer(tokenizer(number).to_json())
+    reads = []
+    read = Storage.read_bytes
+
+    def counted(self: Storage, url: str) -> bytes:
+        reads.append(url)
+        return read(self, url)
+
+    monkeypatch.setattr(Storage, "read_bytes", counted)
     there = pickle.loads(data)
+    assert pickle.loads(data).tokenizer() is there.tokenizer()
+    assert reads == [url]
     assert there.encode(pa.array(["a"], pa.large_string())).to_pylist() == [[97, 256]]
     tokenizer(5).save(url)
+    for number in range(1, 10):
+        held_tokenizer(tokenizer(number).to_json())
     with pytest.raises(DataError, match="has changed since the job began"):
         pickle.loads(data).tokenizer()
     Path(url).unlink()
