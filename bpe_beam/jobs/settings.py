@@ -53,7 +53,8 @@ class RunSettings:
 
     Attributes:
         runner: A Beam runner by name; None is in process.
-        workers: Threads in process; None is one a core. Other runners have flags of their own.
+        workers: How many work at once in process; None is one a core. Other runners have flags of
+            their own.
         runner_options: Flags for the runner, each whole: `--name=value` or `--name`.
         overwrite: Remove what an earlier job wrote in the output folder.
         quiet: No progress, no summary on stderr.
@@ -84,7 +85,7 @@ class RunSettings:
             )
             require(
                 self.in_process,
-                f"workers counts threads of this process and does nothing with the runner "
+                f"workers counts what works in process and does nothing with the runner "
                 f"{self.runner}; use the runner's own flags",
             )
             require(
@@ -103,7 +104,7 @@ class RunSettings:
 
     @property
     def in_process(self) -> bool:
-        """Whether the job runs in this process, on threads."""
+        """Whether the job runs in this process, on threads or processes of its own."""
         name = (self.runner or "direct").lower().rpartition(".")[2]
         return name.removesuffix("runner") in IN_PROCESS_RUNNERS
 
@@ -281,7 +282,7 @@ class VerifySettings:
         require_text("folder", self.folder)
         require(
             self.run.in_process and not self.run.runner_options,
-            "verify runs in this process, on threads: it takes no runner and no flags of one",
+            "verify runs in this process: it takes no runner and no flags of one",
         )
 
 

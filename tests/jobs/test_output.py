@@ -747,7 +747,7 @@ def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[st
 
 
 def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:
-    mine, run = begun(tmp_path / "out", 0)
+    mine, _ = begun(tmp_path / "out", 0)
     other = {**JOB, "append": "x"}
     assert run_job(tmp_path / "out", job=other, overwrite=True) == [0, 1, 2]
     theirs = tree(tmp_path / "out")
