@@ -125,10 +125,11 @@ def test_token_facts() -> None:
 
 def test_places_with_and_without_a_source() -> None:
     """Receipts of before there were sources have three columns."""
-    assert list(block_places(5, [[1, 0, 10], [2, 10, 5]])) == [
-        (1, (5, 0, 10, "")), (2, (5, 10, 5, "")),
-    ]  # fmt: skip
-    assert list(block_places(5, [[1, 0, 10, "en"]])) == [(1, (5, 0, 10, "en"))]
+    assert list(block_places("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
+        (1, ("a", "0f", 0, 10, "")),
+        (2, ("a", "0f", 10, 5, "")),
+    ]
+    assert list(block_places("a", "0f", [[1, 0, 10, "en"]])) == [(1, ("a", "0f", 0, 10, "en"))]
 
 
 def test_places_of_blocks_travel_without_pickling(
