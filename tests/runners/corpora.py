@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from command_line import run_whole
 from made_text import documents, write
@@ -20,10 +22,12 @@ class Made:
     Attributes:
         folder: Where it all lies.
         results: The files of each job's folder, by the job.
+        measured: The counters and distributions of each job's summary, but for times.
     """
 
     folder: Path
     results: dict[str, dict[str, bytes]]
+    measured: dict[str, dict[str, Any]]
 
     def command(self, job: str) -> tuple[str, ...]:
         """A job, but for its output and its runner."""
@@ -51,12 +55,40 @@ def make(folder: Path) -> Made:
     write(folder / "data" / "members.jsonl.gz", documents(150, seed=2))
     write(folder / "data" / "c.txt.zst", documents(60, seed=3))
     write(folder / "data" / "d.parquet", documents(80, seed=4))
-    results = {}
+    results, measured = {}, {}
     for job in JOBS:
-        run_whole(*_command(folder, job), "--output", folder / job)
+        summary = run_whole(*_command(folder, job), "--output", folder / job).summary
         results[job] = tree(folder / job)
+        measured[job] = measured_of(summary)
+        _check_against_manifest(job, folder / job, measured[job])
     assert [name for name in results["count"] if name.startswith("rejects/")]
-    return Made(folder, results)
+    return Made(folder, results, measured)
+
+
+def measured_of(summary: dict[str, Any]) -> dict[str, Any]:
+    """What a pipeline measured, but for times."""
+    shown = {**summary["counters"], **summary["distributions"]}
+    assert shown.pop("split_milliseconds")["count"] > 0
+    return shown
+
+
+def _check_against_manifest(job: str, folder: Path, measured: dict[str, Any]) -> None:
+    """Counters against what was written, which was added up in another way."""
+    counts = folder / "counts" if job == "train" else folder
+    manifest = json.loads((counts / "manifest.json").read_text())
+    if job == "tokenize":
+        totals = manifest["totals"]
+        pairs = [("documents_tokenized", "documents"), ("text_bytes_tokenized", "text_bytes")]
+        pairs += [("tokens_made", "tokens"), ("records_rejected", "rejects")]
+    else:
+        totals = {**manifest, "rejects": sum(manifest["rejects"].values())}
+        pairs = [("documents_read", "documents"), ("text_bytes_read", "text_bytes")]
+        pairs += [("words_counted", "words"), ("unique_words", "unique_words")]
+        pairs += [("records_rejected", "rejects")]
+    for counter, total in pairs:
+        assert measured[counter] == totals[total], counter
+    assert measured["split_documents"]["sum"] == totals["documents"]
+    assert measured["split_text_bytes"]["sum"] == totals["text_bytes"]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import ROOT, run_process, run_whole
-from corpora import JOBS, Made
+from corpora import JOBS, Made, measured_of
 from engines import SECONDS, Cluster, Engine
 from read_back import tree
 
@@ -17,11 +18,13 @@ STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 
 
 def run_on(engine: Engine, made: Made, job: str, out: Path, *more: str) -> str:
-    """Runs a job, which must end well and give what it gives in process; returns its stderr."""
-    given = (*made.command(job), *engine.flags, *more, "--output", out)
+    """Runs a job, which must give and measure what it does in process; returns its stderr."""
+    summary = out.with_suffix(".json")
+    given = (*made.command(job), *engine.flags, *more, "--summary-file", summary, "--output", out)
     ran = run_process(*given, timeout=SECONDS)
     assert ran.code == 0, ran.err
     assert tree(out) == made.results[job]
+    assert measured_of(json.loads(summary.read_text())) == made.measured[job]
     if job == "tokenize":
         told = ("--full", "--input", str(made.folder / "data" / "*"))
         assert run_whole("verify", out, *told).summary["whole"] is True
