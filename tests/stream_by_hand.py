@@ -6,12 +6,21 @@ What a real runner does otherwise (threads, clocks, deferred calls) is left out:
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from made_text import documents, write
+
+from bpe_beam.shards.formats.megatron import MegatronReader
+from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.shards.verify import verify
 from bpe_beam.splits.streaming import Stream, tokenize_window_split
 from bpe_beam.splits.watcher import Watcher
+from bpe_beam.storage import Storage
 from bpe_beam.transforms.stream_shards import TokenizeNewFiles
 
+STORAGE = Storage()
+DOCUMENTS = documents(24, seed=3)
 MOST_LOOKS = 1000
 TIMES: list[list[float]] = []
 """Of each run of the job, when it looked."""
@@ -57,3 +66,37 @@ def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -
     captured = Captured()
     build(captured, None)
     TIMES.append(run_stream(captured.stream))
+
+
+def put(stream: Stream, name: str, *numbers: int) -> Path:
+    """A file with some of the documents."""
+    return write(Path(stream.watched.root, name), [DOCUMENTS[number] for number in numbers])
+
+
+def windows(stream: Stream) -> list[Path]:
+    return sorted(Path(stream.output).glob("window-*"))
+
+
+def file_names(stream: Stream) -> list[list[str]]:
+    """The files of each window, as its manifest has them."""
+    found = [read_manifest(STORAGE, str(window)) for window in windows(stream)]
+    return [[file["name"] for file in manifest.plan["files"]] for manifest in found]
+
+
+def texts(stream: Stream) -> list[str]:
+    """All documents of all windows, each window proven first."""
+    tokenizer = stream.encoding.tokenizer()
+    found = []
+    for window in windows(stream):
+        assert verify(STORAGE, str(window)).problems == ()
+        assert not (window / "work").exists()
+        assert not list(window.rglob("*.attempt-*"))
+        for shard in read_manifest(STORAGE, str(window)).shards:
+            with MegatronReader(STORAGE, str(window), shard.name) as reader:
+                ids = [reader.document(i).tolist() for i in range(len(reader))]
+            found += [tokenizer.decode(each) for each in ids]
+    return found
+
+
+def expected(*numbers: int) -> list[str]:
+    return sorted(DOCUMENTS[number] for number in numbers)

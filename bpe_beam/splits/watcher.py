@@ -44,17 +44,29 @@ class Watcher:
         self._log = WindowLog(
             stream.storage, stream.output, stream.fingerprint, stream.watched.root
         )
-        self._handed_out: set[int] = set()
+        self._handed_out: dict[int, int] = {}  # the position by window
         self._before: dict[str, Found] = {}
         self._changed: set[str] = set()
         self._ready_since: float | None = None
         self._idle_since: float | None = None
 
-    def look(self, now: float) -> list[tuple[int, str]]:
+    def go_on_from(self, position: int) -> None:
+        """Forgets what was handed out from a position on.
+
+        A runner that takes up the watcher's element at an earlier position than before has lost
+        what it was given since. To hand out twice does no harm.
+        """
+        with self._lock:
+            self._handed_out = {
+                number: at for number, at in self._handed_out.items() if at < position
+            }
+
+    def look(self, now: float, position: int = 0) -> list[tuple[int, str]]:
         """Looks once.
 
         Args:
             now: The time in seconds; only differences matter.
+            position: Where the runner is, see `go_on_from`.
 
         Returns:
             What there is to do, each with a number of its own to spread it by.
@@ -69,14 +81,14 @@ class Watcher:
                 self._finish(window)
             fresh = self._fresh()
             self._make_window(self._steady(fresh), now)
-            works = self._hand_out()
+            works = self._hand_out(position)
             if fresh or self._log.open:
                 self._idle_since = None
             elif self._idle_since is None:
                 self._idle_since = now
             limit = self.stream.until_idle_seconds
-            if limit is not None and self._idle_since is not None:
-                self.ended = now - self._idle_since >= limit
+            idle = None if self._idle_since is None else now - self._idle_since
+            self.ended = limit is not None and idle is not None and idle >= limit
             self.next_look = now + self.stream.poll_seconds
             return works
 
@@ -131,13 +143,13 @@ class Watcher:
             self.counts[measures.FILES_TAKEN] += len(files)
             self._ready_since = None
 
-    def _hand_out(self) -> list[tuple[int, str]]:
+    def _hand_out(self, position: int) -> list[tuple[int, str]]:
         """The splits of windows that were not handed out by this watcher."""
         works = []
         for number, window in self._log.open.items():
             if number in self._handed_out:
                 continue
-            self._handed_out.add(number)
+            self._handed_out[number] = position
             folder = self._log.folder(window)
             for text in works_of(window.plan):
                 work = SplitWork.from_json(text)
@@ -152,9 +164,12 @@ class Watcher:
             receipts = folder.receipts(window.plan)
             if receipts is None:
                 return
+            if len(receipts) < len(window.plan.splits):
+                self._handed_out.pop(window.number, None)
+                return
             self._publish(window, folder, receipts)
         self._log.close(window)
-        self._handed_out.discard(window.number)
+        self._handed_out.pop(window.number, None)
 
     def _publish(
         self, window: Window, folder: WindowFolder, receipts: list[dict[str, Any]]

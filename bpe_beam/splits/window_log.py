@@ -65,26 +65,26 @@ class WindowFolder:
             self.storage.make_folder(self.storage.join(self.url, name))
 
     def is_done(self, piece: str) -> bool:
-        """Whether a shard was recorded, or the window is finished."""
-        return self.is_finished() or self.storage.exists(self._receipt(piece))
+        """Whether a shard of this very window was recorded, or the window is finished."""
+        return self.is_finished() or self._recorded(piece) is not None
 
     def is_finished(self) -> bool:
         """Whether the window has its manifest."""
         return self.storage.exists(self.storage.join(self.url, MANIFEST))
 
     def receipts(self, plan: Plan) -> list[dict[str, Any]] | None:
-        """What was recorded of all shards of a plan, in order; None until all are there.
+        """What was recorded of the shards of a plan, in order; None until all are there.
 
-        One that is not of this window, or whose files are not there, is removed.
+        One that is not of this window, or whose files are not there, is removed and left out: its
+        shard is to be made again.
         """
         pieces = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         names = set(self.storage.list_names(self.storage.join(self.url, WORK)))
         if not names.issuperset(f"{piece}.json" for piece in pieces):
             return None
         with ThreadPoolExecutor(_THREADS) as pool:
-            found = list(pool.map(self._standing, pieces))
-        whole = [receipt for receipt in found if receipt is not None]
-        return whole if len(whole) == len(pieces) else None
+            found = pool.map(self._standing, pieces)
+            return [receipt for receipt in found if receipt is not None]
 
     def finish(self, manifest: bytes, tokenizer: str) -> None:
         """Writes what makes the folder whole, the manifest last."""
@@ -108,22 +108,34 @@ class WindowFolder:
     def _receipt(self, piece: str) -> str:
         return self.storage.join(self.url, WORK, f"{piece}.json")
 
-    def _standing(self, piece: str) -> dict[str, Any] | None:
-        url = self._receipt(piece)
+    def _recorded(self, piece: str) -> dict[str, Any] | None:
+        """A receipt; None if there is none, or one that is not of this window."""
         try:
-            receipt: dict[str, Any] = json.loads(self.storage.read_bytes(url))
-            if receipt["fingerprint"] == self.fingerprint and all(
+            receipt: dict[str, Any] = json.loads(self.storage.read_bytes(self._receipt(piece)))
+            return receipt if receipt["fingerprint"] == self.fingerprint else None
+        except (ValueError, KeyError, TypeError):
+            return None
+        except DataError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            return None
+
+    def _standing(self, piece: str) -> dict[str, Any] | None:
+        """A receipt whose files are there; one that does not stand is removed."""
+        receipt = self._recorded(piece)
+        try:
+            if receipt is not None and all(
                 self.storage.size(self.storage.join(self.url, *file["name"].split("/")))
                 == file["bytes"]
                 for file in receipt["files"]
             ):
                 return receipt
-        except (ValueError, KeyError, TypeError):
+        except (KeyError, TypeError):
             pass
         except DataError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-        self.storage.remove(url)
+        self.storage.remove(self._receipt(piece))
         return None
 
 

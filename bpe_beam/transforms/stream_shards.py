@@ -105,20 +105,23 @@ class _WatchFiles(beam.DoFn):
     @beam.DoFn.unbounded_per_element()
     def process(self, element: bytes, tracker: Any = _TRACKER) -> Iterator[tuple[int, str]]:
         """Looks, if it is time, and asks to be called again."""
-        if not tracker.try_claim(tracker.current_restriction().start):
+        position = tracker.current_restriction().start
+        if not tracker.try_claim(position):
             return
-        wait = self.watcher.next_look - time.time()
+        # The watcher outlives a bundle that fails, and what the runner made of it.
+        self.watcher.go_on_from(position)
+        wait = self.watcher.next_look - time.monotonic()
         if wait > 0:
             # Some runners call again at once, whatever they are asked.
             time.sleep(min(wait, _LONGEST_SLEEP))
         else:
-            yield from self.watcher.look(time.time())
+            yield from self.watcher.look(time.monotonic(), position)
             counts, self.watcher.counts = self.watcher.counts, Counter()
             counters.record(counts, {})
         if self.watcher.ended:
             tracker.try_claim(_END)  # nothing is left
             return
-        tracker.defer_remainder(Duration(max(0.0, self.watcher.next_look - time.time())))
+        tracker.defer_remainder(Duration(max(0.0, self.watcher.next_look - time.monotonic())))
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])

@@ -3,94 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_text import documents, write
-from stream_by_hand import run_stream, work_off
+from made_text import write
+from stream_by_hand import (
+    DOCUMENTS,
+    STORAGE,
+    expected,
+    file_names,
+    put,
+    run_stream,
+    texts,
+    windows,
+    work_off,
+)
 
-from bpe_beam import Tokenizer
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.watching import Watched
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
-from bpe_beam.shards.verify import verify
 from bpe_beam.splits import watcher as watching
 from bpe_beam.splits import window_log
-from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.streaming import Stream
 from bpe_beam.splits.watcher import Watcher
 from bpe_beam.storage import Storage, once
-from bpe_beam.tokenizer.tokenizer import Tokenizer as Loaded
-from bpe_beam.training import reference
-
-DOCUMENTS = documents(24, seed=3)
-STORAGE = Storage()
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Loaded:
-    counts = Counter(f"Ġ{word}" for text in DOCUMENTS for word in text.split() if word.isascii())
-    vocab, merges = reference.learn_bpe(list(counts.items()), vocab_size=280)
-    return Tokenizer.from_learned(vocab, merges, [])
-
-
-@pytest.fixture
-def stream(tmp_path: Path, tokenizer: Loaded) -> Stream:
-    """Watches `in/`, writes to `out/`, and ends as soon as nothing is left."""
-    (tmp_path / "in").mkdir()
-    (tmp_path / "out").mkdir()
-    return Stream(
-        storage=STORAGE,
-        output=str(tmp_path / "out"),
-        fingerprint="f" * 64,
-        watched=Watched.of(STORAGE, [str(tmp_path / "in" / "**" / "*.jsonl")]),
-        reading=ReadSettings(),
-        encoding=Encoding.of(tokenizer),
-        settings={"append": None, "prepend": None, "allowed_special": "none"},
-        range_bytes=None,
-        max_rejects="0.1%",
-        poll_seconds=1,
-        window_seconds=0,
-        until_idle_seconds=0,
-    )
-
-
-def put(stream: Stream, name: str, *numbers: int) -> Path:
-    """A file with some of the documents."""
-    return write(Path(stream.watched.root, name), [DOCUMENTS[number] for number in numbers])
-
-
-def windows(stream: Stream) -> list[Path]:
-    return sorted(Path(stream.output).glob("window-*"))
-
-
-def file_names(stream: Stream) -> list[list[str]]:
-    """The files of each window, as its manifest has them."""
-    found = [read_manifest(STORAGE, str(window)) for window in windows(stream)]
-    return [[file["name"] for file in manifest.plan["files"]] for manifest in found]
-
-
-def texts(stream: Stream) -> list[str]:
-    """All documents of all windows, each window proven first."""
-    tokenizer = stream.encoding.tokenizer()
-    found = []
-    for window in windows(stream):
-        assert verify(STORAGE, str(window)).problems == ()
-        assert not (window / "work").exists()
-        assert not list(window.rglob("*.attempt-*"))
-        for shard in read_manifest(STORAGE, str(window)).shards:
-            with MegatronReader(STORAGE, str(window), shard.name) as reader:
-                ids = [reader.document(i).tolist() for i in range(len(reader))]
-            found += [tokenizer.decode(each) for each in ids]
-    return found
-
-
-def expected(*numbers: int) -> list[str]:
-    return sorted(DOCUMENTS[number] for number in numbers)
 
 
 def test_files_are_read_as_they_come_and_each_once(stream: Stream) -> None:

@@ -1,0 +1,111 @@
+"""What the streaming job's watcher hands out, when, and again after it was lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from stream_by_hand import expected, put, texts, windows, work_off
+
+from bpe_beam.splits.streaming import Stream
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.transforms import stream_shards
+
+
+@pytest.fixture(autouse=True)
+def whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is ready at the first look."""
+    monkeypatch.setattr("bpe_beam.corpus.watching.Watched.appears_whole", True)
+
+
+class Tracked:
+    """Stands where a runner's restriction tracker would."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.deferred: float | None = None
+
+    def current_restriction(self) -> Any:
+        return stream_shards.OffsetRange(self.position, stream_shards._END)
+
+    def try_claim(self, position: int) -> bool:
+        return True
+
+    def defer_remainder(self, wait: Any) -> None:
+        self.deferred = float(wait)
+
+
+@pytest.fixture
+def calls(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Calls the watcher's step at a position, as a runner does: what it hands out, and how long
+    it then wants to be left alone."""
+    monkeypatch.setattr(stream_shards, "_LONGEST_SLEEP", 0.0)
+    step = stream_shards._WatchFiles(replace(stream, poll_seconds=0.01))
+    step.setup()
+
+    def call(position: int) -> tuple[list[tuple[int, str]], float | None]:
+        tracked = Tracked(position)
+        return list(step.process(b"", tracked)), tracked.deferred
+
+    yield call
+
+
+def test_what_a_failed_bundle_handed_out_is_handed_out_again(stream: Stream, calls: Any) -> None:
+    """The process lives on; also if the next call comes before it is time to look."""
+    put(stream, "a.jsonl", 0)
+    lost, _ = calls(5)
+    assert len(lost) == 1
+    found = []
+    for position in (5, 6, 7, 8):
+        found += calls(position)[0]
+        time.sleep(0.02 if position > 5 else 0)
+    assert [text for _, text in found] == [text for _, text in lost], "again, and then no more"
+    work_off(stream, found)
+    time.sleep(0.02)
+    calls(9)
+    assert texts(stream) == expected(0)
+
+
+def test_a_shard_that_is_lost_is_made_again_by_the_same_watcher(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0, 1, 2)
+    stream = replace(stream, range_bytes=100)
+    watcher = Watcher(stream)
+    first = watcher.look(1.0, 0)
+    assert len(first) > 1
+    work_off(stream, first)
+    next(windows(stream)[0].glob("shard-00001-*.bin")).unlink()
+    again = watcher.look(2.0, 1)
+    assert len(work_off(stream, again)) == 1
+    assert watcher.look(3.0, 2) == []
+    assert sorted(texts(stream)) == expected(0, 1, 2)
+
+
+def test_a_receipt_of_another_window_is_none(stream: Stream) -> None:
+    """As when a window's folder was put together from two."""
+    put(stream, "a.jsonl", 0)
+    watcher = Watcher(stream)
+    works = watcher.look(1.0, 0)
+    work_off(stream, works)
+    receipt = next((windows(stream)[0] / "work").glob("*.json"))
+    text = receipt.read_text()
+    for other in (text.replace('"fingerprint": "', '"fingerprint": "0'), "{", "[]", "{}"):
+        receipt.write_text(other)
+        assert len(work_off(stream, works)) == 1
+        assert receipt.read_text() == text
+    watcher.look(2.0, 1)
+    assert texts(stream) == expected(0)
+
+
+def test_the_wall_clock_may_be_set_back(stream: Stream, calls: Any, monkeypatch) -> None:
+    day = 86400.0
+    now = time.time()
+    calls(0)
+    monkeypatch.setattr(time, "time", lambda: now - day)
+    time.sleep(0.02)
+    put(stream, "a.jsonl", 0)
+    works, wait = calls(1)
+    assert len(works) == 1
+    assert wait is not None and wait < 1
