@@ -6,8 +6,9 @@ folder follows from the patterns alone, so a file has the same name whenever it 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bpe_beam.errors import UsageError
@@ -23,23 +24,32 @@ class Watched:
         root: The folder that their names start at.
         patterns: Paths, URLs or globs.
         exclude: The same, of files to leave out.
+        own: What the names of files begin with that are in the output folder.
     """
 
     root: str
     patterns: tuple[str, ...]
     exclude: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     @staticmethod
-    def of(storage: Storage, patterns: Sequence[str], exclude: Sequence[str] = ()) -> Watched:
+    def of(
+        storage: Storage,
+        patterns: Sequence[str],
+        exclude: Sequence[str] = (),
+        output: str | None = None,
+    ) -> Watched:
         """Checks patterns; files need not be there yet.
 
         Args:
             storage: The door to storage.
             patterns: Paths, URLs or globs, of one store.
             exclude: The same, of files to leave out.
+            output: The folder that is written to: what matches there is left out, too.
 
         Raises:
-            UsageError: A list, a folder, the web, or patterns of several stores.
+            UsageError: A list, a folder, the web, patterns of several stores, or one that looks in
+                the output folder only.
         """
         for pattern in (*patterns, *exclude):
             if pattern.startswith("@"):
@@ -60,8 +70,17 @@ class Watched:
         low, high = min(paths), max(paths)  # what the extremes share, all between them share
         while shared < min(len(low), len(high)) and low[shared] == high[shared]:
             shared += 1
-        root = folders[0][0] + "/".join(low[:shared])
-        return Watched(root or "/", tuple(patterns), tuple(exclude))
+        root = folders[0][0] + "/".join(low[:shared]) or "/"
+        if output is None:
+            return Watched(root, tuple(patterns), tuple(exclude))
+        for pattern, (scheme, path) in zip(patterns, folders, strict=True):
+            if any(_names_below(output, scheme + "/".join(path) or "/")):
+                raise UsageError(
+                    f"input {redact(pattern)} is in the output folder {redact(output)}; give an "
+                    "output folder elsewhere"
+                )
+        own = sorted(set(_names_below(root, output)))
+        return Watched(root, tuple(patterns), tuple(exclude), tuple(own))
 
     @property
     def appears_whole(self) -> bool:
@@ -79,8 +98,26 @@ class Watched:
             file.url[length:]: file
             for pattern in self.patterns
             for file in storage.expand(pattern)
-            if file.size and file.url not in left_out
+            if file.size and file.url not in left_out and not file.url.startswith(self.own, length)
         }
+
+
+def _names_below(folder: str, other: str) -> Iterator[str]:
+    """Under which names, with a slash behind, a folder is found at or below another."""
+    for above in _spellings(folder):
+        for below in _spellings(other):
+            if below.startswith(above):
+                yield below[len(above) :] or "/"
+
+
+def _spellings(folder: str) -> set[str]:
+    """A folder's URL with a slash behind; on disk also as it is without links."""
+    if is_local(folder):
+        path = local_path(folder)
+        return {f"{str(each).rstrip('/')}/" for each in (path, os.path.realpath(path))}
+    match = SCHEME.match(folder)
+    rest = folder[match.end() if match else 0 :]
+    return {f"{protocol_of(folder)}://{rest.rstrip('/')}/"}
 
 
 def _fixed_folder(pattern: str) -> tuple[str, list[str]]:

@@ -53,7 +53,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         prepend=chosen.prepend,
         allowed_special=chosen.allowed_special,
     )
-    watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude)
+    watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude, chosen.output)
     made_by = {**framing(chosen), **corpus_input.reading_identity(chosen.input)}
     folder = OutputFolder.claim(
         storage,

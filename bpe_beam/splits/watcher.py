@@ -47,7 +47,7 @@ class Watcher:
         self._handed_out: dict[int, int] = {}  # the position by window
         self._before: dict[str, Found] = {}
         self._changed: set[str] = set()
-        self._ready_since: float | None = None
+        self._ready_since: dict[str, float] = {}
         self._idle_since: float | None = None
 
     def go_on_from(self, position: int) -> None:
@@ -113,11 +113,8 @@ class Watcher:
         return {name: file for name, file in fresh.items() if before.get(name) == file}
 
     def _make_window(self, steady: dict[str, Found], now: float) -> None:
-        if not steady:
-            return
-        if self._ready_since is None:
-            self._ready_since = now
-        if now - self._ready_since < self.stream.window_seconds:
+        self._ready_since = {name: self._ready_since.get(name, now) for name in steady}
+        if not steady or now - min(self._ready_since.values()) < self.stream.window_seconds:
             return
         stream = self.stream
         names = sorted(steady)[:MAX_WINDOW_FILES]
@@ -141,7 +138,6 @@ class Watcher:
         )
         if self._log.append(plan) is not None:
             self.counts[measures.FILES_TAKEN] += len(files)
-            self._ready_since = None
 
     def _hand_out(self, position: int) -> list[tuple[int, str]]:
         """The splits of windows that were not handed out by this watcher."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from stream_by_hand import expected, put, texts, windows, work_off
+from stream_by_hand import STORAGE, expected, file_names, put, run_stream, texts, windows, work_off
 
+from bpe_beam.corpus.watching import Watched
+from bpe_beam.errors import UsageError
 from bpe_beam.splits.streaming import Stream
 from bpe_beam.splits.watcher import Watcher
 from bpe_beam.transforms import stream_shards
@@ -109,3 +112,64 @@ def test_the_wall_clock_may_be_set_back(stream: Stream, calls: Any, monkeypatch)
     works, wait = calls(1)
     assert len(works) == 1
     assert wait is not None and wait < 1
+
+
+# ---- when a window is made ----
+
+
+def test_a_window_waits_for_its_own_first_file(stream: Stream) -> None:
+    """Whatever became of those that were ready before: taken away, or in a twin's window."""
+    stream = replace(stream, window_seconds=10)
+    watcher = Watcher(stream)
+    put(stream, "a.jsonl", 0)
+    assert watcher.look(0.0) == []
+    Path(stream.watched.root, "a.jsonl").unlink()
+    assert watcher.look(8.0) == []
+    put(stream, "b.jsonl", 1)
+    assert watcher.look(9.0) == []
+    assert watcher.look(18.0) == [], "b is ready for nine seconds"
+    work_off(stream, Watcher(replace(stream, window_seconds=0)).look(0.0))
+    put(stream, "c.jsonl", 2)
+    assert len(watcher.look(20.0)) == 1, "of the twin's window"
+    assert len(windows(stream)) == 1
+    assert watcher.look(29.0) == []
+    assert len(watcher.look(30.0)) == 1
+    assert len(windows(stream)) == 2
+
+
+# ---- the output folder ----
+
+
+@pytest.mark.parametrize("through", ["", "link"])
+def test_a_stream_does_not_read_what_it_writes(
+    stream: Stream, tmp_path: Path, through: str
+) -> None:
+    put(stream, "bad.jsonl", 0)
+    bad = Path(stream.watched.root, "bad.jsonl")
+    bad.write_text(bad.read_text() + '{"text": 7}\n')
+    (tmp_path / "out2").mkdir()
+    (tmp_path / "out2" / "x.jsonl").write_text(bad.read_text())
+    output = tmp_path / "out"
+    if through:
+        output = tmp_path / through
+        output.symlink_to(tmp_path / "out")
+    watched = Watched.of(STORAGE, [f"{tmp_path}/**/*.jsonl"], [], str(output))
+    stream = replace(stream, watched=watched, output=str(output), max_rejects="1")
+    run_stream(stream)
+    assert list(tmp_path.glob("out/window-*/rejects/*.jsonl")), "what matches, too"
+    run_stream(stream)
+    assert file_names(stream) == [["in/bad.jsonl", "out2/x.jsonl"]]
+
+
+def test_what_looks_in_the_output_folder_only_is_refused(tmp_path: Path) -> None:
+    def watch(*patterns: str, output: str) -> Watched:
+        return Watched.of(STORAGE, patterns, [], output)
+
+    for pattern in (f"{tmp_path}/*", f"{tmp_path}/in/*"):
+        with pytest.raises(UsageError, match="is in the output folder"):
+            watch(f"{tmp_path}/*", pattern, output=f"{tmp_path}/")
+    assert watch(f"{tmp_path}/*", output=f"{tmp_path}/out").own == ("out/",)
+    assert watch(f"{tmp_path}/*", output=f"{tmp_path}-out").own == ()
+    assert watch("/*", output="/out").own == ("out/",)
+    assert watch("memory://a/in/*", "memory://a/*", output="memory://a/out/").own == ("out/",)
+    assert watch("memory://a/*", output=f"{tmp_path}").own == ()
