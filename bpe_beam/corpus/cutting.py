@@ -6,6 +6,7 @@ file is looked at but its first bytes: where a compressed file has its units, th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -27,6 +28,9 @@ MAX_RANGE_BYTES = 1 << 30
 
 MAX_SLICES_OF_SPLIT = 10_000
 MAX_SLICES_OF_FILE = 1_000_000
+
+_FACTS_CHARACTERS = 250
+"""What is said of a slice and its file besides the name, at most."""
 
 
 def make_plan(
@@ -92,6 +96,7 @@ def plan_of_files(
     range_bytes: int | None,
     cut_compressed: bool = True,
     guess: bool = True,
+    split_characters: int | None = None,
 ) -> Plan:
     """Cuts files that are known, as `make_plan` does.
 
@@ -103,13 +108,20 @@ def plan_of_files(
         cut_compressed: Cut gzip and zstd files, too.
         guess: Cut files whose records cannot be told from the middle for sure, too, which then
             must be proven to meet; see `edges.py`.
+        split_characters: How many characters the names and places of a split's slices have at
+            most, for those who send splits in one piece. A single slice may have more.
     """
     if range_bytes is None:
         total = sum(file.size for file in files)
         range_bytes = min(max(total // 1000, MIN_RANGE_BYTES), MAX_RANGE_BYTES)
     whole = frozenset() if guess else frozenset(filter(is_guessed, files))
     pieces = _slices(files, range_bytes, document_separator, cut_compressed, whole)
-    return Plan(root, files, tuple(_splits(pieces, range_bytes)), range_bytes=range_bytes)
+    if split_characters is None:
+        splits = _splits(pieces, range_bytes)
+    else:
+        widths = [len(json.dumps(file.name)) + _FACTS_CHARACTERS for file in files]
+        splits = _splits(pieces, range_bytes, widths, split_characters)
+    return Plan(root, files, tuple(splits), range_bytes=range_bytes)
 
 
 def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = True) -> bool:
@@ -148,14 +160,22 @@ def _slices(
             yield Slice(index, file.size * i // count, file.size * (i + 1) // count)
 
 
-def _splits(pieces: Iterable[Slice], range_bytes: int) -> Iterator[Split]:
-    index, size = 0, 0
+def _splits(
+    pieces: Iterable[Slice],
+    range_bytes: int,
+    widths: Sequence[int] | None = None,
+    max_width: int = 0,
+) -> Iterator[Split]:
+    index, size, width = 0, 0, 0
     bundle: list[Slice] = []
     for piece in pieces:
         more = piece.end - piece.start
-        if bundle and (size + more > range_bytes or len(bundle) == MAX_SLICES_OF_SPLIT):
+        wider = widths[piece.file] if widths else 0
+        full = len(bundle) == MAX_SLICES_OF_SPLIT or width + wider > max_width
+        if bundle and (size + more > range_bytes or full):
             yield Split(index, tuple(bundle))
-            index, size, bundle = index + 1, 0, []
+            index, size, width, bundle = index + 1, 0, 0, []
         bundle.append(piece)
         size += more
+        width += wider
     yield Split(index, tuple(bundle))

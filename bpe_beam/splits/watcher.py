@@ -23,6 +23,15 @@ from bpe_beam.storage import Found
 
 MAX_WINDOW_FILES = 100_000
 
+KEYS = 4096
+"""By which splits are spread. A runner keeps state for every key that it has seen, for ever."""
+
+_SPLIT_CHARACTERS = 400_000
+"""Of what is said of a split's files, so that an element stays under 1 MB. Elements of a stream
+cannot be put together again from pieces without state."""
+
+_ODD = 2654435761  # windows of one split have different keys, too
+
 
 class Watcher:
     """Looks at a folder again and again.
@@ -69,7 +78,7 @@ class Watcher:
             position: Where the runner is, see `go_on_from`.
 
         Returns:
-            What there is to do, each with a number of its own to spread it by.
+            What there is to do, each with a number below KEYS to spread it by.
 
         Raises:
             DataError: Storage fails, or a window has too many rejects.
@@ -135,6 +144,7 @@ class Watcher:
             range_bytes=stream.range_bytes,
             cut_compressed=False,
             guess=False,
+            split_characters=_SPLIT_CHARACTERS,
         )
         if self._log.append(plan) is not None:
             self.counts[measures.FILES_TAKEN] += len(files)
@@ -150,7 +160,7 @@ class Watcher:
             for text in works_of(window.plan):
                 work = SplitWork.from_json(text)
                 element = WindowWork(window.name, folder.fingerprint, work).to_json()
-                works.append((number << 20 | work.split.index, element))
+                works.append(((number * _ODD + work.split.index) % KEYS, element))
         return works
 
     def _finish(self, window: Window) -> None:

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 from stream_by_hand import STORAGE, expected, file_names, put, run_stream, texts, windows, work_off
 
+from bpe_beam.corpus import InputFile
 from bpe_beam.corpus.watching import Watched
 from bpe_beam.errors import UsageError
-from bpe_beam.splits.streaming import Stream
-from bpe_beam.splits.watcher import Watcher
+from bpe_beam.splits import watcher as watcher_module
+from bpe_beam.splits.streaming import Stream, WindowWork
+from bpe_beam.splits.watcher import KEYS, Watcher
+from bpe_beam.storage import Found
 from bpe_beam.transforms import stream_shards
 
 
@@ -173,3 +176,44 @@ def test_what_looks_in_the_output_folder_only_is_refused(tmp_path: Path) -> None
     assert watch("/*", output="/out").own == ("out/",)
     assert watch("memory://a/in/*", "memory://a/*", output="memory://a/out/").own == ("out/",)
     assert watch("memory://a/*", output=f"{tmp_path}").own == ()
+
+
+# ---- what travels ----
+
+
+def test_elements_are_small_though_files_are_many(stream: Stream, monkeypatch) -> None:
+    """Under a megabyte, with names of the worst kind; together they have every file once."""
+    found = {}
+    for i in range(6000):
+        name = f"{i:05}-" + ('"' * 120 if i % 2 else "\U0001f600" * 60)
+        found[name] = Found(f"{stream.watched.root}/{name}", 10, "1795239428901664062-83" * 2)
+    monkeypatch.setattr(Watched, "look", lambda *_: found)
+    monkeypatch.setattr(
+        watcher_module,
+        "described",
+        lambda storage, files, kind: tuple(
+            InputFile(name, file.size, "jsonl", "none", file.tag) for name, file in files
+        ),
+    )
+    works = Watcher(stream).look(0.0)
+    assert max(len(text.encode()) for _, text in works) < 1 << 20
+    assert 2 < len(works) < 20
+    splits = [WindowWork.from_json(text).work for _, text in works]
+    assert sorted(
+        work.plan.files[piece.file].name for work in splits for piece in work.split.slices
+    ) == sorted(found)
+
+
+def test_keys_are_few_and_spread(stream: Stream) -> None:
+    """Those of a window differ, and those of windows that have one split each."""
+    put(stream, "a.jsonl", *range(20))
+    watcher = Watcher(replace(stream, range_bytes=60))
+    keys = [key for key, _ in watcher.look(0.0)]
+    assert len(set(keys)) == len(keys) > 20
+    seen = set(keys)
+    for i in range(20):
+        put(stream, f"b{i}.jsonl", i)
+        watcher.stream = stream
+        seen |= {key for key, _ in watcher.look(float(i))}
+    assert len(seen) > len(keys) + 15
+    assert max(seen) < KEYS == 4096
