@@ -234,7 +234,7 @@ class WindowLog:
     def read_on(self) -> None:
         """Reads the windows that were added since.
 
-        Cost: at first, three requests for each window that there is; later, one or two in all.
+        Cost: at first, at most three requests for each window that there is; later, one or two in all.
 
         Raises:
             DataError: Storage fails, or a record cannot be read.
@@ -275,9 +275,12 @@ class WindowLog:
         storage = self._storage
         url = storage.join(self._output, window_name(number))
         record = storage.join(url, WINDOW_FILE)
-        if not storage.exists(record):
+        try:
+            data = storage.read_bytes(record)
+        except DataError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
             return None, False
-        data = storage.read_bytes(record)
         window = Window.read(data, number, self._stream, self._root, record)
         names = storage.list_names(url)
         if MANIFEST in names and WORK in names:

@@ -12,7 +12,8 @@ from typing import Any
 from bpe_beam.storage.connect import connect, secrets_of
 from bpe_beam.storage.door import Storage
 from bpe_beam.storage.failures import named_errors, retried
-from bpe_beam.storage.names import is_local, local_path
+from bpe_beam.storage.moving import rename
+from bpe_beam.storage.names import OBJECT_STORES, is_local, local_path, protocol_of
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:
@@ -20,7 +21,8 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
 
     Of those who write different bytes at once, one gets True, where the store has writes that only
     create: local disks (by hard links), s3, gs, az. On other stores the last one wins, and whoever
-    asks after that is told so; two that ask within the same moment may both be told True.
+    asks after that is told so; two that ask within the same moment may both be told True. The file
+    appears whole or not at all, as with `Storage.create`.
 
     Args:
         storage: The door to storage.
@@ -39,7 +41,8 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
     hidden = secrets_of(storage.options)
     with named_errors("write", url, hidden):
         fs, path = connect(storage.options, url)
-        return retried(lambda: _create(fs, path, data))
+        create = _create if protocol_of(url) in OBJECT_STORES else _rename
+        return retried(lambda: create(fs, path, data))
 
 
 def _link(path: Path, data: bytes) -> bool:
@@ -53,6 +56,24 @@ def _link(path: Path, data: bytes) -> bool:
         finally:
             attempt.unlink(missing_ok=True)
     return path.read_bytes() == data
+
+
+def _rename(fs: Any, path: str, data: bytes) -> bool:
+    """Where a file is written in place, and so could be torn."""
+    if not fs.exists(path):
+        attempt = f"{path}.attempt-{secrets.token_hex(6)}"
+        try:
+            fs.pipe_file(attempt, data)
+            if not fs.exists(path):
+                try:
+                    rename(fs, attempt, path)
+                except OSError:
+                    if not fs.exists(path):  # else somebody was quicker
+                        raise
+        finally:
+            with contextlib.suppress(Exception):  # mostly, it is not there any more
+                fs.rm_file(attempt)
+    return bool(fs.cat_file(path) == data)
 
 
 def _create(fs: Any, path: str, data: bytes) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from stream_by_hand import STORAGE, expected, file_names, put, run_stream, texts, windows, work_off
 
 from bpe_beam.corpus import InputFile
@@ -17,7 +18,8 @@ from bpe_beam.errors import UsageError
 from bpe_beam.splits import watcher as watcher_module
 from bpe_beam.splits.streaming import Stream, WindowWork
 from bpe_beam.splits.watcher import KEYS, Watcher
-from bpe_beam.storage import Found
+from bpe_beam.storage import Found, Storage
+from bpe_beam.storage.once import write_once
 from bpe_beam.transforms import stream_shards
 
 
@@ -217,3 +219,52 @@ def test_keys_are_few_and_spread(stream: Stream) -> None:
         seen |= {key for key, _ in watcher.look(float(i))}
     assert len(seen) > len(keys) + 15
     assert max(seen) < KEYS == 4096
+
+
+# ---- requests ----
+
+
+class _Killed(BaseException):
+    pass
+
+
+def test_a_file_that_is_written_once_is_never_torn(monkeypatch) -> None:
+    """Killed in the middle of a write, on a store that writes in place."""
+    real = MemoryFileSystem.pipe_file
+
+    def half(self: Any, path: str, value: bytes, *args: Any, **kwargs: Any) -> None:
+        real(self, path, value[:2])
+        raise _Killed
+
+    url = "memory://torn/window.json"
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFileSystem, "pipe_file", half)
+        with pytest.raises(_Killed):
+            write_once(STORAGE, url, b"data")
+    assert not STORAGE.exists(url)
+    assert write_once(STORAGE, url, b"data")
+    assert not write_once(STORAGE, url, b"other")
+    assert STORAGE.list_names("memory://torn") == ["window.json"]
+
+
+def test_a_window_is_read_with_three_requests(stream: Stream, monkeypatch) -> None:
+    """As the documents say; reading a file is two."""
+    stream = replace(stream, window_seconds=0)
+    for i in range(3):
+        put(stream, f"{i}.jsonl", i)
+        run_stream(stream)
+    made: list[str] = []
+    for name, requests in (("exists", 1), ("list_names", 1), ("read_bytes", 2)):
+        real = getattr(Storage, name)
+
+        def counting(self: Any, url: str, name=name, requests=requests, real=real) -> Any:
+            made.extend([f"{name} {url}"] * requests)
+            return real(self, url)
+
+        monkeypatch.setattr(Storage, name, counting)
+    watcher = Watcher(stream)
+    watcher.look(0.0)
+    assert len(made) == 3 * 3 + 1 + 2, "the folder once, and the window that is not there"
+    made.clear()
+    watcher.look(1.0)
+    assert len(made) == 2
