@@ -234,7 +234,7 @@ class WindowLog:
     def read_on(self) -> None:
         """Reads the windows that were added since.
 
-        Cost: at first, at most three requests for each window that there is; later, one or two in all.
+        Cost: at first, at most three requests for each window that there is; later, one or two.
 
         Raises:
             DataError: Storage fails, or a record cannot be read.
