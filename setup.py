@@ -45,6 +45,7 @@ def _pybind11_headers(folder: str) -> str:
             "pip",
             "install",
             "--no-deps",
+            "--no-user",
             "--target",
             folder,
             PYBIND11,

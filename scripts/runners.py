@@ -113,6 +113,8 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
     """
     if (home / "cluster.json").exists():
         raise Missing(f"{home} has a cluster already; stop it first")
+    if home.exists() and {path.name for path in home.iterdir()} - {"log"}:
+        raise Missing(f"{home} holds something else: give a --home that is empty or new")
     program, boot = java(), get("boot")
     lib, jar = get("flink"), get("flink-job-server")
     for name in ("conf", "log", "tmp", "bin"):
@@ -121,7 +123,7 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
     _write_settings(home, port, task_managers * slots, slots)
     worker = _write_worker(home, boot)
     ids: dict[str, int] = {}
-    (home / "cluster.json").write_text(json.dumps({"port": port, "processes": ids}))
+    _record(home, port, ids)
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
     runs = {"jobmanager": [*_JOB_MANAGER_JVM, entry]}
     entry = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -130,7 +132,7 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
         java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*"]
         line = [program, *java_options, entry, "--configDir", str(home / "conf")]
         ids[name] = _spawn(line, home, home / "log" / f"{name}.log")
-        (home / "cluster.json").write_text(json.dumps({"port": port, "processes": ids}))
+        _record(home, port, ids)
     try:
         _wait(home, port, ids, task_managers)
     except Missing:
@@ -156,8 +158,10 @@ def stop(home: Path) -> None:
     if not record.exists():
         print(f"no cluster in {home}", file=sys.stderr)
         return
-    # A session each: workers make process groups of their own, but stay in it.
-    sessions = set(json.loads(record.read_text())["processes"].values())
+    found = json.loads(record.read_text())
+    # A session each: workers make process groups of their own, but stay in it. Since the machine
+    # was started anew the numbers are those of others.
+    sessions = set(found["processes"].values()) if found.get("boot") == _boot_id() else set()
     for number in (signal.SIGTERM, signal.SIGKILL):
         end = time.monotonic() + STOP_SECONDS
         while (running := _members(sessions, home)) and time.monotonic() < end:
@@ -170,19 +174,36 @@ def stop(home: Path) -> None:
     record.unlink()
 
 
+def _record(home: Path, port: int, ids: dict[str, int]) -> None:
+    known = {"port": port, "processes": ids, "boot": _boot_id()}
+    (home / "cluster.json").write_text(json.dumps(known))
+
+
+def _boot_id() -> str:
+    """What tells one start of the machine from another, where the system says so."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
 def _members(sessions: set[int], home: Path) -> list[int]:
-    """The processes of these sessions, but for one that has got the number of another's leader."""
-    listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True
-    )
+    """The processes of these sessions, but for sessions whose leader is not of this home: its
+    number is somebody else's now."""
+    try:
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True
+        )
+    except FileNotFoundError:
+        raise Missing("ps is missing; on Debian and Ubuntu: apt-get install procps") from None
+    rows = [[*line.split(maxsplit=2), ""][:3] for line in listed.stdout.splitlines()]
+    rows = [row for row in rows if not row[1].startswith("Z")]
+    leaders = {int(number): text for number, _, text in rows if int(number) in sessions}
+    ours = {each for each in sessions if str(home) in leaders.get(each, str(home))}
     found = []
-    for line in listed.stdout.splitlines():
-        number, state, text = [*line.split(maxsplit=2), ""][:3]
-        process = int(number)
+    for number, _, _ in rows:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            ours = process not in sessions or str(home) in text
-            if os.getsid(process) in sessions and ours and not state.startswith("Z"):
-                found.append(process)
+            if os.getsid(int(number)) in ours:
+                found.append(int(number))
     return found
 
 

@@ -514,7 +514,9 @@ def test_beams_log_is_silent_unless_asked_for(job: Any, caplog: pytest.LogCaptur
 
 
 SLOW_JOB = """
-import sys, threading, time, types
+import signal, sys, threading, time, types
+# A background job of a shell has the signal ignored, and so have its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 module = types.ModuleType("bpe_beam.jobs.count")
 def run(settings, progress):
     # A thread of a runner, in the middle of a long batch.

@@ -3,6 +3,7 @@ builds for real is tested with the runners themselves."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -143,3 +144,30 @@ def test_stop_without_a_cluster(machine: Machine) -> None:
     code, _, err = machine.run("stop")
     assert code == 0
     assert err.startswith("no cluster in ")
+
+
+def test_a_folder_of_somebody_is_no_home(machine: Machine, tmp_path: Path) -> None:
+    machine.put("java", JAVA_17)
+    home = tmp_path / "home"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "mine").write_text("mine")
+    code, _, err = machine.run("start", "--home", str(home))
+    assert code == 1
+    assert "holds something else" in err
+    assert (home / "bin" / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("boot", ["of before", None])
+def test_stop_leaves_others_alone(boot: str | None, machine: Machine, tmp_path: Path) -> None:
+    """The numbers in the record are those of other processes by now."""
+    home = tmp_path / "home"
+    home.mkdir()
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        known = Path("/proc/sys/kernel/random/boot_id")
+        now = known.read_text().strip() if known.exists() else ""
+        record = {"port": 1, "processes": {"jobmanager": other.pid}, "boot": boot or now}
+        (home / "cluster.json").write_text(json.dumps(record))
+        assert machine.run("stop", "--home", str(home))[0] == 0
+        assert other.poll() is None
+        other.kill()
+    assert not (home / "cluster.json").exists()

@@ -45,7 +45,7 @@ def cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
             beams(signal.SIGINT, None)
         raise
     finally:
-        if main:
+        if main and beams is not None:  # None: not set by Python
             signal.signal(signal.SIGINT, beams)
 
 
@@ -54,8 +54,10 @@ def _cancel_on_flink(master: str, job_id: str) -> None:
     url = (master if "://" in master else f"http://{master}").rstrip("/")
     with urllib.request.urlopen(f"{url}/jobs/overview", timeout=_SECONDS) as answer:
         jobs = json.load(answer)["jobs"]
-    for job in jobs:
-        if job["name"] == job_id.rpartition("_")[0] and job["state"] in _RUNNING:
-            to = f"{url}/jobs/{job['jid']}?mode=cancel"
-            request = urllib.request.Request(to, method="PATCH")
-            urllib.request.urlopen(request, timeout=_SECONDS).close()
+    name = job_id.rpartition("_")[0]
+    found = [job for job in jobs if job["name"] == name and job["state"] in _RUNNING]
+    # With a --job_name that was given twice nobody can tell which of them is ours.
+    if len(found) == 1:
+        to = f"{url}/jobs/{found[0]['jid']}?mode=cancel"
+        request = urllib.request.Request(to, method="PATCH")
+        urllib.request.urlopen(request, timeout=_SECONDS).close()

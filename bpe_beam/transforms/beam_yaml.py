@@ -84,7 +84,7 @@ class CountWords(beam.PTransform):
         field: The field of the text.
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer, or `regex:PATTERN`.
-        special_tokens: Cut out of the text and not counted.
+        special_tokens: Cut out of the text and not counted; one, or a list.
 
     Raises:
         UsageError: A setting out of its range, or rows without such a field.
@@ -95,17 +95,18 @@ class CountWords(beam.PTransform):
         field: str = "text",
         normalizer: str = "none",
         pretokenizer: str = "gpt2",
-        special_tokens: Sequence[str] = (),
+        special_tokens: str | Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.field = field
+        special = [special_tokens] if isinstance(special_tokens, str) else special_tokens
         self.count = transforms.CountWords(
-            normalizer=normalizer, pretokenizer=pretokenizer, special_tokens=special_tokens
+            normalizer=normalizer, pretokenizer=pretokenizer, special_tokens=special
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
-        _fields_with(rows, self.field)
+        _text_fields_with(rows, self.field)
         return (
             rows
             | "Texts" >> beam.ParDo(_TextOf(self.field))
@@ -151,7 +152,7 @@ class Tokenize(beam.PTransform):
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
-        fields = _fields_with(rows, self.field)
+        fields = _text_fields_with(rows, self.field)
         if self.into in dict(fields):
             raise UsageError(f"into: the rows have a field {self.into} already: name another")
         made = RowTypeConstraint.from_fields([*fields, (self.into, Sequence[int])])
@@ -213,6 +214,15 @@ def _fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, A
             f"{', '.join(name for name, _ in fields)}"
         )
     return list(fields)
+
+
+def _text_fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:
+    """As `_fields_with`; the field must be text."""
+    fields = _fields_with(rows, field)
+    hint = dict(fields)[field]
+    if hint not in (str, Any, beam.typehints.Any, _Text, beam.typehints.Optional[str]):
+        raise UsageError(f"field {field}: it holds {hint}, not text: name another, or map it")
+    return fields
 
 
 def _value(row: Any, field: str) -> Any:

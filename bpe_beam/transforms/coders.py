@@ -41,6 +41,11 @@ class TokensCoder(beam.coders.Coder):
 
     def encode(self, value: pa.UInt32Array) -> bytes:
         """Four bytes an id."""
+        if not isinstance(value, pa.UInt32Array):
+            raise TypeError(
+                f"Tokenize was not told that its input is {type(value).__name__}s: give the step "
+                "before it .with_output_types(pyarrow.RecordBatch)"
+            )
         return bytes(value.to_numpy().astype("<u4", copy=False).tobytes())
 
     def decode(self, encoded: bytes) -> pa.UInt32Array:

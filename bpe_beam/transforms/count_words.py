@@ -76,6 +76,8 @@ class CountWords(beam.PTransform):
         table_bytes: int = TABLE_BYTES,
     ) -> None:
         super().__init__()
+        if isinstance(special_tokens, str):
+            raise UsageError(f"special_tokens is {special_tokens!r}: give a list of tokens")
         if partitions < 1:
             raise UsageError(f"partitions is {partitions}: 1 or more")
         if table_bytes < 1_000_000:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.transforms import trigger
 
 from bpe_beam.counts.word_counts import WordCounts, decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
@@ -35,7 +37,7 @@ class LearnMerges(beam.PTransform):
         memory_bytes: What the learning worker may hold.
 
     Raises:
-        UsageError: A setting out of its range.
+        UsageError: A setting out of its range; windows that fire more than once.
     """
 
     def __init__(
@@ -59,6 +61,12 @@ class LearnMerges(beam.PTransform):
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
+        if not _fires_once(words.windowing):
+            raise UsageError(
+                "LearnMerges: the windows of the words fire more than once, and each time only a "
+                "part of the words would be learned from: window them without early and late "
+                "firings, and without allowed lateness"
+            )
         return (
             words
             | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(self.recipe))
@@ -146,3 +154,12 @@ def _added_up(blocks: list[pa.RecordBatch], with_places: bool) -> list[pa.Record
 
 def _needs_places(recipe: Recipe) -> bool:
     return not isinstance(recipe, WordLevelRecipe) and recipe.tie_break == "first_seen"
+
+
+def _fires_once(windowing: Any) -> bool:
+    """Whether all of a window comes together."""
+    fires = windowing.triggerfn
+    once = isinstance(fires, trigger.DefaultTrigger) or (
+        isinstance(fires, trigger.AfterWatermark) and not (fires.early or fires.late)
+    )
+    return once and windowing.allowed_lateness == 0

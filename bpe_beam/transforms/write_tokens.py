@@ -16,6 +16,7 @@ from typing import NamedTuple
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam.errors import UsageError
 from bpe_beam.shards.formats import FileFacts, shard_name
@@ -51,7 +52,8 @@ class WriteTokens(beam.PTransform):
         storage: How storage is reached.
 
     Raises:
-        UsageError: A setting out of its range, or a folder that holds something.
+        UsageError: A setting out of its range, a folder that holds something, or input without an
+            end or in windows.
     """
 
     def __init__(
@@ -69,6 +71,12 @@ class WriteTokens(beam.PTransform):
 
     def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Wires the steps."""
+        if not tokens.is_bounded or not isinstance(tokens.windowing.windowfn, GlobalWindows):
+            raise UsageError(
+                "WriteTokens: a folder of shards is written when all of its documents are there: "
+                "give it bounded input in the global window (for files that keep coming there is "
+                "bpe-beam stream-tokenize)"
+            )
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
         # An empty chunk for each shard, so that a shard without documents is written, too.
         openers = tokens.pipeline | "Shards" >> GivenElements(

@@ -34,6 +34,16 @@ def test_what_is_copied_exists_and_is_enough() -> None:
     assert {"pyproject.toml", "setup.py", "README.md", "LICENSE", "bpe_beam", "pipelines"} <= paths
 
 
+def test_workers_start_where_no_module_hides_another() -> None:
+    """Beam's boot starts Python's module as it stands: its folder is the first on the path."""
+    stages = DOCKERFILE.split("\nFROM ")[1:]
+    ours = [stage for stage in stages if "launcher-base" not in stage]
+    folders = [re.findall(r"^WORKDIR (\S+)$", stage, re.MULTILINE) for stage in ours]
+    assert len(ours) == 2
+    assert folders[0][-1] == "/" and not folders[1]
+    assert "rm -rf /opt/bpe-beam" in ours[0]
+
+
 def test_beam_is_one_that_the_package_takes() -> None:
     (beam,) = re.findall(r"^ARG BEAM=(\S+)$", DOCKERFILE, re.MULTILINE)
     (least,) = re.findall(r'"apache-beam>=([0-9.]+),', (ROOT / "pyproject.toml").read_text())

@@ -10,6 +10,8 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 import regex
+from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
+from apache_beam.transforms.window import FixedWindows
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
@@ -238,3 +240,44 @@ def test_coders_give_back_what_they_took() -> None:
     tokens_coder = coders.TokensCoder()
     for ids in (tokens, tokens.slice(1), tokens.slice(0, 0)):
         assert tokens_coder.decode(tokens_coder.encode(ids)).equals(ids)
+
+
+def test_write_tokens_wants_all_documents_at_once(tokenizer, tmp_path) -> None:
+    with pytest.raises(UsageError, match="bounded input in the global window"):
+        _ = (
+            beam.Pipeline()
+            | beam.Create(["a"])
+            | beam.WindowInto(FixedWindows(10))
+            | Tokenize(tokenizer)
+            | WriteTokens(str(tmp_path / "out"), tokenizer)
+        )
+
+
+def test_learning_wants_all_words_at_once() -> None:
+    early = AfterWatermark(early=AfterCount(1))
+    for more in ({"trigger": early}, {"allowed_lateness": 10}):
+        windows = beam.WindowInto(
+            FixedWindows(10), accumulation_mode=AccumulationMode.DISCARDING, **more
+        )
+        words = beam.Pipeline() | beam.Create(["a"]) | windows | CountWords()
+        with pytest.raises(UsageError, match="fire more than once"):
+            _ = words | LearnMerges(BpeRecipe(vocab_size=300))
+
+
+def test_special_tokens_are_a_list() -> None:
+    with pytest.raises(UsageError, match="special_tokens is '<x>': give a list"):
+        CountWords(special_tokens="<x>")
+
+
+def test_batches_that_nobody_announced(run, tokenizer) -> None:
+    """Of an untyped step: the shuffle behind Tokenize says what is missing."""
+
+    def batch(text: str):
+        return pa.record_batch([pa.array([text])], ["text"])
+
+    with pytest.raises(Exception, match=r"with_output_types\(pyarrow.RecordBatch\)"):
+        run(
+            lambda p: (
+                p | beam.Create(["a"]) | beam.Map(batch) | Tokenize(tokenizer) | beam.Reshuffle()
+            )
+        )
