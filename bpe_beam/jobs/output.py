@@ -153,11 +153,10 @@ class OutputFolder(JobFolder):
         """
 
         def check(file: Mapping[str, Any]) -> None:
-            url = self.path(file["name"])
-            if not self.storage.exists(url) or self.storage.size(url) != file["bytes"]:
+            if not self._has_size(file):
                 raise DataError(
-                    f"{url} is gone or changed: another run of this job works in the same folder; "
-                    "when it has ended, run this one again"
+                    f"{self.path(file['name'])} is gone or changed: another run of this job works "
+                    "in the same folder; when it has ended, run this one again"
                 )
 
         side_by_side(check, [file for receipt in receipts for file in receipt["files"]])
@@ -217,12 +216,21 @@ class OutputFolder(JobFolder):
             else:
                 self.storage.remove(self.path(f"{WORK}/{piece}.json"))
 
+    def _has_size(self, file: Mapping[str, Any]) -> bool:
+        """Whether a file is there, with the size that its receipt says. Cost: one request."""
+        try:
+            return self.storage.size(self.path(file["name"])) == int(file["bytes"])
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+
     def _matches(self, file: Mapping[str, Any]) -> bool:
         """Whether a file has the size and the hash that its receipt says."""
+        if not self._has_size(file):
+            return False
         url = self.path(file["name"])
         try:
-            if self.storage.size(url) != file["bytes"]:
-                return False
             digest = hashlib.sha256()
             with self.storage.open(url) as stream:
                 while block := stream.read(_BLOCK_BYTES):

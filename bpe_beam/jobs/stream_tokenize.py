@@ -47,12 +47,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     chosen = settings.tokenize
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(chosen.tokenizer, storage=storage)
-    encoding = Encoding.of(
-        tokenizer,
-        append=chosen.append,
-        prepend=chosen.prepend,
-        allowed_special=chosen.allowed_special,
-    )
+    encoding = Encoding.of(tokenizer, **framing(chosen))
     watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude, chosen.output)
     made_by = {**framing(chosen), **corpus_input.reading_identity(chosen.input)}
     folder = OutputFolder.claim(

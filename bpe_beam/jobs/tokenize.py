@@ -53,12 +53,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
-    encoding = Encoding.of(
-        tokenizer,
-        append=settings.append,
-        prepend=settings.prepend,
-        allowed_special=settings.allowed_special,
-    )
+    encoding = Encoding.of(tokenizer, **framing(settings))
     plan = corpus_input.plan_of(storage, settings.input)
     require_reachable(settings.run.runner, input=(plan.root,))
     folder = OutputFolder.claim(
@@ -185,7 +180,7 @@ def _tokenize(
     plan, receipts = corpus_input.read_whole(folder, plan, "shard", run_splits)
     manifest = manifest_of(
         plan,
-        [receipts[shard_name(split.index, len(plan.splits))] for split in plan.splits],
+        [receipts[shard] for shard in shards],
         tokenizer,
         {**framing(settings), **corpus_input.reading_identity(settings.input)},
         settings.format,

@@ -38,13 +38,13 @@ class TokenizeSplits(beam.PTransform):
         return (
             begin
             | "Splits" >> SpreadWorks(self.works)
-            | "TokenizeSplit" >> beam.ParDo(TokenizeSplit(self.task))
+            | "TokenizeSplit" >> beam.ParDo(_TokenizeSplit(self.task))
         )
 
 
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(str)
-class TokenizeSplit(beam.DoFn):
+class _TokenizeSplit(beam.DoFn):
     """A split to its shard."""
 
     def __init__(self, task: TokenizeTask) -> None:
