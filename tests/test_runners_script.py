@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -135,7 +136,7 @@ def test_what_stands_is_not_built_again(machine: Machine) -> None:
     again = machine.run("command", "flink")
     assert first[:2] == again[:2]
     assert again[2] == ""
-    words = again[1].split()
+    words = shlex.split(again[1])
     assert words[:3] == ["bpe-beam", "count", "--config"]
     assert Path(words[3]).name == "flink.yaml"
 
