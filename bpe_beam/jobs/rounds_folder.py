@@ -92,7 +92,6 @@ class RoundsFolder:
         record = JobRecord("rounds", identity, "", frozenset(names))
         self.storage = storage
         self.folder = JobFolder(storage, url, record)
-        storage.make_folder(url)
 
     @property
     def start(self) -> str:
@@ -105,6 +104,7 @@ class RoundsFolder:
 
     def latest(self) -> Commit | None:
         """The last commit whose words stand; everything else is removed."""
+        self.storage.make_folder(self.folder.url)
         commits = sorted(self._commits(), reverse=True)
         found = None
         for name in commits:

@@ -126,10 +126,13 @@ class Learning:
 
         assert not isinstance(self._recipe, WordLevelRecipe)
         measured = Measured()
+        folder = self._folder()
+        if self._settings.run.overwrite:
+            folder.clear()
         job = RoundsJob(
             storage=self._storage,
             run=self._settings.run,
-            folder=self._folder(),
+            folder=folder,
             counts=self._counts,
             manifest=self._manifest,
             factors=None if self._weights is None else self._weights.factors,
