@@ -202,7 +202,7 @@ def decode_pairs(data: bytes | pa.Buffer) -> pa.RecordBatch:
     try:
         block = pa.ipc.read_record_batch(pa.py_buffer(data), PAIR_SCHEMA)
         block.validate(full=True)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, EOFError) as error:
         raise DataError(f"a block of pair counts cannot be read: {error}") from error
     return block
 
