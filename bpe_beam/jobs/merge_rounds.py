@@ -11,15 +11,17 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
+import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
-from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder
+from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, first_pieces
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.progress import Progress, Stage
@@ -29,7 +31,6 @@ from bpe_beam.splits.round_task import (
     PieceWork,
     RoundFile,
     RoundTask,
-    names_of,
     seen_file,
 )
 from bpe_beam.splits.segmenting import floor_of, read_best, read_hot
@@ -56,9 +57,6 @@ from bpe_beam.training.words import memory_needed
 
 if TYPE_CHECKING:
     from bpe_beam.transforms.counters import Measured
-
-PIECE_BYTES = 256_000_000
-"""Bytes of words that a piece of the state has at most, at first."""
 
 _UNCUT = 1 << 62
 _LOOK_FURTHER = 4
@@ -124,7 +122,9 @@ class RoundsJob:
                 commit = self._round(vocabulary, commit, stage)
                 self.folder.commit(commit)
                 stage.advance(1, merges=len(commit.rows) - before)
-                stage.total = commit.number + rounds_left(before, len(commit.rows), target, commit.done)
+                stage.total = commit.number + rounds_left(
+                    before, len(commit.rows), target, commit.done
+                )
         return vocabulary.learned(), commit
 
     # ---- the first words ----
@@ -149,22 +149,15 @@ class RoundsJob:
         )
         self._receipts(run, [piece_name("seen", part, parts) for part in range(parts)])
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
-        seen = SeenSymbols.merged(
-            SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls
-        )
+        read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
+        seen = reduce(SeenSymbols.merged, read)
         self.folder.folder.remove_run(run)
         return seen
 
     def _begin(self, vocabulary: Vocabulary) -> Commit:
         """Before the first round: nothing is committed yet, and the words are the counts'."""
-        pieces = [
-            {"part": number, "slice": i, "slices": slices}
-            for number, part in enumerate(self.manifest.parts)
-            for slices in [max(1, -(-part.word_bytes // PIECE_BYTES))]
-            for i in range(slices)
-        ]
         return Commit(
-            0, "", pieces, [], [], len(vocabulary.tokens), 0, self._least, DIVISOR,
+            0, "", first_pieces(self.manifest), [], [], len(vocabulary.tokens), 0, self._least, DIVISOR,
             vocabulary.room == 0, [],
         )  # fmt: skip
 
@@ -204,8 +197,8 @@ class RoundsJob:
             number=last.number + 1,
             run=run.url.rstrip("/").rpartition("/")[2],
             pieces=came.pieces,
-            rows=vocabulary.rows,
-            counts=vocabulary.counts,
+            rows=list(vocabulary.rows),
+            counts=list(vocabulary.counts),
             known=known,
             applied=len(last.rows),
             floor=max(self._least, floor // (last.divisor * _LOOK_FURTHER)),
@@ -223,7 +216,8 @@ class RoundsJob:
         floor = floor_of(task, came.words, came.symbols, came.shards)
         if floor is None:
             segments = gather(came.read_segments())
-            return learn_round(vocabulary, segments, self._least), self._least, "all words"
+            taken = learn_round(vocabulary, segments, self._least, cut=False)
+            return taken, self._least, "all words"
         if fits(came.segments, came.segment_symbols, self.memory):
             taken = learn_round(vocabulary, gather(came.read_segments()), floor, cut=True)
             if not self._by_count:
@@ -300,7 +294,7 @@ class RoundsJob:
         given = RoundFile(
             batches_of(last.rows[last.applied :], last.known),
             vocabulary.ranks(),
-            None if limit is None else vocabulary.widths_array(),
+            None if limit is None else np.array(vocabulary.widths, np.uint32),
             limit,
         )
         self.storage.write_bytes(run.path(ROUND_FILE), given.to_bytes())
@@ -398,9 +392,3 @@ def _shards(receipts: Mapping[str, Receipt], kind: str) -> list[Receipt]:
     """The receipts of those shards that hold anything, in order."""
     names = (piece_name(kind, shard, SHARDS) for shard in range(SHARDS))
     return [receipts[name] for name in names if name in receipts]
-
-
-def names_for(manifest: CountsManifest) -> list[str]:
-    """All names that a run over these counts may write."""
-    pieces = sum(max(1, -(-part.word_bytes // PIECE_BYTES)) for part in manifest.parts)
-    return names_of(pieces, len(manifest.parts))

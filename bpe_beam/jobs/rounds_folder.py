@@ -14,15 +14,34 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.job_folder import JobFolder
 from bpe_beam.jobs.job_record import JobRecord
+from bpe_beam.splits.round_task import names_of
 from bpe_beam.storage import Storage
 from bpe_beam.training.rounds import Row
 
-ROUNDS = "rounds"
+PIECE_BYTES = 256_000_000
+"""Bytes of words that a piece of the state has at most, at first."""
+
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
+
+
+def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
+    """The words before the first round, cut into pieces; see `PieceWork`."""
+    return [
+        {"part": number, "slice": i, "slices": slices}
+        for number, part in enumerate(manifest.parts)
+        for slices in [max(1, -(-part.word_bytes // PIECE_BYTES))]
+        for i in range(slices)
+    ]
+
+
+def names_for(manifest: CountsManifest) -> list[str]:
+    """All names that a run over these counts may write."""
+    return names_of(len(first_pieces(manifest)), len(manifest.parts))
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ from bpe_beam.splits.round_task import (
 )
 from bpe_beam.splits.work import piece_name
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.start import Start, see_for
 from bpe_beam.training.words import gather_words
 
@@ -44,10 +43,8 @@ _start: Held[Start] = Held()
 
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) -> None:
     """Leaves what the words of a part of the counts are made of, for `training.start.start_of`."""
-    seen = SeenSymbols.merged(
-        see_for(gather_words([batch], in_order_of_place=False), recipe)
-        for batch in _part_words(task, part, 0, 1)
-    )
+    batches = _part_words(task, part, 0, 1)
+    seen = see_for(gather_words(batches, in_order_of_place=False), recipe)
     parts = len(task.manifest.parts)
     data = seen.to_bytes()
     file = write_file(task, seen_file(part, parts), data)
@@ -117,9 +114,7 @@ def _spelled(task: RoundTask, source: Mapping[str, Any]) -> Iterator[Columns]:
         yield _packed(words.ids, words.offsets, words.counts, kept)
 
 
-def _part_words(
-    task: RoundTask, number: int, piece: int, pieces: int
-) -> Iterator[pa.RecordBatch]:
+def _part_words(task: RoundTask, number: int, piece: int, pieces: int) -> Iterator[pa.RecordBatch]:
     part = task.manifest.parts[number]
     table = read_part(task.receipts.storage, task.counts, task.manifest, part)
     if part.sources is not None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from bpe_beam import _native, progress
 from bpe_beam.counts.packed_words import (
@@ -46,6 +45,10 @@ from bpe_beam.splits.round_task import (
 from bpe_beam.splits.work import piece_name
 from bpe_beam.training.rounds import ShardPairs, fits, threshold
 
+Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+"""Left, right, count."""
+
+_NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
 _held_hot_pairs: Held[_native.HotPairs | None] = Held()
 
 
@@ -101,9 +104,7 @@ def cut_piece(
     return Written(element, blocks.places, {measures.SEGMENT_BLOCK_BYTES: blocks.bytes})
 
 
-def floor_of(
-    task: RoundTask, words: int, symbols: int, shards: Iterable[ShardPairs]
-) -> int | None:
+def floor_of(task: RoundTask, words: int, symbols: int, shards: Iterable[ShardPairs]) -> int | None:
     """The threshold that a round is cut by; None: nothing is cut, since all words fit the driver.
 
     Every worker and the driver find the same.
@@ -119,18 +120,36 @@ def floor_of(
     return threshold(list(shards), task.divisor)
 
 
-def read_hot(
-    task: RoundTask, names: Iterable[str], floor: int
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+def read_hot(task: RoundTask, names: Iterable[str], floor: int) -> Pairs:
     """All pairs that count at least `floor`: left, right, count."""
-    found = [pa.RecordBatch.from_pylist([], schema=PAIR_SCHEMA)]
-    for name in sorted(names):
-        url = task.url(name)
-        found.append(from_stream(task.receipts.storage.read_bytes(url), PAIR_SCHEMA, url))
-    table = pa.Table.from_batches(found)
-    left, right, counts = (table[name].to_numpy() for name in PAIR_SCHEMA.names)
+    found = [_read_pairs(task, name) for name in sorted(names)]
+    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
     kept = counts >= floor
     return left[kept], right[kept], counts[kept]
+
+
+def read_best(
+    task: RoundTask, names: Iterable[str], ranks: npt.NDArray[np.uint32] | None
+) -> tuple[Pairs, bool]:
+    """The best pairs of all shards, in the tie rule's order, as far as they are known for sure;
+    and whether there are no others."""
+    found = [_read_pairs(task, name) for name in sorted(names)]
+    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
+    places = np.repeat(np.arange(len(found)), [len(shard[0]) for shard in found])
+    by = (left, right) if ranks is None else (ranks[left], ranks[right])
+    order = np.lexsort((by[1], by[0], -counts))
+    # After the last of a list that was broken off, that shard's own may come.
+    broken = [i for i, shard in enumerate(found) if len(shard[0]) == CANDIDATES]
+    lasts = [int(np.flatnonzero(places[order] == i)[-1]) for i in broken]
+    sure = order[: min(lasts, default=len(order)) + 1]
+    return (left[sure], right[sure], counts[sure]), not broken
+
+
+def _read_pairs(task: RoundTask, name: str) -> Pairs:
+    url = task.url(name)
+    batch = from_stream(task.receipts.storage.read_bytes(url), PAIR_SCHEMA, url)
+    left, right, counts = (batch.column(name).to_numpy() for name in PAIR_SCHEMA.names)
+    return left, right, counts
 
 
 def _hot_pairs(

@@ -41,11 +41,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam import _native
-from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.learning import Learned, Progress, check_size, mergeable_bytes
+from bpe_beam.training.learning import Learned, check_size, mergeable_bytes
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.start import Start
+from bpe_beam.training.start import Start, merges_of
 from bpe_beam.training.words import memory_needed
 
 DIVISOR = 4
@@ -100,7 +99,7 @@ class Vocabulary:
         start: What it began with.
         recipe: The settings.
         tokens: The bytes of each id; empty where no merge makes it.
-        widths: How many characters each id covers.
+        widths: How many characters each id covers; empty where no rule asks for it.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
     """
@@ -123,7 +122,12 @@ class Vocabulary:
         self.tokens = [b""] * (max(ids.values(), default=-1) + 1)
         for token, token_id in ids.items():
             self.tokens[token_id] = mergeable_bytes(token) if self._in_bytes else token.encode()
-        self.widths = list(self.start.widths)
+        self.widths = []
+        if self.recipe.max_token_length is not None:
+            widths = self.start.widths
+            assert widths is not None, "check_distributed refuses what has none"
+            self.widths = widths.tolist()
+        self._ids = {made: number for number, made in enumerate(self.tokens) if made}
         self._holes = len(self.tokens) - len(ids)
 
     @property
@@ -132,28 +136,22 @@ class Vocabulary:
         return self.recipe.vocab_size - (len(self.tokens) - self._holes)
 
     def add(self, rows: Iterable[Row], counts: Iterable[int]) -> None:
-        """Takes the merges of a round.
-
-        Raises:
-            UsageError: A token that is made in two ways, of different lengths, where
-                `max_token_length` needs one.
-        """
+        """Takes the merges of a round."""
         for left, right, joined in rows:
-            width = self.widths[left] + self.widths[right]
             if joined == len(self.tokens):
-                self.tokens.append(self.joined(left, right))
-                self.widths.append(width)
-            elif self.recipe.max_token_length is not None and self.widths[joined] != width:
-                raise UsageError(
-                    f"the token {self.tokens[joined]!r} is made in two ways, since the text holds "
-                    "the prefix or suffix of symbols itself: with max_token_length that cannot be "
-                    "learned on the workers; leave that out, or give --merge-rounds local"
-                )
+                made = self._joined(left, right)
+                self._ids[made] = joined
+                self.tokens.append(made)
+                if self.widths:
+                    self.widths.append(self.widths[left] + self.widths[right])
             self.rows.append((left, right, joined))
         self.counts += counts
 
-    def joined(self, left: int, right: int) -> bytes:
-        """The bytes of the token of a pair."""
+    def find(self, left: int, right: int) -> int | None:
+        """The id that the joined token of a pair has already."""
+        return self._ids.get(self._joined(left, right))
+
+    def _joined(self, left: int, right: int) -> bytes:
         prefix = self.recipe.continuing_subword_prefix.encode()
         return self.tokens[left] + self.tokens[right].removeprefix(prefix)
 
@@ -174,7 +172,8 @@ class Vocabulary:
             strings[token_id] = byte_level.to_chars(made) if self._in_bytes else made.decode()
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         merges = tuple((strings[left], strings[right]) for left, right, _ in self.rows)
-        return Learned(vocab, (*self.start.merges, *merges), np.array(self.counts, np.int64))
+        old = () if self.start.old is None else merges_of(self.start.old)
+        return Learned(vocab, (*old, *merges), np.array(self.counts, np.int64))
 
     @property
     def _in_bytes(self) -> bool:
@@ -200,7 +199,8 @@ def learn_round(
     vocabulary: Vocabulary,
     segments: tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.int64]],
     floor: int,
-    on_progress: Progress | None = None,
+    *,
+    cut: bool,
 ) -> Round:
     """Learns from segments all merges that count at least `floor`, as far as that is exact.
 
@@ -208,7 +208,7 @@ def learn_round(
         vocabulary: What has been learned so far; not changed.
         segments: Their symbols, int64[segments + 1] where each begins, and their counts.
         floor: At least the threshold that they were cut by.
-        on_progress: Called with how many more merges have been learned.
+        cut: They were cut: a token that there was before ends the round.
 
     Raises:
         OverflowError: Counts whose sum is beyond 64 bits.
@@ -231,7 +231,7 @@ def learn_round(
         recipe.continuing_subword_prefix.encode(),
         recipe.max_token_length,
         spans,
-        stop_at_known=True,
+        stop_at_known=cut,
     )
     rows: list[Row] = []
     found: list[int] = []
@@ -241,8 +241,6 @@ def learn_round(
             break
         rows += map(tuple, step.tolist())
         found += step_counts.tolist()
-        if on_progress:
-            on_progress(len(step))
     return Round(rows, found, not learner.stopped)
 
 

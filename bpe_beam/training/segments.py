@@ -79,9 +79,7 @@ def cut_to_fit(
     return None
 
 
-def _added_up(
-    pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int
-) -> Segments | None:
+def _added_up(pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int) -> Segments | None:
     """The segments, cut and added up; None as soon as they are too many."""
     table = PackedCounts()
     for piece in pieces:

@@ -60,7 +60,9 @@ class MergeRound(beam.PTransform):
             | "SpreadPieces" >> beam.GroupByKey()
             | "Cut"
             >> beam.ParDo(
-                _Cut(self.task), pieces=beam.pvalue.AsList(pieces), shards=beam.pvalue.AsList(shards)
+                _Cut(self.task),
+                pieces=beam.pvalue.AsList(pieces),
+                shards=beam.pvalue.AsList(shards),
             )
             | "GatherSegments" >> beam.GroupByKey()
             | "AddSegments" >> beam.ParDo(_AddSegments(self.task))
