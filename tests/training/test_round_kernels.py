@@ -53,11 +53,13 @@ def rows(columns: tuple[np.ndarray, ...]) -> list[tuple[tuple[int, int], int]]:
     return list(zip(zip(lefts, rights, strict=True), counts, strict=True))
 
 
+@settings(deadline=None)
 @given(SOME)
 def test_packing(words: list[Word]) -> None:
     assert unpacked(*packed(words)) == words
 
 
+@settings(deadline=None)
 @given(SOME, SOME, st.integers(1, 9))
 def test_counting(first: list[Word], second: list[Word], shards: int) -> None:
     table = table_of(first)
@@ -73,6 +75,7 @@ def test_counting(first: list[Word], second: list[Word], shards: int) -> None:
     assert [rows(part) for part in again.split(shards)] == parts
 
 
+@settings(deadline=None)
 @given(FEW, st.integers(0, 30), st.integers(0, 20))
 def test_frequent(words: list[Word], floor: int, limit: int) -> None:
     expected = floor
@@ -84,6 +87,7 @@ def test_frequent(words: list[Word], floor: int, limit: int) -> None:
     assert rows(found) == sorted(each for each in pairs.items() if each[1] >= expected)
 
 
+@settings(deadline=None)
 @given(FEW, st.integers(0, 20), st.permutations(range(4)), st.booleans())
 def test_best(words: list[Word], limit: int, ranks: list[int], ranked: bool) -> None:
     order = ranks if ranked else range(4)
@@ -94,6 +98,7 @@ def test_best(words: list[Word], limit: int, ranks: list[int], ranked: bool) -> 
     assert rows(table_of(words).best(limit, given_ranks)) == expected[:limit]
 
 
+@settings(deadline=None)
 @given(FEW, st.lists(st.integers(0, 5), min_size=4, max_size=4), st.integers(0, 12))
 def test_widths(words: list[Word], widths: list[int], max_length: int) -> None:
     table = _native.PairTable()
@@ -106,6 +111,7 @@ def test_widths(words: list[Word], widths: list[int], max_length: int) -> None:
     )
 
 
+@settings(deadline=None)
 @given(SOME, st.data(), st.booleans())
 def test_cutting(words: list[Word], data: st.DataObject, singles: bool) -> None:
     pairs = sorted(pairs_of(words))
@@ -141,7 +147,7 @@ def rewritten(symbols: list[int], batch: list[tuple[int, int, int]]) -> list[int
 ROWS = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(FEW, st.lists(st.lists(ROWS, max_size=8), max_size=3))
 def test_rewriting(words: list[Word], batches: list[list[tuple[int, int, int]]]) -> None:
     expected = []
