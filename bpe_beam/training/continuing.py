@@ -13,7 +13,7 @@ from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_na
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learning import Learned, Progress, learn
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.start import needs_seen, see_for, start_of
+from bpe_beam.training.start import merges_of, needs_seen, see_for, start_of
 from bpe_beam.training.words import Words
 
 # Ids that may be missing without harm.
@@ -110,14 +110,10 @@ def continue_bpe(
         UsageError: The vocabulary is smaller than what there is already.
         OverflowError: Counts whose sum is beyond 64 bits.
     """
-    model = tokenizer.parts.model
-    assert isinstance(model, BPE)
     seen = see_for(words, recipe) if needs_seen(recipe, tokenizer) else None
     start = start_of(recipe, seen, tokenizer)
     learned = learn(start.symbols(words), start.ids, recipe, on_progress)
-    return replace(
-        learned, merges=(*((left, right) for left, right in model.merges), *learned.merges)
-    )
+    return replace(learned, merges=(*merges_of(tokenizer), *learned.merges))
 
 
 def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:

@@ -164,6 +164,12 @@ class Start:
         return spans.astype(np.uint32)
 
 
+def merges_of(old: Tokenizer) -> tuple[tuple[str, str], ...]:
+    """The merges of a tokenizer that is continued."""
+    assert isinstance(old.parts.model, BPE)
+    return tuple((left, right) for left, right in old.parts.model.merges)
+
+
 def needs_seen(recipe: BpeRecipe | WordPieceRecipe, old: Tokenizer | None = None) -> bool:
     """Whether the words decide what the vocabulary begins with.
 
