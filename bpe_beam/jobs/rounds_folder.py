@@ -37,7 +37,7 @@ def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
     room = 0
     for number, part in enumerate(manifest.parts):
         slices = max(1, -(-part.word_bytes // MOST_PIECE))
-        if slices == 1 and part.word_bytes <= room:
+        if pieces and slices == 1 and part.word_bytes <= room:
             pieces[-1].append([number, 0, 1])
         else:
             pieces += [[[number, i, slices]] for i in range(slices)]
