@@ -84,7 +84,7 @@ def fits(words: int, symbols: int, memory: int) -> bool:
 
 
 def next_divisor(divisor: int, words: int, symbols: int, memory: int) -> int:
-    """Looks further where there is room: the next round's divisor, from the size of the segments."""
+    """The next round's divisor, from the size of the segments: further where there is room."""
     needed = memory_needed(symbols, words)
     if needed > memory:
         return max(2, divisor // 2)
@@ -139,7 +139,7 @@ class Vocabulary:
         """Takes the merges of a round."""
         for left, right, joined in rows:
             if joined == len(self.tokens):
-                made = self._joined(left, right)
+                made = self.joined(left, right)
                 self._ids[made] = joined
                 self.tokens.append(made)
                 if self.widths:
@@ -149,9 +149,14 @@ class Vocabulary:
 
     def find(self, left: int, right: int) -> int | None:
         """The id that the joined token of a pair has already."""
-        return self._ids.get(self._joined(left, right))
+        return self._ids.get(self.joined(left, right))
 
-    def _joined(self, left: int, right: int) -> bytes:
+    def __contains__(self, token: object) -> bool:
+        """Whether a token has an id."""
+        return token in self._ids
+
+    def joined(self, left: int, right: int) -> bytes:
+        """The bytes of the token of a pair."""
         prefix = self.recipe.continuing_subword_prefix.encode()
         return self.tokens[left] + self.tokens[right].removeprefix(prefix)
 
