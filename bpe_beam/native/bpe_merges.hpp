@@ -108,13 +108,11 @@ class BpeMerges {
     if constexpr (kSizes) sizes.resize(size);
   }
 
-  struct Candidate {
-    std::uint32_t rank;
-    std::uint32_t at;
-    bool operator>(const Candidate& other) const {
-      return rank != other.rank ? rank > other.rank : at > other.at;
-    }
-  };
+  /// A rank above a place: one comparison takes the lowest rank, then the leftmost place.
+  using Candidate = std::uint64_t;
+  static Candidate candidate(std::uint32_t rank, std::uint32_t at) {
+    return (static_cast<std::uint64_t>(rank) << 32) | at;
+  }
 
   template <bool kSizes, class Seen>
   void merge_long(ModelState& state, Seen&& seen) const {
@@ -131,29 +129,30 @@ class BpeMerges {
     for (std::uint32_t i = 0; i < size; ++i) {
       previous[i] = i - 1;  // the first one's wraps and is never followed
       next[i] = i + 1;
-      if (ranks[i] != kNoRank) first.push_back({ranks[i], i});
+      if (ranks[i] != kNoRank) first.push_back(candidate(ranks[i], i));
     }
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(
         std::greater<>(), std::move(first));
     const auto renew = [&](std::uint32_t at) {
       ranks[at] = next[at] < size ? rank(ids[at], ids[next[at]]) : kNoRank;
-      if (ranks[at] != kNoRank) queue.push({ranks[at], at});
+      if (ranks[at] != kNoRank) queue.push(candidate(ranks[at], at));
     };
     while (!queue.empty()) {
-      const Candidate best = queue.top();
+      const auto rank_of_best = static_cast<std::uint32_t>(queue.top() >> 32);
+      const auto at = static_cast<std::uint32_t>(queue.top());
       queue.pop();
       // A symbol that was merged away has kNoRank; one whose pair has changed, another rank.
-      if (ranks[best.at] != best.rank) continue;
-      const std::uint32_t right = next[best.at];
-      seen(best.rank, ids[best.at], ids[right]);
-      ids[best.at] = joined_[best.rank];
-      if constexpr (kSizes) sizes[best.at] += sizes[right];
-      next[best.at] = next[right];
-      if (next[right] < size) previous[next[right]] = best.at;
+      if (ranks[at] != rank_of_best) continue;
+      const std::uint32_t right = next[at];
+      seen(rank_of_best, ids[at], ids[right]);
+      ids[at] = joined_[rank_of_best];
+      if constexpr (kSizes) sizes[at] += sizes[right];
+      next[at] = next[right];
+      if (next[right] < size) previous[next[right]] = at;
       ranks[right] = kNoRank;
       ids[right] = kNoId;
-      renew(best.at);
-      if (best.at > 0) renew(previous[best.at]);
+      renew(at);
+      if (at > 0) renew(previous[at]);
     }
     std::size_t kept = 0;
     for (std::uint32_t i = 0; i < size; i = next[i], ++kept) {
