@@ -234,11 +234,13 @@ class RoundsJob:
     def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf) -> Round:
         """The longest run of best pairs that cannot affect one another."""
         best, complete = read_best(task, came.best_names, vocabulary.ranks())
-        lefts, rights, counts = (column[best[2] >= self._least] for column in best)
+        often = best[2] >= self._least
+        lefts, rights, counts = best[0][often], best[1][often], best[2][often]
         taken = plain_batch(
             lefts, rights, counts,
             tie_break=self.recipe.tie_break,
-            joined_exists=lambda left, right: vocabulary.find(left, right) is not None,
+            joined=vocabulary.joined,
+            known=vocabulary.ids,
             complete=complete,
         )  # fmt: skip
         rows = []

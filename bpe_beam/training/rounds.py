@@ -99,6 +99,7 @@ class Vocabulary:
         start: What it began with.
         recipe: The settings.
         tokens: The bytes of each id; empty where no merge makes it.
+        ids: The id of each token that has bytes.
         widths: How many characters each id covers; empty where no rule asks for it.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
@@ -107,6 +108,7 @@ class Vocabulary:
     start: Start
     recipe: BpeRecipe | WordPieceRecipe
     tokens: list[bytes] = field(init=False)
+    ids: dict[bytes, int] = field(init=False)
     widths: list[int] = field(init=False)
     rows: list[Row] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -127,7 +129,7 @@ class Vocabulary:
             widths = self.start.widths
             assert widths is not None, "check_distributed refuses what has none"
             self.widths = widths.tolist()
-        self._ids = {made: number for number, made in enumerate(self.tokens) if made}
+        self.ids = {made: number for number, made in enumerate(self.tokens) if made}
         self._holes = len(self.tokens) - len(ids)
 
     @property
@@ -139,8 +141,8 @@ class Vocabulary:
         """Takes the merges of a round."""
         for left, right, joined in rows:
             if joined == len(self.tokens):
-                made = self._joined(left, right)
-                self._ids[made] = joined
+                made = self.joined(left, right)
+                self.ids[made] = joined
                 self.tokens.append(made)
                 if self.widths:
                     self.widths.append(self.widths[left] + self.widths[right])
@@ -149,9 +151,10 @@ class Vocabulary:
 
     def find(self, left: int, right: int) -> int | None:
         """The id that the joined token of a pair has already."""
-        return self._ids.get(self._joined(left, right))
+        return self.ids.get(self.joined(left, right))
 
-    def _joined(self, left: int, right: int) -> bytes:
+    def joined(self, left: int, right: int) -> bytes:
+        """The token of a pair."""
         prefix = self.recipe.continuing_subword_prefix.encode()
         return self.tokens[left] + self.tokens[right].removeprefix(prefix)
 
