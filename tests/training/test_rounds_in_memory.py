@@ -221,3 +221,16 @@ def test_likelihood_in_one_cut() -> None:
     assert merges > 500
     assert 0 < stopped < 50
     assert segments_of_words > 20
+
+
+def test_a_known_token_is_applied_after_the_others() -> None:
+    """`a_` of the last merge must not meet `_b` of the first: that pair was merged before."""
+    ids = {"_": 0, "a": 1, "a_": 2, "b": 3}
+    word = [ids[symbol] for symbol in "a_ _ b _ a _ _ b".split()]
+    rows = [(ids["_"], ids["b"], 4), (ids["a_"], 4, 5), (ids["a"], ids["_"], ids["a_"])]
+    batches = batches_of(rows, len(ids))
+    assert [len(batch) for batch in batches] == [2, 1]
+    one = np.ones(1, np.int64)
+    packed = _native.pack_symbols(np.array(word, np.uint32), np.array([0, len(word)]))
+    data, offsets, _ = _native.Rewriter(batches).rewrite(*packed, one)
+    assert _native.unpack_symbols(data, offsets)[0].tolist() == [5, ids["_"], ids["a_"], 4]
