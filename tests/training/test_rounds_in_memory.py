@@ -139,7 +139,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_as_one_learner(kind: str) -> None:
     made = random.Random(kind)
     merges = known = rounds = 0
-    for _ in range(150):
+    for _ in range(80):
         letters = made.choice(["a", "ab", "ab#", "é語a#", "abcdef"])
         words = random_words(made, letters)
         recipe = random_recipe(made, letters, **KINDS[kind])
@@ -153,7 +153,7 @@ def test_as_one_learner(kind: str) -> None:
         merges += len(learned.merges)
         known += len(learned.merges) - (len(learned.vocab) - len(start.ids))
         rounds += took
-    assert merges > 1_000
+    assert merges > 300
     assert known > 0
     assert rounds < merges
 
@@ -168,7 +168,7 @@ def test_going_on(kind: str, limit: int | None) -> None:
     settings = {"symbols": KINDS[kind].get("symbols", "bytes")}
     decoration = {name: text for name, text in KINDS[kind].items() if "prefix" in name}
     known = 0
-    for _ in range(150):
+    for _ in range(80):
         letters = made.choice(["ab", "ab#", "abc"])
         few = random_recipe(made, letters, **settings, **decoration)
         before = learn_bpe(random_words(made, letters), few)
@@ -191,7 +191,7 @@ def test_likelihood_in_one_cut() -> None:
     """By min_frequency alone; where a token was made in two ways, as far as that."""
     made = random.Random("likelihood")
     merges = stopped = segments_of_words = 0
-    for _ in range(200):
+    for _ in range(120):
         letters = made.choice(["ab", "ab#", "abcdef"])
         words = random_words(made, letters)
         recipe = WordPieceRecipe(
@@ -218,7 +218,7 @@ def test_likelihood_in_one_cut() -> None:
         merges += len(learned.merges)
         stopped += not found.at_end
         segments_of_words += len(segments.counts) > len(words.counts)
-    assert merges > 500
+    assert merges > 300
     assert 0 < stopped < 50
     assert segments_of_words > 20
 
@@ -226,7 +226,7 @@ def test_likelihood_in_one_cut() -> None:
 def test_a_known_token_is_applied_after_the_others() -> None:
     """`a_` of the last merge must not meet `_b` of the first: that pair was merged before."""
     ids = {"_": 0, "a": 1, "a_": 2, "b": 3}
-    word = [ids[symbol] for symbol in "a_ _ b _ a _ _ b".split()]
+    word = [ids[symbol] for symbol in ["a_", "_", "b", "_", "a", "_", "_", "b"]]
     rows = [(ids["_"], ids["b"], 4), (ids["a_"], 4, 5), (ids["a"], ids["_"], ids["a_"])]
     batches = batches_of(rows, len(ids))
     assert [len(batch) for batch in batches] == [2, 1]
