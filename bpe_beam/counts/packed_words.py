@@ -1,4 +1,4 @@
-"""Words as packed symbols: how they stand on storage between merge rounds, and how they are added up.
+"""Words as packed symbols: how they stand on storage between merge rounds, and are added up.
 
 A packed word is its symbols' ids as LEB128 varints, one after another: a piece of a word is a piece
 of its bytes. A file of words is an Arrow IPC stream of batches (`word`, `count`), compressed; it is
@@ -64,7 +64,10 @@ def symbols_of(columns: Columns) -> int:
 
 
 class PackedCounts:
-    """Packed words, or pieces of them, and how often each occurs; not for several threads at once."""
+    """Packed words, or pieces of them, and how often each occurs.
+
+    Not for several threads at once; they would wait for each other.
+    """
 
     def __init__(self) -> None:
         self._table = _native.WordTable(False, _native.Pipeline([], None, []))

@@ -27,7 +27,6 @@ from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.splits.round_task import (
     ROUND_FILE,
-    SHARDS,
     PieceWork,
     RoundFile,
     RoundTask,
@@ -157,9 +156,18 @@ class RoundsJob:
     def _begin(self, vocabulary: Vocabulary) -> Commit:
         """Before the first round: nothing is committed yet, and the words are the counts'."""
         return Commit(
-            0, "", first_pieces(self.manifest), [], [], len(vocabulary.tokens), 0, self._least, DIVISOR,
-            vocabulary.room == 0, [],
-        )  # fmt: skip
+            number=0,
+            run="",
+            pieces=first_pieces(self.manifest),
+            rows=[],
+            counts=[],
+            known=len(vocabulary.tokens),
+            applied=0,
+            floor=self._least,
+            divisor=DIVISOR,
+            done=vocabulary.room == 0,
+            history=[],
+        )
 
     # ---- a round ----
 
@@ -234,13 +242,13 @@ class RoundsJob:
     def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf) -> Round:
         """The longest run of best pairs that cannot affect one another."""
         best, complete = read_best(task, came.best_names, vocabulary.ranks())
-        often = best[2] >= self._least
-        lefts, rights, counts = best[0][often], best[1][often], best[2][often]
+        enough = best[2] >= self._least
+        lefts, rights, counts = best[0][enough], best[1][enough], best[2][enough]
         taken = plain_batch(
             lefts, rights, counts,
             tie_break=self.recipe.tie_break,
             joined=vocabulary.joined,
-            known=vocabulary.ids,
+            known=vocabulary,
             complete=complete,
         )  # fmt: skip
         rows = []
@@ -254,7 +262,7 @@ class RoundsJob:
         return Round(rows, counts[: len(rows)].tolist(), at_end=not rows)
 
     def _require_proven(self, taken: Round, floor: int, vocabulary: Vocabulary) -> None:
-        if floor > self._least or not taken.at_end and vocabulary.room > len(taken.rows):
+        if floor > self._least or (not taken.at_end and vocabulary.room > len(taken.rows)):
             raise UsageError(
                 "the score of WordPiece cannot be proved on the workers for these words: "
                 + (
@@ -350,8 +358,8 @@ class _CameOf:
         self._storage = job.storage
         self._run = run
         words = [receipts[piece] for piece in _words_pieces(task.pieces)]
-        pairs = _shards(receipts, "pairs")
-        self._segments = _shards(receipts, "segments")
+        pairs = _shards(receipts, "pairs", task.shards)
+        self._segments = _shards(receipts, "segments", task.shards)
         self.pieces = [{**row["files"][0], **row["facts"]} for row in words]
         self.words, self.symbols, self.weight = (
             sum(piece[name] for piece in self.pieces) for name in ("words", "symbols", "weight")
@@ -390,7 +398,7 @@ class _CameOf:
         }
 
 
-def _shards(receipts: Mapping[str, Receipt], kind: str) -> list[Receipt]:
+def _shards(receipts: Mapping[str, Receipt], kind: str, shards: int) -> list[Receipt]:
     """The receipts of those shards that hold anything, in order."""
-    names = (piece_name(kind, shard, SHARDS) for shard in range(SHARDS))
+    names = (piece_name(kind, shard, shards) for shard in range(shards))
     return [receipts[name] for name in names if name in receipts]

@@ -22,21 +22,28 @@ from bpe_beam.splits.round_task import names_of
 from bpe_beam.storage import Storage
 from bpe_beam.training.rounds import Row
 
-PIECE_BYTES = 256_000_000
-"""Bytes of words that a piece of the state has at most, at first."""
+LEAST_PIECE = 8_000_000
+MOST_PIECE = 128_000_000
+"""Bytes of words that a piece of the state has at first: parts of the counts are put together, or
+cut, to come between these."""
 
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
 
 
 def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
-    """The words before the first round, cut into pieces; see `PieceWork`."""
-    return [
-        {"part": number, "slice": i, "slices": slices}
-        for number, part in enumerate(manifest.parts)
-        for slices in [max(1, -(-part.word_bytes // PIECE_BYTES))]
-        for i in range(slices)
-    ]
+    """The words before the first round, in pieces; see `PieceWork`."""
+    pieces: list[list[list[int]]] = []
+    room = 0
+    for number, part in enumerate(manifest.parts):
+        slices = max(1, -(-part.word_bytes // MOST_PIECE))
+        if slices == 1 and part.word_bytes <= room:
+            pieces[-1].append([number, 0, 1])
+        else:
+            pieces += [[[number, i, slices]] for i in range(slices)]
+            room = LEAST_PIECE
+        room -= part.word_bytes
+    return [{"parts": parts} for parts in pieces]
 
 
 def names_for(manifest: CountsManifest) -> list[str]:

@@ -89,7 +89,8 @@ class Learning:
         needed = memory_needed(manifest.word_bytes, manifest.unique_words)
         takes = f"{manifest.unique_words:,} unique words take about {_gb(needed)}"
         fits = needed <= settings.driver_memory
-        where = f"{takes}, {'within' if fits else 'more than'} --driver-memory {_gb(settings.driver_memory)}"
+        relation = "within" if fits else "more than"
+        where = f"{takes}, {relation} --driver-memory {_gb(settings.driver_memory)}"
         distributed = wanted == "distributed" or (wanted == "auto" and not fits)
         if distributed:
             try:

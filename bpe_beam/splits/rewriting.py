@@ -6,9 +6,8 @@ the first round, one part of the counts as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,6 @@ from bpe_beam.counts.packed_words import BATCH_WORDS, Columns, read_words, write
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.splits import measures
 from bpe_beam.splits.round_task import (
-    SHARDS,
     TABLE_BYTES,
     Held,
     PieceWork,
@@ -67,9 +65,9 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
             total += weight_of(columns)
             pairs.add_words(columns, given.widths, given.max_length)
             if pairs.memory_bytes > TABLE_BYTES:
-                blocks.write(pairs.blocks(SHARDS))
+                blocks.write(pairs.blocks(task.shards))
                 pairs.clear()
-        blocks.write(pairs.blocks(SHARDS))
+        blocks.write(pairs.blocks(task.shards))
     facts = {"words": writer.words, "symbols": writer.symbols, "weight": total}
     file = writer.facts(name)
     piece = piece_name("words", work.number, task.pieces)
@@ -95,20 +93,21 @@ def weight_of(columns: Columns) -> int:
 
 def _next_words(task: RoundTask, work: PieceWork) -> Iterator[Columns]:
     source, storage = work.source, task.receipts.storage
-    if "part" in source:
-        yield from _spelled(task, source)
+    if "parts" in source:
+        for part in source["parts"]:
+            yield from _spelled(task, *part)
         return
     rewriter = _rewriter.get(task.receipts.url, lambda: _native.Rewriter(round_file(task).batches))
     for columns in read_words(storage, source["url"], source["sha256"]):
         yield rewriter.rewrite(*columns)
 
 
-def _spelled(task: RoundTask, source: Mapping[str, Any]) -> Iterator[Columns]:
+def _spelled(task: RoundTask, part: int, number: int, slices: int) -> Iterator[Columns]:
     """The words of a slice of a part of the counts, as packed symbols."""
     read = task.receipts.storage.read_bytes
     start = _start.get(task.start, lambda: Start.from_bytes(read(task.start)))
     least = 1 if task.singles else 2
-    for batch in _part_words(task, source["part"], source["slice"], source["slices"]):
+    for batch in _part_words(task, part, number, slices):
         words = start.symbols(gather_words([batch], in_order_of_place=False))
         kept = np.diff(words.offsets) >= least
         yield _packed(words.ids, words.offsets, words.counts, kept)

@@ -24,8 +24,9 @@ from bpe_beam.storage import Storage
 
 T = TypeVar("T")
 
-SHARDS = 32
-"""Of pairs, and of segments: by a fixed hash."""
+MOST_SHARDS = 1024
+"""Of pairs, and of segments, by a fixed hash; else there are as many as pieces, so that what a
+worker adds up does not grow with the corpus."""
 
 TABLE_BYTES = 128_000_000
 """What a worker's table of pairs or segments may hold before it is written out."""
@@ -74,6 +75,11 @@ class RoundTask:
     cuts: bool = True
     stage: str = "learn"
 
+    @property
+    def shards(self) -> int:
+        """Of pairs, and of segments."""
+        return shards_of(self.pieces)
+
     def url(self, name: str) -> str:
         """A file of the run's folder."""
         return self.receipts.storage.join(self.receipts.url, *name.split("/"))
@@ -85,8 +91,8 @@ class PieceWork:
 
     Attributes:
         number: Its number.
-        source: Its file of words, `url` and `sha256`; or, at first, where they stand in the counts:
-            `part`, and of the words of that part the `slice`th of `slices`.
+        source: Its file of words, `url` and `sha256`; or, at first, `parts`, where they stand in
+            the counts: of each part its number, and which slice of how many.
     """
 
     number: int
@@ -160,17 +166,23 @@ def piece_file(number: int, pieces: int) -> str:
     return f"state/{piece_name('words', number, pieces)}.arrow"
 
 
+def shards_of(pieces: int) -> int:
+    """How many shards a state of so many pieces has."""
+    return min(pieces, MOST_SHARDS)
+
+
 def names_of(pieces: int, parts: int) -> list[str]:
     """All files that a round may write in its run's folder."""
-    shards = range(SHARDS)
+    shards = shards_of(pieces)
     return [
         ROUND_FILE,
         *(seen_file(i, parts) for i in range(parts)),
         *(piece_file(i, pieces) for i in range(pieces)),
         *(f"work/{piece_name('pairs', i, pieces)}.blocks" for i in range(pieces)),
         *(f"work/{piece_name('segments', i, pieces)}.blocks" for i in range(pieces)),
-        *(f"pairs/{piece_name(kind, i, SHARDS)}.arrow" for kind in ("hot", "best") for i in shards),
-        *(f"segments/{piece_name('segments', i, SHARDS)}.arrow" for i in shards),
+        *(f"pairs/{piece_name('hot', i, shards)}.arrow" for i in range(shards)),
+        *(f"pairs/{piece_name('best', i, shards)}.arrow" for i in range(shards)),
+        *(f"segments/{piece_name('segments', i, shards)}.arrow" for i in range(shards)),
     ]
 
 

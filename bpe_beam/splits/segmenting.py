@@ -1,4 +1,6 @@
-"""Pairs added up, words cut at their cold boundaries, segments added up; `training/rounds.py` says why.
+"""Pairs added up, words cut at their cold boundaries, segments added up.
+
+`training/rounds.py` says why.
 
 A worker holds the round's hot pairs, and one table: of at most `TABLE_BYTES` where it cuts, of one
 shard's pairs or segments where it adds up.
@@ -9,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,6 @@ from bpe_beam.splits import measures
 from bpe_beam.splits.round_task import (
     CANDIDATES,
     HOT_PAIRS,
-    SHARDS,
     TABLE_BYTES,
     Held,
     PieceWork,
@@ -58,15 +58,15 @@ def sum_pairs(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     for data in read_blocks(task.receipts.storage, places):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
     given = round_file(task)
-    hot, floor = pairs.frequent(task.floor, HOT_PAIRS // SHARDS)
+    hot, floor = pairs.frequent(task.floor, HOT_PAIRS // task.shards)
     best = pairs.best(CANDIDATES, given.ranks)
     files = [
-        write_file(task, f"pairs/{piece_name('hot', shard, SHARDS)}.arrow", to_stream(hot)),
-        write_file(task, f"pairs/{piece_name('best', shard, SHARDS)}.arrow", to_stream(best)),
+        write_file(task, f"pairs/{piece_name('hot', shard, task.shards)}.arrow", to_stream(hot)),
+        write_file(task, f"pairs/{piece_name('best', shard, task.shards)}.arrow", to_stream(best)),
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
     facts = {"floor": floor, "most": most, "pairs": len(pairs), "hot": hot.num_rows}
-    task.receipts.write_receipt(piece_name("pairs", shard, SHARDS), files, facts)
+    task.receipts.write_receipt(piece_name("pairs", shard, task.shards), files, facts)
     return json.dumps({**facts, **files[0]})
 
 
@@ -93,9 +93,9 @@ def cut_piece(
             symbols += symbols_of(cut)
             table.add(cut)
             if table.memory_bytes > TABLE_BYTES:
-                blocks.write(table.blocks(SHARDS))
+                blocks.write(table.blocks(task.shards))
                 table.clear()
-        blocks.write(table.blocks(SHARDS))
+        blocks.write(table.blocks(task.shards))
     facts = {"symbols": symbols}
     task.receipts.write_receipt(
         piece_name("cut", work.number, task.pieces), [blocks.facts()], facts
@@ -171,11 +171,11 @@ def add_segments(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     table = PackedCounts()
     for data in read_blocks(task.receipts.storage, places):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
-    name = f"segments/{piece_name('segments', shard, SHARDS)}.arrow"
+    name = f"segments/{piece_name('segments', shard, task.shards)}.arrow"
     with write_words(task.receipts.storage, task.url(name)) as writer:
         for _, block in table.blocks(1):
             writer.write(columns_of(block))
     facts = {"segments": writer.words, "symbols": writer.symbols}
-    piece = piece_name("segments", shard, SHARDS)
+    piece = piece_name("segments", shard, task.shards)
     task.receipts.write_receipt(piece, [writer.facts(name)], facts)
     return piece

@@ -84,7 +84,7 @@ def fits(words: int, symbols: int, memory: int) -> bool:
 
 
 def next_divisor(divisor: int, words: int, symbols: int, memory: int) -> int:
-    """Looks further where there is room: the next round's divisor, from the size of the segments."""
+    """The next round's divisor, from the size of the segments: further where there is room."""
     needed = memory_needed(symbols, words)
     if needed > memory:
         return max(2, divisor // 2)
@@ -99,7 +99,6 @@ class Vocabulary:
         start: What it began with.
         recipe: The settings.
         tokens: The bytes of each id; empty where no merge makes it.
-        ids: The id of each token that has bytes.
         widths: How many characters each id covers; empty where no rule asks for it.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
@@ -108,7 +107,6 @@ class Vocabulary:
     start: Start
     recipe: BpeRecipe | WordPieceRecipe
     tokens: list[bytes] = field(init=False)
-    ids: dict[bytes, int] = field(init=False)
     widths: list[int] = field(init=False)
     rows: list[Row] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -129,7 +127,7 @@ class Vocabulary:
             widths = self.start.widths
             assert widths is not None, "check_distributed refuses what has none"
             self.widths = widths.tolist()
-        self.ids = {made: number for number, made in enumerate(self.tokens) if made}
+        self._ids = {made: number for number, made in enumerate(self.tokens) if made}
         self._holes = len(self.tokens) - len(ids)
 
     @property
@@ -142,7 +140,7 @@ class Vocabulary:
         for left, right, joined in rows:
             if joined == len(self.tokens):
                 made = self.joined(left, right)
-                self.ids[made] = joined
+                self._ids[made] = joined
                 self.tokens.append(made)
                 if self.widths:
                     self.widths.append(self.widths[left] + self.widths[right])
@@ -151,10 +149,14 @@ class Vocabulary:
 
     def find(self, left: int, right: int) -> int | None:
         """The id that the joined token of a pair has already."""
-        return self.ids.get(self.joined(left, right))
+        return self._ids.get(self.joined(left, right))
+
+    def __contains__(self, token: object) -> bool:
+        """Whether a token has an id."""
+        return token in self._ids
 
     def joined(self, left: int, right: int) -> bytes:
-        """The token of a pair."""
+        """The bytes of the token of a pair."""
         prefix = self.recipe.continuing_subword_prefix.encode()
         return self.tokens[left] + self.tokens[right].removeprefix(prefix)
 

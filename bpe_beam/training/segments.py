@@ -70,7 +70,7 @@ def cut_to_fit(
     """
     most = int(hot.counts.max(initial=0))
     while floor < most:
-        floor = min(floor * 2, most)
+        floor = min(max(floor + 1, floor * 3 // 2), most)
         kept = hot.counts >= floor
         pairs = _native.HotPairs(hot.lefts[kept], hot.rights[kept])
         segments = _added_up(read(), pairs, memory)

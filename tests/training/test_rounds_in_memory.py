@@ -56,7 +56,7 @@ def by_plain_batch(vocabulary: Vocabulary, table: _native.PairTable, made: rando
         counts[often],
         tie_break=vocabulary.recipe.tie_break,
         joined=vocabulary.joined,
-        known=vocabulary.ids,
+        known=vocabulary,
         complete=len(table) <= limit,
     )
     rows: list[Row] = []
