@@ -141,7 +141,7 @@ class WordCounts:
             if self.with_places:
                 columns += [pa.array(place) for place in places]
             whole = pa.RecordBatch.from_arrays(columns, schema=schema)
-            for start, end in _block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
+            for start, end in block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
                 yield partition, whole.slice(start, end - start)
 
 
@@ -167,7 +167,7 @@ def _pipeline(
     )
 
 
-def _block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:
+def block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:
     """Rows [start, end) that fit into `max_bytes` together, at least one each."""
     ends = offsets[1:] + row_bytes * np.arange(1, len(offsets))
     start = 0

@@ -61,6 +61,7 @@ _TRAINING: Mapping[str, Parse | None] = {
     "normalizer": None,
     "pretokenizer": None,
     "driver_memory": parse_size,
+    "merge_rounds": None,
     "temperature": None,
 }
 

@@ -205,8 +205,14 @@ JOBS: dict[str, Job] = {
                 Option(
                     "--driver-memory",
                     "SIZE",
-                    "what the learner may hold; a table of words beyond it is refused (default "
-                    f"{Train.driver_memory // 10**9}GB)",
+                    "what the learner may hold; words beyond it stay on storage and are learned "
+                    f"from in rounds on the workers (default {Train.driver_memory // 10**9}GB)",
+                ),
+                Option(
+                    "--merge-rounds",
+                    choice(settings.MERGE_ROUNDS),
+                    "learn in this process, or in rounds on the workers; the merges are the same "
+                    "(default auto: by --driver-memory)",
                 ),
             ),
             "learning": LEARNING,

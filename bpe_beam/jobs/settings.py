@@ -25,6 +25,7 @@ from bpe_beam.jobs.dataflow import require_no_secrets, require_reachable
 
 INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
+MERGE_ROUNDS = ("auto", "local", "distributed")
 TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
 ALPHABETS = ("bytes", "seen")
 SYMBOLS = ("bytes", "characters")

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
@@ -21,12 +20,11 @@ from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
-from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, least_entries, recipe_of
+from bpe_beam.jobs.train_learning import ROUNDS, Learning
+from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, recipe_of
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.train_weights import (
-    refuse_overflow,
     tokens_by_source,
-    weighted_recipe,
     weights_identity,
     weights_of,
 )
@@ -34,11 +32,10 @@ from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.exports import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.continuing import continue_bpe, continued
+from bpe_beam.training.continuing import continued
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, Recipe
-from bpe_beam.training.trained import learn, tokenizer_of
-from bpe_beam.training.words import gather_words, memory_needed
+from bpe_beam.training.trained import tokenizer_of
 
 _SUMMARY = "summary.json"
 _MEASURED = ("runner", "workers", "counters", "distributions")
@@ -104,7 +101,8 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     manifest = read_manifest(storage, counts)
     try:
         weights = weights_of(settings, manifest)
-        learned = _learn(settings, storage, counts, manifest, weights, recipe, old, progress)
+        learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
+        learned = learning.learn(progress)
         if old is not None and isinstance(recipe, BpeRecipe):
             tokenizer = continued(old, learned, recipe)
         else:
@@ -136,13 +134,15 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "merges": len(learned.merges),
         "last_merge_count": _last_count(learned, weights),
         "fingerprint": tokenizer.fingerprint,
+        **learning.facts,
         "counting_seconds": None if settings.counts else round(counted - started, 3),
         "learning_seconds": round(ended - counted, 3),
         "seconds": round(ended - started, 3),
-        **measured,
+        **(learning.measured or measured),
         "next": _next(settings),
     }
     folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
+    learning.clear()
     return summary
 
 
@@ -229,8 +229,8 @@ def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) 
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,
-        # Counted into by a try that the words did not allow.
-        beside=() if settings.input is None else ("counts",),
+        # Of a try that broke off, or that the words did not allow.
+        beside=(ROUNDS, *(() if settings.input is None else ("counts",))),
     )
 
 
@@ -238,34 +238,6 @@ def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | 
     """The recipe; special tokens that were cut when counting come first."""
     names = (manifest.normalizer, manifest.pretokenizer)
     return recipe_of(settings, *names, manifest.special_tokens, old)
-
-
-def _learn(
-    settings: TrainSettings,
-    storage: Storage,
-    counts: str,
-    manifest: CountsManifest,
-    weights: Weights | None,
-    recipe: Recipe,
-    old: Tokenizer | None,
-    progress: Progress,
-) -> Learned:
-    needed = memory_needed(manifest.word_bytes, manifest.unique_words)
-    if needed > settings.driver_memory:
-        raise UsageError(
-            f"learning from {manifest.unique_words:,} unique words takes about "
-            f"{needed / 1e9:.1f} GB, more than --driver-memory "
-            f"({settings.driver_memory / 1e9:.1f} GB): give more, or count less text"
-        )
-    in_order = settings.tie_break == "first_seen"
-    factors = None if weights is None else weights.factors
-    words = gather_words(iter_words(storage, counts, manifest, factors), in_order)
-    recipe = weighted_recipe(recipe, weights)
-    most = max(0, recipe.vocab_size - least_entries(recipe, old))
-    with progress.stage("learn", most, "merges") as stage, refuse_overflow(weights):
-        if old is not None and isinstance(recipe, BpeRecipe):
-            return continue_bpe(words, recipe, old, stage.advance)
-        return learn(words, recipe, stage.advance)
 
 
 def _last_count(learned: Learned, weights: Weights | None) -> int | float | None:

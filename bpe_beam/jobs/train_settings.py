@@ -20,6 +20,7 @@ from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.settings import (
     ALPHABETS,
     MAX_VOCAB_SIZE,
+    MERGE_ROUNDS,
     MODELS,
     SYMBOLS,
     TIE_BREAKS,
@@ -82,6 +83,8 @@ class TrainSettings:
         pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry
             theirs.
         driver_memory: What the learner may hold, in bytes.
+        merge_rounds: Where merges are learned: `local`, in this process; `distributed`, in rounds
+            over words that stay on storage; `auto`: locally if the words fit `driver_memory`.
         weights: (source, decimal number): what the counts of a source are multiplied by; one that
             is not named keeps 1. Needs sources; or
         temperature: A decimal number from 0 to 1: each source's share of the text is raised to this
@@ -112,6 +115,7 @@ class TrainSettings:
     normalizer: str | None = None
     pretokenizer: str | None = None
     driver_memory: int = 8 * 10**9
+    merge_rounds: str = "auto"
     weights: tuple[tuple[str, str], ...] = ()
     temperature: str | None = None
 
@@ -122,6 +126,7 @@ class TrainSettings:
         require_choice("model", self.model, MODELS)
         self._check_model()
         self._check_weights()
+        require_choice("merge_rounds", self.merge_rounds, MERGE_ROUNDS)
         require_special_tokens(self.special_tokens)
         require(
             1 <= self.vocab_size <= MAX_VOCAB_SIZE,

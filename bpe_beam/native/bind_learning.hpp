@@ -38,9 +38,9 @@ class PyBpeLearner {
                std::size_t vocab_size, std::int64_t min_frequency, const std::string& tie_break,
                const std::string& score, bool decorated, const std::string& prefix,
                std::optional<std::uint64_t> max_token_length,
-               const std::optional<InputArray<std::uint32_t>>& spans) {
-    const LearningRules rules{vocab_size, min_frequency, tie_break_of(tie_break), score_of(score),
-                              decorated};
+               const std::optional<InputArray<std::uint32_t>>& spans, bool stop_at_known) {
+    const LearningRules rules{vocab_size,      min_frequency, tie_break_of(tie_break),
+                              score_of(score), decorated,     stop_at_known};
     WordsToLearn words{.symbols = span_of(symbols),
                        .offsets = span_of(offsets),
                        .counts = span_of(counts),
@@ -69,6 +69,12 @@ class PyBpeLearner {
                           as_array(std::move(counts)));
   }
 
+  bool stopped() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return learner_->stopped();
+  }
+
   py::list tokens() {
     const std::lock_guard lock(mutex_);
     py::list result;
@@ -87,12 +93,16 @@ inline void bind_learning(py::module_& m) {
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::int64_t>&,
                     const InputArray<std::int64_t>&, std::vector<std::string>, std::size_t,
                     std::int64_t, const std::string&, const std::string&, bool, const std::string&,
-                    std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&>(),
+                    std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&,
+                    bool>(),
            "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
            "tie_break"_a, "score"_a = "count", "decorated"_a = false, "prefix"_a = "",
-           "max_token_length"_a = py::none(), "spans"_a = py::none())
+           "max_token_length"_a = py::none(), "spans"_a = py::none(),
+           "stop_at_known"_a = false)
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
+      .def_property_readonly("stopped", &PyBpeLearner::stopped,
+                             "Whether it ended after a merge whose token had an id before.")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");
 }
 

@@ -29,6 +29,8 @@ struct LearningRules {
   Score score = Score::kCount;
   /// Symbols are decorated: the same token may be made of other symbols elsewhere.
   bool decorated = false;
+  /// Nothing is learned after a merge whose joined token had an id before.
+  bool stop_at_known = false;
 };
 
 class BpeLearner {
@@ -46,8 +48,11 @@ class BpeLearner {
   }
 
   /// Learns at most `limit` more merges; returns them. An empty result means the end: the
-  /// vocabulary is full, or no pair is frequent enough.
+  /// vocabulary is full, no pair is frequent enough, or it has stopped.
   std::vector<LearnedMerge> learn(std::size_t limit) { return learner_->learn(limit); }
+
+  /// Whether the last merge made a token that was there before, and the rules end learning there.
+  [[nodiscard]] bool stopped() const { return learner_->stopped(); }
 
   /// The bytes of every token, in the order of ids.
   [[nodiscard]] const std::vector<std::string>& tokens() const { return learner_->tokens(); }
@@ -56,6 +61,7 @@ class BpeLearner {
   struct Learner {
     virtual ~Learner() = default;
     virtual std::vector<LearnedMerge> learn(std::size_t limit) = 0;
+    [[nodiscard]] virtual bool stopped() const = 0;
     [[nodiscard]] virtual const std::vector<std::string>& tokens() const = 0;
   };
 
@@ -64,20 +70,25 @@ class BpeLearner {
    public:
     LearnerOf(WordsToLearn words, const LearningRules& rules)
         : vocab_size_(rules.vocab_size),
+          stop_at_known_(rules.stop_at_known),
           table_(std::move(words)),
           queue_(table_, std::max<std::int64_t>(rules.min_frequency, 1), rules.tie_break) {}
 
     std::vector<LearnedMerge> learn(std::size_t limit) override {
       std::vector<LearnedMerge> learned;
-      while (learned.size() < limit && table_.tokens().size() < vocab_size_) {
+      while (!stopped_ && learned.size() < limit && table_.tokens().size() < vocab_size_) {
+        const std::size_t known = table_.tokens().size();
         const std::uint32_t pair = queue_.pop_best();
         if (pair == PairMap::kNone) break;
         learned.push_back(table_.merge(pair, [this](std::uint32_t it) { queue_.gained(it); }));
         queue_.fell(learned.back().left);
         if (learned.back().right != learned.back().left) queue_.fell(learned.back().right);
+        stopped_ = stop_at_known_ && learned.back().joined < known;
       }
       return learned;
     }
+
+    [[nodiscard]] bool stopped() const override { return stopped_; }
 
     [[nodiscard]] const std::vector<std::string>& tokens() const override {
       return table_.tokens();
@@ -85,6 +96,8 @@ class BpeLearner {
 
    private:
     std::size_t vocab_size_;
+    bool stop_at_known_;
+    bool stopped_ = false;
     typename Queue::Table table_;
     Queue queue_;
   };

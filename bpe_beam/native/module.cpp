@@ -11,6 +11,7 @@
 #include "bind_normalizing.hpp"
 #include "bind_pipeline.hpp"
 #include "bind_records.hpp"
+#include "bind_rounds.hpp"
 #include "bind_scanning.hpp"
 
 PYBIND11_MODULE(_native, m) {
@@ -22,4 +23,5 @@ PYBIND11_MODULE(_native, m) {
   bpe_beam::bind_learning(m);
   bpe_beam::bind_encoding(m);
   bpe_beam::bind_records(m);
+  bpe_beam::bind_rounds(m);
 }

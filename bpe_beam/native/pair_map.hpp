@@ -25,6 +25,8 @@ class PairMap {
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  static std::size_t hash(std::uint64_t key) { return fold_multiply(key ^ kSeed, kOdd); }
+
   /// The pair's value, or kNone.
   [[nodiscard]] std::uint32_t find(std::uint64_t key) const {
     const std::size_t mask = slots_.size() - 1;
@@ -53,8 +55,6 @@ class PairMap {
     std::uint64_t key = 0;
     std::uint32_t value = kNone;
   };
-
-  static std::size_t hash(std::uint64_t key) { return fold_multiply(key ^ kSeed, kOdd); }
 
   static constexpr std::uint64_t kSeed = 0xA0761D6478BD642F;
   static constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
-from bpe_beam import _native
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, Naming
-from bpe_beam.tokenizer.native_parts import make_model
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.bpe import spelling_of, with_alphabet
-from bpe_beam.training.learning import Learned, Progress, Symbols, learn, number
+from bpe_beam.training.learning import Learned, Progress, learn
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.symbols import see
+from bpe_beam.training.start import merges_of, needs_seen, see_for, start_of
 from bpe_beam.training.words import Words
 
 # Ids that may be missing without harm.
@@ -118,21 +110,10 @@ def continue_bpe(
         UsageError: The vocabulary is smaller than what there is already.
         OverflowError: Counts whose sum is beyond 64 bits.
     """
-    model = tokenizer.parts.model
-    assert isinstance(model, BPE)
-    found = see(words, spelling_of(recipe), with_counts=False)
-    ids = with_alphabet(number(tokenizer.vocab, recipe.specials), found, recipe)
-    extended = replace(tokenizer.parts, model=replace(model, vocab=ids))
-    encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(extended))
-    written, offsets = encoder.encode_batch(words.data, words.offsets)
-    spans = None
-    if recipe.max_token_length is not None:
-        spans = _spans(written, offsets, ids, recipe)
-    symbols = Symbols(written, offsets, words.counts, spans, decorated=True)
-    learned = learn(symbols, ids, recipe, on_progress)
-    return replace(
-        learned, merges=(*((left, right) for left, right in model.merges), *learned.merges)
-    )
+    seen = see_for(words, recipe) if needs_seen(recipe, tokenizer) else None
+    start = start_of(recipe, seen, tokenizer)
+    learned = learn(start.symbols(words), start.ids, recipe, on_progress)
+    return replace(learned, merges=(*merges_of(tokenizer), *learned.merges))
 
 
 def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:
@@ -155,27 +136,3 @@ def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Toke
     )
     result.check(Naming())
     return Tokenizer(result)
-
-
-def _spans(
-    written: npt.NDArray[np.uint32],
-    offsets: npt.NDArray[np.int64],
-    ids: Mapping[str, int],
-    recipe: BpeRecipe,
-) -> npt.NDArray[np.uint32]:
-    """How many characters, or bytes, of its word each token covers."""
-    in_bytes = recipe.symbols == "bytes"
-    lengths = np.ones(max(ids.values(), default=0) + 1, np.int64)
-    for token, token_id in ids.items():
-        is_bytes = in_bytes and byte_level.is_byte_level(token)
-        lengths[token_id] = len(byte_level.to_bytes(token)) if is_bytes else len(token)
-    spans = lengths[written]
-    starts, ends = offsets[:-1], offsets[1:]
-    full = ends > starts
-    if recipe.continuing_subword_prefix:
-        begins = np.zeros(len(written), np.bool_)
-        begins[starts[full]] = True
-        spans[~begins] -= len(recipe.continuing_subword_prefix)
-    if recipe.end_of_word_suffix:
-        spans[ends[full] - 1] -= len(recipe.end_of_word_suffix)
-    return spans.astype(np.uint32)

@@ -86,7 +86,7 @@ def learn(
     size = max(ids.values(), default=-1) + 1
     tokens = [b""] * size
     for token, token_id in ids.items():
-        tokens[token_id] = _mergeable_bytes(token) if in_bytes else token.encode()
+        tokens[token_id] = mergeable_bytes(token) if in_bytes else token.encode()
     learner = _native.BpeLearner(
         symbols.ids,
         symbols.offsets,
@@ -128,6 +128,6 @@ def check_size(vocab_size: int, entries: int) -> None:
         )
 
 
-def _mergeable_bytes(token: str) -> bytes:
+def mergeable_bytes(token: str) -> bytes:
     """The bytes whose token reads like `token`; empty if no merge can make it."""
     return byte_level.to_bytes(token) if byte_level.is_byte_level(token) else b""

@@ -5,9 +5,9 @@ What Hugging Face calls WordPiece training is BPE with a prefix: `bpe.py`.
 
 from __future__ import annotations
 
-from bpe_beam.training.learning import Learned, Progress, Symbols, learn, number
+from bpe_beam.training.learning import Learned, Progress, learn
 from bpe_beam.training.recipe import WordPieceRecipe
-from bpe_beam.training.symbols import Spelling, see, spell
+from bpe_beam.training.start import see_for, start_of
 from bpe_beam.training.words import Words
 
 
@@ -28,15 +28,5 @@ def learn_wordpiece(
         UsageError: The vocabulary is smaller than the special tokens and the alphabet.
         OverflowError: Counts whose sum is beyond 64 bits.
     """
-    prefix = recipe.continuing_subword_prefix
-    found = see(words, Spelling(False, prefix), recipe.limit_alphabet is not None)
-    first = number({}, recipe.specials)
-    kept = found.alphabet(recipe.initial_alphabet, recipe.limit_alphabet)
-    symbols = found.symbols(found.spelling.kinds, {*kept, *first})
-    for character in set(recipe.initial_alphabet).intersection(kept):
-        symbols |= {character, prefix + character}
-    ids = number(first, sorted(symbols))
-    written, offsets = spell(words, found, ids, {*kept, *first})
-    return learn(
-        Symbols(written, offsets, words.counts, decorated=bool(prefix)), ids, recipe, on_progress
-    )
+    start = start_of(recipe, see_for(words, recipe))
+    return learn(start.symbols(words), start.ids, recipe, on_progress)

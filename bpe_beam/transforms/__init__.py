@@ -1,10 +1,19 @@
 """The Beam rooms: transforms for the user's own pipelines, and those that the jobs are made of."""
 
 from bpe_beam.transforms import coders as coders  # registers them, whichever transform is used
+from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn
 from bpe_beam.transforms.count_words import CountWords
 from bpe_beam.transforms.learn_merges import LearnMerges
 from bpe_beam.transforms.read_documents import ReadDocuments
 from bpe_beam.transforms.tokenize import Tokenize
 from bpe_beam.transforms.write_tokens import WriteTokens
 
-__all__ = ["CountWords", "LearnMerges", "ReadDocuments", "Tokenize", "WriteTokens"]
+__all__ = [
+    "CountPairs",
+    "CountWords",
+    "LearnMerges",
+    "PairCountsFn",
+    "ReadDocuments",
+    "Tokenize",
+    "WriteTokens",
+]

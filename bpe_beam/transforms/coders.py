@@ -11,6 +11,8 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from bpe_beam.counts.pair_counts import PairCounts
+
 
 class RecordBatchCoder(beam.coders.Coder):
     """A `pyarrow.RecordBatch` as an Arrow IPC stream of one batch."""
@@ -62,5 +64,26 @@ class TokensCoder(beam.coders.Coder):
         return pa.UInt32Array
 
 
+class PairCountsCoder(beam.coders.Coder):
+    """A `PairCounts`, an accumulator of `PairCountsFn`: 16 bytes a pair."""
+
+    def encode(self, value: PairCounts) -> bytes:
+        """The pairs, sorted; equal tables give equal bytes."""
+        return value.to_bytes()
+
+    def decode(self, encoded: bytes) -> PairCounts:
+        """A table that can be added to."""
+        return PairCounts.from_bytes(encoded)
+
+    def is_deterministic(self) -> bool:
+        """True: the bytes follow from the values."""
+        return True
+
+    def to_type_hint(self) -> Any:
+        """The type that the coder is registered for."""
+        return PairCounts
+
+
+beam.coders.registry.register_coder(PairCounts, PairCountsCoder)
 beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
 beam.coders.registry.register_coder(pa.UInt32Array, TokensCoder)

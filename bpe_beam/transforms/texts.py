@@ -27,24 +27,24 @@ def utf8_of(element: str | bytes) -> bytes:
         ) from error
 
 
-def text_column(batch: pa.RecordBatch) -> pa.Array:
-    """The texts of a batch, checked: strings, no null, valid UTF-8.
+def text_column(batch: pa.RecordBatch, name: str = "text") -> pa.Array:
+    """The texts of a batch, in the column of that name, checked: strings, no null, valid UTF-8.
 
     Raises:
         DataError: A batch without them; tells what is wrong.
     """
-    if "text" not in batch.schema.names:
-        raise DataError(f"a batch has no column 'text', only {', '.join(batch.schema.names)}")
-    texts = batch.column("text")
+    if name not in batch.schema.names:
+        raise DataError(f"a batch has no column {name!r}, only {', '.join(batch.schema.names)}")
+    texts = batch.column(name)
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        raise DataError(f"the column 'text' of a batch holds {texts.type}, not strings")
+        raise DataError(f"the column {name!r} of a batch holds {texts.type}, not strings")
     try:
         if texts.null_count:
             raise pa.ArrowInvalid(f"{texts.null_count} nulls")
         texts = texts.cast(pa.large_string())
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise DataError(f"the column 'text' of a batch holds no valid texts: {error}") from error
+        raise DataError(f"the column {name!r} of a batch holds no valid texts: {error}") from error
     return texts
 
 

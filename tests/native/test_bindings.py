@@ -20,6 +20,7 @@ pytestmark = pytest.mark.quick
 
 NO_ID = 0xFFFFFFFF
 BYTE_IDS = np.arange(256, dtype=np.uint32)
+NO_IDS = np.zeros(0, np.uint32)
 NO_MERGES = np.zeros((0, 3), np.uint32)
 AB = np.array([[97, 98, 256]], np.uint32)
 GPT2 = _native.Pipeline([], None, [("scan", "gpt2")])
@@ -60,6 +61,17 @@ TAKERS: dict[str, Callable[[np.ndarray], object]] = {
     "learner": lambda bounds: _native.BpeLearner(
         np.zeros(6, np.uint32), bounds, np.ones(max(0, len(bounds) - 1), np.int64),
         [b"a"], 9, 0, "lowest_id",
+    ),
+    "pack_symbols": lambda bounds: _native.pack_symbols(np.zeros(6, np.uint32), bounds),
+    "unpack_symbols": lambda bounds: _native.unpack_symbols(b"abcdef", bounds),
+    "pair_table": lambda bounds: _native.PairTable().add_words(
+        b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64)
+    ),
+    "rewriter": lambda bounds: _native.Rewriter([AB]).rewrite(
+        b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64)
+    ),
+    "hot_pairs": lambda bounds: _native.HotPairs(NO_IDS, NO_IDS).cut(
+        b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64), True
     ),
 }  # fmt: skip
 
@@ -193,6 +205,18 @@ class TestBpeLearner:
         merges, counts = learner.learn(5)
         assert merges.shape == (0, 3)
         assert counts.tolist() == []
+        assert not learner.stopped
+
+    @pytest.mark.parametrize("stop", [True, False])
+    def test_a_token_it_knows(self, stop: bool) -> None:
+        learner = _native.BpeLearner(
+            np.array([0, 1, 2], np.uint32), offsets(0, 3), offsets(5),
+            [b"a", b"b", b"c", b"ab"], 9, 0, "lowest_id", stop_at_known=stop,
+        )  # fmt: skip
+        expected = [[0, 1, 3]] if stop else [[0, 1, 3], [3, 2, 4]]
+        assert learner.learn(9)[0].tolist() == expected
+        assert learner.stopped is stop
+        assert learner.learn(9)[0].tolist() == []
 
     @pytest.mark.parametrize(
         ("change", "message"),

@@ -241,6 +241,25 @@ void a_joined_token_that_exists() {
   CHECK(learn(corpus, 4, TieBreak::kLowestId).merges.empty());
 }
 
+/// Asked to, it learns nothing after that merge, however often it is asked.
+void stops_at_a_token_it_knows() {
+  const Corpus corpus({{"abc", 3}, {"xyz", 9}}, {"ab"});
+  for (const std::size_t at_once : {1, 2, 100}) {
+    BpeLearner goes_on(corpus.words(), {.vocab_size = 99});
+    BpeLearner stops(corpus.words(), {.vocab_size = 99, .stop_at_known = true});
+    std::vector<std::uint32_t> joined;
+    for (int i = 0; i < 9; ++i) {
+      CHECK(stops.stopped() == (joined.size() == 3));
+      for (const LearnedMerge& merge : stops.learn(at_once)) joined.push_back(merge.joined);
+      static_cast<void>(goes_on.learn(at_once));
+      CHECK(!goes_on.stopped());
+    }
+    // x,y then xy,z, both new; then a,b. The other goes on to ab,c.
+    CHECK(joined == (std::vector<std::uint32_t>{7, 8, 0}));
+    CHECK(stops.stopped() && stops.tokens().size() == 9 && goes_on.tokens().size() == 10);
+  }
+}
+
 /// Words that begin and end like others.
 void words_within_words() {
   const Corpus corpus({{"abc", 9}, {"abcd", 4}, {"cd", 20}, {"abcdx", 1}});
@@ -439,6 +458,7 @@ int main() {
   runs_of_one_letter();
   a_long_run();
   a_joined_token_that_exists();
+  stops_at_a_token_it_knows();
   words_within_words();
   special_tokens_that_collide();
   stops_where_it_should();

@@ -18,6 +18,7 @@ from bpe_beam.transforms import beam_yaml
 
 PAGE = (ROOT / "docs/transforms.md").read_text("utf-8")
 MERGES = "[('w', 'e'), ('l', 'o'), ('n', 'e'), ('s', 't'), ('Ġ', 'lo')]\n"
+PAIRS = "{'left': 'w', 'right': 'e', 'count': 40}\n"
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
-    folder, (imports, read, learned, tokenized, columns) = shown
+    folder, (imports, read, learned, pairs, tokenized, columns) = shown
     assert imports == ""
     assert sorted(read.split()) == ["one", "two"]
     assert learned == MERGES
+    assert pairs == PAIRS
     # lo w, ne we st, each with the token of the end
     assert sorted(tokenized.splitlines()) == ["[258, 87, 0]", "[259, 257, 260, 0]"]
     assert columns.splitlines() == [

@@ -20,7 +20,14 @@ from bpe_beam import Tokenizer
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.splits.work import SplitWork, works_of
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.transforms import CountWords, LearnMerges, ReadDocuments, Tokenize, WriteTokens
+from bpe_beam.transforms import (
+    CountPairs,
+    CountWords,
+    LearnMerges,
+    ReadDocuments,
+    Tokenize,
+    WriteTokens,
+)
 from bpe_beam.transforms.given_elements import GivenElements
 from bpe_beam.transforms.spread_works import SpreadWorks
 
@@ -65,6 +72,14 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
             | "Learn" >> LearnMerges(BpeRecipe(vocab_size=300))
         )
 
+    def pairs(pipeline: beam.Pipeline) -> None:
+        (
+            pipeline
+            | "Read" >> ReadDocuments([str(corpus)], range_bytes=100)
+            | "Count" >> CountWords()
+            | "Pairs" >> CountPairs()
+        )
+
     def shards_of(name: str, elements: list[Any], kind: Any) -> Build:
         return lambda pipeline: (
             pipeline
@@ -76,13 +91,14 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
     batch = pa.RecordBatch.from_pydict({"text": ["ab", "ba"]})
     return {
         "train": train,
+        "pairs": pairs,
         "texts": shards_of("texts", ["ab", "ba"], str),
         "utf8": shards_of("utf8", [b"ab", b"ba"], bytes),
         "batches": shards_of("batches", [batch], pa.RecordBatch),
     }
 
 
-@pytest.mark.parametrize("name", ["train", "texts", "utf8", "batches"])
+@pytest.mark.parametrize("name", ["train", "pairs", "texts", "utf8", "batches"])
 def test_labels_coders_and_types(builds: dict[str, Build], name: str) -> None:
     proto = described(builds[name])
     pipeline_checks.check(proto)
@@ -177,6 +193,20 @@ def test_counted_words_in_a_large_batch_are_shuffled_in_pieces(sizes: list[int])
     )
     assert len(sizes) > 2
     assert max(sizes) <= MEGABYTE
+
+
+def test_pairs_are_shuffled_in_blocks(sizes: list[int]) -> None:
+    words = [chr(0x4E00 + i // 300) + chr(0x4E00 + i % 300) for i in range(90_000)]
+    batch = pa.RecordBatch.from_pydict({"word": words, "count": [1] * len(words)})
+    run(
+        lambda pipeline: (
+            pipeline
+            | "Words" >> GivenElements([batch], pa.RecordBatch)
+            | "Pairs" >> CountPairs(symbols="characters", shards=1)
+        )
+    )
+    assert len(sizes) == 2
+    assert MEGABYTE * 0.99 < max(sizes) <= MEGABYTE
 
 
 def test_a_long_document_is_shuffled_in_pieces(

@@ -1,0 +1,404 @@
+"""Learning in rounds: the words stay on storage, workers count and cut, the driver learns.
+
+The loop launches one pipeline a round, see `transforms/merge_round.py`, and takes what came of it
+as `training/rounds.py` says. The driver holds the vocabulary, and the segments of one round in
+what `driver_memory` leaves.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+import numpy as np
+
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.packed_words import Columns, read_words
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs.job_folder import JobFolder, Receipt
+from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, first_pieces
+from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.settings import RunSettings
+from bpe_beam.progress import Progress, Stage
+from bpe_beam.splits.round_task import (
+    ROUND_FILE,
+    PieceWork,
+    RoundFile,
+    RoundTask,
+    seen_file,
+)
+from bpe_beam.splits.segmenting import floor_of, read_best, read_hot
+from bpe_beam.splits.work import piece_name
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.batches import plain_batch
+from bpe_beam.training.learning import Learned
+from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.rounds import (
+    DIVISOR,
+    Round,
+    ShardPairs,
+    Vocabulary,
+    batches_of,
+    fits,
+    learn_round,
+    next_divisor,
+)
+from bpe_beam.training.seen_symbols import SeenSymbols
+from bpe_beam.training.segments import Hot, cut_to_fit, gather
+from bpe_beam.training.start import Start, needs_seen, start_of
+from bpe_beam.training.words import memory_needed
+
+if TYPE_CHECKING:
+    from bpe_beam.transforms.counters import Measured
+
+_UNCUT = 1 << 62
+_LOOK_FURTHER = 4
+
+
+@dataclass
+class RoundsJob:
+    """Everything that the loop needs.
+
+    Attributes:
+        storage: The door to storage.
+        run: How pipelines run.
+        folder: Where words and commits stand.
+        counts: The counts folder.
+        manifest: Its manifest.
+        factors: What the counts of each source are multiplied by; None: as they are.
+        recipe: What is learned.
+        old: The tokenizer that is continued, if any.
+        memory: What the learner may hold, in bytes.
+        measured: Gets what pipelines measured.
+        looks_further: Cut segments; without, each round takes a plain batch, to measure by.
+    """
+
+    storage: Storage
+    run: RunSettings
+    folder: RoundsFolder
+    counts: str
+    manifest: CountsManifest
+    factors: Mapping[str, int] | None
+    recipe: BpeRecipe | WordPieceRecipe
+    old: Tokenizer | None
+    memory: int
+    measured: Measured
+    looks_further: bool = True
+    jobs: int = field(default=0, init=False)
+
+    @property
+    def _least(self) -> int:
+        return max(1, self.recipe.min_frequency)
+
+    @property
+    def _by_count(self) -> bool:
+        return isinstance(self.recipe, BpeRecipe)
+
+    def learn(self, progress: Progress) -> tuple[Learned, Commit]:
+        """Learns, from the last commit on.
+
+        Raises:
+            UsageError: What the words do not allow, or not in so little memory.
+            DataError: Storage or the runner fails.
+            OverflowError: Counts whose sum is beyond 64 bits.
+        """
+        with progress.stage("learn", None, "rounds") as stage:
+            commit = self.folder.latest()
+            vocabulary = Vocabulary(self._start(begun=commit is not None), self.recipe)
+            if commit is None:
+                commit = self._begin(vocabulary)
+            vocabulary.add(commit.rows, commit.counts)
+            target = len(commit.rows) + vocabulary.room
+            stage.advance(commit.number, merges=len(commit.rows))
+            while not commit.done:
+                before = len(commit.rows)
+                commit = self._round(vocabulary, commit, stage)
+                self.folder.commit(commit)
+                stage.advance(1, merges=len(commit.rows) - before)
+                stage.total = commit.number + rounds_left(
+                    before, len(commit.rows), target, commit.done
+                )
+        return vocabulary.learned(), commit
+
+    # ---- the first words ----
+
+    def _start(self, begun: bool) -> Start:
+        if begun:
+            return Start.from_bytes(self.storage.read_bytes(self.folder.start), self.folder.start)
+        seen = self._see() if needs_seen(self.recipe, self.old) else None
+        start = start_of(self.recipe, seen, self.old)
+        self.storage.write_bytes(self.folder.start, start.to_bytes())
+        return start
+
+    def _see(self) -> SeenSymbols:
+        """What the words are made of, seen on the workers."""
+        from bpe_beam.transforms.merge_round import SeeParts
+
+        run = self.folder.new_run()
+        task = self._task(run, 0, self._least, DIVISOR)
+        parts = len(self.manifest.parts)
+        self._launch(
+            lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe), parts, run
+        )
+        self._receipts(run, [piece_name("seen", part, parts) for part in range(parts)])
+        urls = [run.path(seen_file(part, parts)) for part in range(parts)]
+        read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
+        seen = reduce(SeenSymbols.merged, read)
+        self.folder.folder.remove_run(run)
+        return seen
+
+    def _begin(self, vocabulary: Vocabulary) -> Commit:
+        """Before the first round: nothing is committed yet, and the words are the counts'."""
+        return Commit(
+            number=0,
+            run="",
+            pieces=first_pieces(self.manifest),
+            rows=[],
+            counts=[],
+            known=len(vocabulary.tokens),
+            applied=0,
+            floor=self._least,
+            divisor=DIVISOR,
+            done=vocabulary.room == 0,
+            history=[],
+        )
+
+    # ---- a round ----
+
+    def _round(self, vocabulary: Vocabulary, last: Commit, stage: Stage) -> Commit:
+        from bpe_beam.transforms.merge_round import MergeRound
+
+        started = time.monotonic()
+        run = self.folder.new_run()
+        task = self._task(run, len(last.pieces), last.floor, last.divisor)
+        self._write_round_file(run, vocabulary, last)
+        works = self._works(last)
+        self._launch(
+            lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works), len(works), run
+        )
+        came = _CameOf(self, run, task, self._receipts(run, _words_pieces(len(works))))
+        if last.number == 0 and came.weight >= 2**63:
+            raise OverflowError("the words' symbols are beyond 64 bits")
+        learned = time.monotonic()
+        taken, threshold, how = self._take(vocabulary, task, came)
+        known = len(vocabulary.tokens)
+        vocabulary.add(taken.rows, taken.counts)
+        ended = came.most < self._least or (taken.at_end and threshold <= self._least)
+        now = time.monotonic()
+        floor = threshold if taken.rows else min(threshold, came.most)
+        facts = {
+            "round": last.number + 1,
+            "merges": len(taken.rows),
+            "learned_from": how,
+            "threshold": threshold,
+            **came.facts(),
+            "seconds": round(now - started, 3),
+            "learning_seconds": round(now - learned, 3),
+        }
+        return Commit(
+            number=last.number + 1,
+            run=run.url.rstrip("/").rpartition("/")[2],
+            pieces=came.pieces,
+            rows=list(vocabulary.rows),
+            counts=list(vocabulary.counts),
+            known=known,
+            applied=len(last.rows),
+            floor=max(self._least, floor // (last.divisor * _LOOK_FURTHER)),
+            divisor=next_divisor(last.divisor, came.segments, came.segment_symbols, self.memory),
+            done=ended or vocabulary.room == 0,
+            history=[*last.history, facts],
+        )
+
+    def _take(
+        self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf
+    ) -> tuple[Round, int, str]:
+        """The round's merges; the threshold down to which they are learned; and from what."""
+        if not task.cuts:
+            return self._plain(vocabulary, task, came), came.most, "the best pairs"
+        floor = floor_of(task, came.words, came.symbols, came.shards)
+        if floor is None:
+            segments = gather(came.read_segments())
+            taken = learn_round(vocabulary, segments, self._least, cut=False)
+            return taken, self._least, "all words"
+        if fits(came.segments, came.segment_symbols, self.memory):
+            taken = learn_round(vocabulary, gather(came.read_segments()), floor, cut=True)
+            if not self._by_count:
+                self._require_proven(taken, floor, vocabulary)
+            return taken, floor, "segments"
+        if not self._by_count:
+            raise self._too_little(came)
+        hot = Hot(*read_hot(task, came.hot_names, floor))
+        found = cut_to_fit(came.read_segments, hot, floor, self.memory)
+        if found is not None:
+            return learn_round(vocabulary, found[0], found[1], cut=True), found[1], "segments"
+        return self._plain(vocabulary, task, came), came.most, "the best pairs"
+
+    def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf) -> Round:
+        """The longest run of best pairs that cannot affect one another."""
+        best, complete = read_best(task, came.best_names, vocabulary.ranks())
+        enough = best[2] >= self._least
+        lefts, rights, counts = best[0][enough], best[1][enough], best[2][enough]
+        taken = plain_batch(
+            lefts, rights, counts,
+            tie_break=self.recipe.tie_break,
+            joined=vocabulary.joined,
+            known=vocabulary,
+            complete=complete,
+        )  # fmt: skip
+        rows = []
+        made = len(vocabulary.tokens)
+        for left, right in zip(lefts[:taken].tolist(), rights[:taken].tolist(), strict=True):
+            known = vocabulary.find(left, right)
+            rows.append((left, right, made if known is None else known))
+            made += known is None
+            if made - len(vocabulary.tokens) == vocabulary.room:
+                break
+        return Round(rows, counts[: len(rows)].tolist(), at_end=not rows)
+
+    def _require_proven(self, taken: Round, floor: int, vocabulary: Vocabulary) -> None:
+        if floor > self._least or (not taken.at_end and vocabulary.room > len(taken.rows)):
+            raise UsageError(
+                "the score of WordPiece cannot be proved on the workers for these words: "
+                + (
+                    "there are more frequent pairs than a round can look at"
+                    if floor > self._least
+                    else "a token is made in two ways, since the text holds the prefix itself"
+                )
+                + "; give --merge-rounds local, with as much --driver-memory as it needs"
+            )
+
+    def _too_little(self, came: _CameOf) -> UsageError:
+        needed = 2 * memory_needed(came.segment_symbols, came.segments)
+        return UsageError(
+            "the score of WordPiece goes by all pairs of at least min_frequency "
+            f"({self._least:,}) at once, and what is left of the words when they are cut at all "
+            f"rarer ones takes about {needed / 1e9:.1f} GB: give so much --driver-memory, a higher "
+            "--min-frequency, or --model prefix_bpe, which can be learned in rounds"
+        )
+
+    # ---- pipelines ----
+
+    def _task(self, run: JobFolder, pieces: int, floor: int, divisor: int) -> RoundTask:
+        return RoundTask(
+            receipts=run.writer(),
+            counts=self.counts,
+            manifest=replace(self.manifest, inputs=()),
+            factors=self.factors,
+            start=self.folder.start,
+            pieces=pieces,
+            floor=floor,
+            divisor=divisor if self._by_count else _UNCUT,
+            memory=self.memory,
+            singles=not self._by_count,
+            cuts=self.looks_further,
+        )
+
+    def _write_round_file(self, run: JobFolder, vocabulary: Vocabulary, last: Commit) -> None:
+        limit = self.recipe.max_token_length
+        given = RoundFile(
+            batches_of(last.rows[last.applied :], last.known),
+            vocabulary.ranks(),
+            None if limit is None else np.array(vocabulary.widths, np.uint32),
+            limit,
+        )
+        self.storage.write_bytes(run.path(ROUND_FILE), given.to_bytes())
+
+    def _works(self, last: Commit) -> list[PieceWork]:
+        if last.number == 0:
+            return [PieceWork(number, piece) for number, piece in enumerate(last.pieces)]
+        return [
+            PieceWork(
+                number,
+                {"url": self.folder.run_url(last.run, piece["name"]), "sha256": piece["sha256"]},
+            )
+            for number, piece in enumerate(last.pieces)
+        ]
+
+    def _launch(
+        self, build: Callable[[beam.Pipeline, str | None], object], tasks: int, run: JobFolder
+    ) -> None:
+        self.jobs += 1
+        run_pipeline(self.run, build, tasks, self.measured, lambda: None)
+
+    def _receipts(self, run: JobFolder, needed: list[str]) -> dict[str, Receipt]:
+        receipts = run.receipts()
+        missing = [piece for piece in needed if piece not in receipts]
+        if missing:
+            raise DataError(
+                f"{run.url}: the receipt of {missing[0]} is missing: another run of this job works "
+                "in the same folder; when it has ended, run this one again"
+            )
+        return receipts
+
+
+def _words_pieces(pieces: int) -> list[str]:
+    return [piece_name("words", number, pieces) for number in range(pieces)]
+
+
+def rounds_left(before: int, now: int, target: int, done: bool) -> int:
+    """How many rounds are left, about: each multiplies the merges as the last one did."""
+    if done:
+        return 0
+    growth = now / before if before else 3.0
+    return max(1, math.ceil(math.log(max(target, 2) / max(now, 1)) / math.log(max(growth, 1.2))))
+
+
+class _CameOf:
+    """What came of a round's pipeline, by its receipts."""
+
+    def __init__(
+        self, job: RoundsJob, run: JobFolder, task: RoundTask, receipts: dict[str, Receipt]
+    ) -> None:
+        self._storage = job.storage
+        self._run = run
+        words = [receipts[piece] for piece in _words_pieces(task.pieces)]
+        pairs = _shards(receipts, "pairs", task.shards)
+        self._segments = _shards(receipts, "segments", task.shards)
+        self.pieces = [{**row["files"][0], **row["facts"]} for row in words]
+        self.words, self.symbols, self.weight = (
+            sum(piece[name] for piece in self.pieces) for name in ("words", "symbols", "weight")
+        )
+        self.shards = [ShardPairs(row["facts"]["floor"], row["facts"]["most"]) for row in pairs]
+        self.most = max((shard.most for shard in self.shards), default=0)
+        self.pairs = sum(row["facts"]["pairs"] for row in pairs)
+        self.hot_names, self.best_names = (
+            [row["files"][i]["name"] for row in pairs] for i in range(2)
+        )
+        self.segments, self.segment_symbols = (
+            sum(row["facts"][name] for row in self._segments) for name in ("segments", "symbols")
+        )
+        self._shuffled = sum(
+            file["bytes"]
+            for row in receipts.values()
+            for file in row["files"]
+            if file["name"].startswith("work/")
+        )
+
+    def read_segments(self) -> Iterator[Columns]:
+        """The segments, a batch at a time."""
+        for row in self._segments:
+            file = row["files"][0]
+            yield from read_words(self._storage, self._run.path(file["name"]), file["sha256"])
+
+    def facts(self) -> dict[str, Any]:
+        """For the summary."""
+        return {
+            "words": self.words,
+            "symbols": self.symbols,
+            "pairs": self.pairs,
+            "segments": self.segments,
+            "segment_symbols": self.segment_symbols,
+            "bytes_shuffled": self._shuffled,
+        }
+
+
+def _shards(receipts: Mapping[str, Receipt], kind: str, shards: int) -> list[Receipt]:
+    """The receipts of those shards that hold anything, in order."""
+    names = (piece_name(kind, shard, shards) for shard in range(shards))
+    return [receipts[name] for name in names if name in receipts]

@@ -1,0 +1,171 @@
+"""The folder `rounds` in a train job's output: words on storage between rounds, a commit a job.
+
+Each pipeline that is launched has a run folder of its own, see `job_folder.py`. When it has ended
+and the driver has learned from it, the driver writes `commit-00003.json`, which names the run whose
+pieces are the words now, and all merges so far; then the run before goes. Whoever is killed, the
+next try begins at the last commit: what a run left that no commit names is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.errors import DataError
+from bpe_beam.jobs.job_folder import JobFolder
+from bpe_beam.jobs.job_record import JobRecord
+from bpe_beam.splits.round_task import names_of
+from bpe_beam.storage import Storage
+from bpe_beam.training.rounds import Row
+
+LEAST_PIECE = 8_000_000
+MOST_PIECE = 128_000_000
+"""Bytes of words that a piece of the state has at first: parts of the counts are put together, or
+cut, to come between these."""
+
+_COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
+_START = "start.json"
+
+
+def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
+    """The words before the first round, in pieces; see `PieceWork`."""
+    pieces: list[list[list[int]]] = []
+    room = 0
+    for number, part in enumerate(manifest.parts):
+        slices = max(1, -(-part.word_bytes // MOST_PIECE))
+        if slices == 1 and part.word_bytes <= room:
+            pieces[-1].append([number, 0, 1])
+        else:
+            pieces += [[[number, i, slices]] for i in range(slices)]
+            room = LEAST_PIECE
+        room -= part.word_bytes
+    return [{"parts": parts} for parts in pieces]
+
+
+def names_for(manifest: CountsManifest) -> list[str]:
+    """All names that a run over these counts may write."""
+    return names_of(len(first_pieces(manifest)), len(manifest.parts))
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What is known after a round.
+
+    Attributes:
+        number: The round's, from 1; 0: none was run yet.
+        run: The name of the run that wrote the words as they are; the merges of this round are not
+            applied to them yet.
+        pieces: The words: of each piece `name`, `bytes`, `sha256`, `words`, `symbols`.
+        rows: All merges so far.
+        counts: How often each occurred.
+        known: How many ids there were before this round's merges.
+        applied: How many of the merges are applied to the words.
+        floor: Where the next round looks for pairs.
+        divisor: See `training.rounds.threshold`; of the next round.
+        done: Nothing more can be learned.
+        history: A row for each round, for the summary.
+    """
+
+    number: int
+    run: str
+    pieces: list[dict[str, Any]]
+    rows: list[Row]
+    counts: list[int]
+    known: int
+    applied: int
+    floor: int
+    divisor: int
+    done: bool
+    history: list[dict[str, Any]]
+
+
+class RoundsFolder:
+    """The folder.
+
+    Args:
+        storage: The door to storage.
+        url: Where it is; made if need be.
+        identity: What the merges depend on; JSON-able.
+        names: All names that a run may write.
+    """
+
+    def __init__(
+        self, storage: Storage, url: str, identity: dict[str, Any], names: Iterable[str]
+    ) -> None:
+        record = JobRecord("rounds", identity, "", frozenset(names))
+        self.storage = storage
+        self.folder = JobFolder(storage, url, record)
+
+    @property
+    def start(self) -> str:
+        """The URL of what words are spelled by; every try writes the same."""
+        return self.folder.path(_START)
+
+    def run_url(self, run: str, name: str) -> str:
+        """The URL of a file of a run."""
+        return self.folder.path(f"work/{run}/{name}")
+
+    def latest(self) -> Commit | None:
+        """The last commit whose words stand; everything else is removed."""
+        self.storage.make_folder(self.folder.url)
+        commits = sorted(self._commits(), reverse=True)
+        found = None
+        for name in commits:
+            found = found or self._read(name)
+        self._keep(found)
+        return found
+
+    def new_run(self) -> JobFolder:
+        """The folder for a pipeline that is to be launched."""
+        return self.folder.new_run()
+
+    def commit(self, commit: Commit) -> None:
+        """Makes a round stand, and removes those before it."""
+        data = {"fingerprint": self.folder.record.fingerprint, **asdict(commit)}
+        url = self.folder.path(f"commit-{commit.number:05}.json")
+        self.storage.write_bytes(url, json.dumps(data).encode())
+        self._keep(commit)
+
+    def clear(self) -> None:
+        """Removes everything that a job wrote there."""
+        self._keep(None)
+        self.storage.remove(self.start)
+        self.storage.remove_folder_if_empty(self.folder.path("work"))
+        self.storage.remove_folder_if_empty(self.folder.url)
+
+    def _commits(self) -> list[str]:
+        names = self.storage.list_names(self.folder.url)
+        return [name for name in names if _COMMIT.fullmatch(name)]
+
+    def _read(self, name: str) -> Commit | None:
+        """A commit of this job, if its words stand by their sizes; their hashes are looked at when
+        they are read."""
+        try:
+            value = json.loads(self.storage.read_bytes(self.folder.path(name)))
+            if value.pop("fingerprint") != self.folder.record.fingerprint:
+                return None
+            value["rows"] = [tuple(row) for row in value["rows"]]
+            commit = Commit(**value)
+            for piece in commit.pieces:
+                if self.storage.size(self.run_url(commit.run, piece["name"])) != piece["bytes"]:
+                    return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        return commit
+
+    def _keep(self, commit: Commit | None) -> None:
+        number = None if commit is None else f"commit-{commit.number:05}.json"
+        for name in self._commits():
+            if name != number:
+                self.storage.remove(self.folder.path(name))
+        for run in self.folder.runs():
+            if commit is None or run.url != self.folder.path(f"work/{commit.run}"):
+                self.folder.remove_run(run)

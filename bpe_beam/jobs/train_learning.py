@@ -1,0 +1,165 @@
+"""Where the train job learns: in this process, or in rounds over words that stay on storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bpe_beam.counts.artifact import iter_words
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.weights import Weights
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.counts_folder import manifest_hash
+from bpe_beam.jobs.train_recipe import identity_of, least_entries
+from bpe_beam.jobs.train_settings import TrainSettings
+from bpe_beam.jobs.train_weights import refuse_overflow, weighted_recipe, weights_identity
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.continuing import continue_bpe
+from bpe_beam.training.learning import Learned
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.start import check_distributed
+from bpe_beam.training.trained import learn
+from bpe_beam.training.words import gather_words, memory_needed
+
+ROUNDS = "rounds"
+"""The folder in the output where words stand between rounds."""
+
+
+class Learning:
+    """Learns from a counts folder.
+
+    Args:
+        settings: What the job was told.
+        storage: The door to storage.
+        counts: The counts folder.
+        manifest: Its manifest.
+        weights: What sources weigh.
+        recipe: What is learned.
+        old: The tokenizer that is continued, if any.
+
+    Attributes:
+        facts: What the summary says of it.
+        measured: What pipelines measured, and on which runner; empty where there was none.
+
+    Raises:
+        UsageError: What is asked for cannot be learned in rounds, or not in so little memory.
+    """
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        storage: Storage,
+        counts: str,
+        manifest: CountsManifest,
+        weights: Weights | None,
+        recipe: Recipe,
+        old: Tokenizer | None,
+    ) -> None:
+        self._settings = settings
+        self._storage = storage
+        self._counts = counts
+        self._manifest = manifest
+        self._weights = weights
+        self._recipe = weighted_recipe(recipe, weights)
+        self._old = old
+        self.facts: dict[str, Any] = {}
+        self.measured: dict[str, Any] = {}
+        self._distributed = self._decide()
+
+    def learn(self, progress: Progress) -> Learned:
+        """Learns.
+
+        Raises:
+            UsageError: What the words do not allow.
+            DataError: Storage or the runner fails, or counts beyond 64 bits.
+        """
+        with refuse_overflow(self._weights):
+            return self._in_rounds(progress) if self._distributed else self._here(progress)
+
+    def clear(self) -> None:
+        """Removes what rounds left on storage; when the tokenizer is written."""
+        url = self._storage.join(self._settings.output, ROUNDS)
+        if self._distributed or self._storage.exists(url):
+            self._folder().clear()
+
+    def _decide(self) -> bool:
+        """Whether words stay on storage; and says why."""
+        settings, manifest, wanted = self._settings, self._manifest, self._settings.merge_rounds
+        needed = memory_needed(manifest.word_bytes, manifest.unique_words)
+        takes = f"{manifest.unique_words:,} unique words take about {_gb(needed)}"
+        fits = needed <= settings.driver_memory
+        relation = "within" if fits else "more than"
+        where = f"{takes}, {relation} --driver-memory {_gb(settings.driver_memory)}"
+        distributed = wanted == "distributed" or (wanted == "auto" and not fits)
+        if distributed:
+            try:
+                check_distributed(self._recipe)
+            except UsageError as error:
+                raise UsageError(str(error) if fits else f"{where}; {error}") from None
+        elif not fits:
+            raise UsageError(
+                f"learning from {takes[0].lower()}{takes[1:]}, more than --driver-memory "
+                f"({_gb(settings.driver_memory)}): give more, or --merge-rounds distributed"
+            )
+        self.facts["merge_rounds"] = "distributed" if distributed else "local"
+        self.facts["merge_rounds_because"] = "--merge-rounds says so" if wanted != "auto" else where
+        return distributed
+
+    def _here(self, progress: Progress) -> Learned:
+        settings, recipe = self._settings, self._recipe
+        in_order = settings.tie_break == "first_seen"
+        factors = None if self._weights is None else self._weights.factors
+        words = gather_words(
+            iter_words(self._storage, self._counts, self._manifest, factors), in_order
+        )
+        most = max(0, recipe.vocab_size - least_entries(recipe, self._old))
+        with progress.stage("learn", most, "merges") as stage:
+            if self._old is not None and isinstance(recipe, BpeRecipe):
+                return continue_bpe(words, recipe, self._old, stage.advance)
+            return learn(words, recipe, stage.advance)
+
+    def _in_rounds(self, progress: Progress) -> Learned:
+        # Beam is loaded only here: to learn in this process takes none of it.
+        from bpe_beam.jobs.merge_rounds import RoundsJob
+        from bpe_beam.jobs.running import summary_of
+        from bpe_beam.transforms.counters import Measured
+
+        assert not isinstance(self._recipe, WordLevelRecipe)
+        measured = Measured()
+        folder = self._folder()
+        if self._settings.run.overwrite:
+            folder.clear()
+        job = RoundsJob(
+            storage=self._storage,
+            run=self._settings.run,
+            folder=folder,
+            counts=self._counts,
+            manifest=self._manifest,
+            factors=None if self._weights is None else self._weights.factors,
+            recipe=self._recipe,
+            old=self._old,
+            # The other half is for Python, Beam, and the vocabulary.
+            memory=self._settings.driver_memory // 2,
+            measured=measured,
+        )
+        learned, commit = job.learn(progress)
+        self.facts |= {"rounds": commit.history, "jobs": job.jobs}
+        self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
+        return learned
+
+    def _folder(self) -> Any:
+        from bpe_beam.jobs.rounds_folder import RoundsFolder, names_for
+
+        identity = {
+            **identity_of(self._settings, self._recipe),
+            **weights_identity(self._settings),
+            "continued": None if self._old is None else self._old.fingerprint,
+            "counts_manifest": manifest_hash(self._storage, self._counts),
+        }
+        url = self._storage.join(self._settings.output, ROUNDS)
+        return RoundsFolder(self._storage, url, identity, names_for(self._manifest))
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 10**8 else f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,137 @@
+"""A piece of the state, words as packed symbols, to the next: the last round's merges applied.
+
+A worker holds a batch of words, a table of pairs of `TABLE_BYTES`, and what the round applies; in
+the first round, one part of the counts as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bpe_beam import _native, progress
+from bpe_beam.counts.artifact import added_up, read_part
+from bpe_beam.counts.packed_words import BATCH_WORDS, Columns, read_words, write_words
+from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.splits import measures
+from bpe_beam.splits.round_task import (
+    TABLE_BYTES,
+    Held,
+    PieceWork,
+    RoundTask,
+    Written,
+    open_blocks,
+    piece_file,
+    round_file,
+    seen_file,
+    write_file,
+)
+from bpe_beam.splits.work import piece_name
+from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.start import Start, see_for
+from bpe_beam.training.words import gather_words
+
+_rewriter: Held[_native.Rewriter] = Held()
+_start: Held[Start] = Held()
+
+
+def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) -> None:
+    """Leaves what the words of a part of the counts are made of, for `training.start.start_of`."""
+    batches = _part_words(task, part, 0, 1)
+    seen = see_for(gather_words(batches, in_order_of_place=False), recipe)
+    parts = len(task.manifest.parts)
+    data = seen.to_bytes()
+    file = write_file(task, seen_file(part, parts), data)
+    task.receipts.write_receipt(piece_name("seen", part, parts), [file], {})
+    progress.report(task.stage, pieces=1)
+
+
+def rewrite_piece(task: RoundTask, element: str) -> Written:
+    """Writes the next state of a piece, and counts its pairs."""
+    work = PieceWork.from_json(element)
+    given = round_file(task)
+    pairs = PairCounts()
+    name = piece_file(work.number, task.pieces)
+    total = 0
+    with ExitStack() as stack:
+        blocks = open_blocks(task, stack, "pairs", work.number)
+        writer = stack.enter_context(write_words(task.receipts.storage, task.url(name)))
+        for columns in _next_words(task, work):
+            writer.write(columns)
+            total += weight_of(columns)
+            pairs.add_words(columns, given.widths, given.max_length)
+            if pairs.memory_bytes > TABLE_BYTES:
+                blocks.write(pairs.blocks(task.shards))
+                pairs.clear()
+        blocks.write(pairs.blocks(task.shards))
+    facts = {"words": writer.words, "symbols": writer.symbols, "weight": total}
+    file = writer.facts(name)
+    piece = piece_name("words", work.number, task.pieces)
+    task.receipts.write_receipt(piece, [file, blocks.facts()], facts)
+    progress.report(task.stage, pieces=1)
+    source = {"url": task.url(name), "sha256": file["sha256"], **facts}
+    return Written(
+        PieceWork(work.number, source).to_json(),
+        blocks.places,
+        {measures.WORDS_REWRITTEN: writer.words, measures.PAIR_BLOCK_BYTES: blocks.bytes},
+    )
+
+
+def weight_of(columns: Columns) -> int:
+    """Symbols of all words, each word weighted by its count."""
+    data, offsets, counts = columns
+    ends = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])] < 0x80
+    before = np.concatenate([[0], np.cumsum(ends)])
+    lengths = np.diff(before[offsets - offsets[0]])
+    # In halves, whose sums stay within 64 bits.
+    return (int(np.dot(lengths, counts >> 32)) << 32) + int(np.dot(lengths, counts & 0xFFFFFFFF))
+
+
+def _next_words(task: RoundTask, work: PieceWork) -> Iterator[Columns]:
+    source, storage = work.source, task.receipts.storage
+    if "parts" in source:
+        for part in source["parts"]:
+            yield from _spelled(task, *part)
+        return
+    rewriter = _rewriter.get(task.receipts.url, lambda: _native.Rewriter(round_file(task).batches))
+    for columns in read_words(storage, source["url"], source["sha256"]):
+        yield rewriter.rewrite(*columns)
+
+
+def _spelled(task: RoundTask, part: int, number: int, slices: int) -> Iterator[Columns]:
+    """The words of a slice of a part of the counts, as packed symbols."""
+    read = task.receipts.storage.read_bytes
+    start = _start.get(task.start, lambda: Start.from_bytes(read(task.start)))
+    least = 1 if task.singles else 2
+    for batch in _part_words(task, part, number, slices):
+        words = start.symbols(gather_words([batch], in_order_of_place=False))
+        kept = np.diff(words.offsets) >= least
+        yield _packed(words.ids, words.offsets, words.counts, kept)
+
+
+def _part_words(task: RoundTask, number: int, piece: int, pieces: int) -> Iterator[pa.RecordBatch]:
+    part = task.manifest.parts[number]
+    table = read_part(task.receipts.storage, task.counts, task.manifest, part)
+    if part.sources is not None:
+        table = added_up(table, part, task.manifest.with_places, task.factors)
+    begin, end = (table.num_rows * i // pieces for i in (piece, piece + 1))
+    yield from table.slice(begin, end - begin).to_batches(max_chunksize=BATCH_WORDS)
+
+
+def _packed(
+    symbols: npt.NDArray[np.uint32],
+    offsets: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    kept: npt.NDArray[np.bool_],
+) -> Columns:
+    if not kept.all():
+        lengths = np.diff(offsets)
+        symbols = symbols[offsets[0] : offsets[-1]][np.repeat(kept, lengths)]
+        offsets = np.concatenate([[0], np.cumsum(lengths[kept])])
+        counts = counts[kept]
+    data, bounds = _native.pack_symbols(symbols, offsets)
+    return data, bounds, counts

@@ -1,0 +1,181 @@
+"""Pairs added up, words cut at their cold boundaries, segments added up.
+
+`training/rounds.py` says why.
+
+A worker holds the round's hot pairs, and one table: of at most `TABLE_BYTES` where it cuts, of one
+shard's pairs or segments where it adds up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_beam import _native, progress
+from bpe_beam.counts.packed_words import (
+    PACKED_SCHEMA,
+    PackedCounts,
+    columns_of,
+    from_stream,
+    read_words,
+    symbols_of,
+    to_stream,
+    write_words,
+)
+from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
+from bpe_beam.splits import measures
+from bpe_beam.splits.round_task import (
+    CANDIDATES,
+    HOT_PAIRS,
+    TABLE_BYTES,
+    Held,
+    PieceWork,
+    Place,
+    RoundTask,
+    Written,
+    open_blocks,
+    read_blocks,
+    round_file,
+    write_file,
+)
+from bpe_beam.splits.work import piece_name
+from bpe_beam.training.rounds import ShardPairs, fits, threshold
+
+Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+"""Left, right, count."""
+
+_NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
+_held_hot_pairs: Held[_native.HotPairs | None] = Held()
+
+
+def sum_pairs(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
+    """Adds the pairs of a shard up; gives where its frequent pairs stand, for `cut_piece`."""
+    pairs = PairCounts()
+    for data in read_blocks(task.receipts.storage, places):
+        pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
+    given = round_file(task)
+    hot, floor = pairs.frequent(task.floor, HOT_PAIRS // task.shards)
+    best = pairs.best(CANDIDATES, given.ranks)
+    files = [
+        write_file(task, f"pairs/{piece_name('hot', shard, task.shards)}.arrow", to_stream(hot)),
+        write_file(task, f"pairs/{piece_name('best', shard, task.shards)}.arrow", to_stream(best)),
+    ]
+    most = int(best.column("count")[0].as_py()) if best.num_rows else 0
+    facts = {"floor": floor, "most": most, "pairs": len(pairs), "hot": hot.num_rows}
+    task.receipts.write_receipt(piece_name("pairs", shard, task.shards), files, facts)
+    return json.dumps({**facts, **files[0]})
+
+
+def cut_piece(
+    task: RoundTask, element: str, pieces: Iterable[str], shards: Iterable[str]
+) -> Written:
+    """Cuts a piece into segments, and counts them.
+
+    Args:
+        task: The round.
+        element: The piece, as `rewrite_piece` gave it.
+        pieces: All pieces, likewise.
+        shards: What `sum_pairs` gave.
+    """
+    work = PieceWork.from_json(element)
+    storage = task.receipts.storage
+    hot = _held_hot_pairs.get(task.receipts.url, lambda: _hot_pairs(task, pieces, shards))
+    table = PackedCounts()
+    symbols = 0
+    with ExitStack() as stack:
+        blocks = open_blocks(task, stack, "segments", work.number)
+        for columns in read_words(storage, work.source["url"], work.source["sha256"]):
+            cut = columns if hot is None else hot.cut(*columns, singles=task.singles)
+            symbols += symbols_of(cut)
+            table.add(cut)
+            if table.memory_bytes > TABLE_BYTES:
+                blocks.write(table.blocks(task.shards))
+                table.clear()
+        blocks.write(table.blocks(task.shards))
+    facts = {"symbols": symbols}
+    task.receipts.write_receipt(
+        piece_name("cut", work.number, task.pieces), [blocks.facts()], facts
+    )
+    progress.report(task.stage, pieces=1)
+    return Written(element, blocks.places, {measures.SEGMENT_BLOCK_BYTES: blocks.bytes})
+
+
+def floor_of(task: RoundTask, words: int, symbols: int, shards: Iterable[ShardPairs]) -> int | None:
+    """The threshold that a round is cut by; None: nothing is cut, since all words fit the driver.
+
+    Every worker and the driver find the same.
+
+    Args:
+        task: The round.
+        words: In the state.
+        symbols: In the state.
+        shards: What is known of each shard's pairs.
+    """
+    if fits(words, symbols, task.memory):
+        return None
+    return threshold(list(shards), task.divisor)
+
+
+def read_hot(task: RoundTask, names: Iterable[str], floor: int) -> Pairs:
+    """All pairs that count at least `floor`: left, right, count."""
+    found = [_read_pairs(task, name) for name in sorted(names)]
+    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
+    kept = counts >= floor
+    return left[kept], right[kept], counts[kept]
+
+
+def read_best(
+    task: RoundTask, names: Iterable[str], ranks: npt.NDArray[np.uint32] | None
+) -> tuple[Pairs, bool]:
+    """The best pairs of all shards, in the tie rule's order, as far as they are known for sure;
+    and whether there are no others."""
+    found = [_read_pairs(task, name) for name in sorted(names)]
+    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
+    places = np.repeat(np.arange(len(found)), [len(shard[0]) for shard in found])
+    by = (left, right) if ranks is None else (ranks[left], ranks[right])
+    order = np.lexsort((by[1], by[0], -counts))
+    # After the last of a list that was broken off, that shard's own may come.
+    broken = [i for i, shard in enumerate(found) if len(shard[0]) == CANDIDATES]
+    lasts = [int(np.flatnonzero(places[order] == i)[-1]) for i in broken]
+    sure = order[: min(lasts, default=len(order)) + 1]
+    return (left[sure], right[sure], counts[sure]), not broken
+
+
+def _read_pairs(task: RoundTask, name: str) -> Pairs:
+    url = task.url(name)
+    batch = from_stream(task.receipts.storage.read_bytes(url), PAIR_SCHEMA, url)
+    left, right, counts = (batch.column(name).to_numpy() for name in PAIR_SCHEMA.names)
+    return left, right, counts
+
+
+def _hot_pairs(
+    task: RoundTask, pieces: Iterable[str], shards: Iterable[str]
+) -> _native.HotPairs | None:
+    sources = [PieceWork.from_json(piece).source for piece in pieces]
+    rows = [json.loads(shard) for shard in shards]
+    words, symbols = (sum(source[name] for source in sources) for name in ("words", "symbols"))
+    known = [ShardPairs(row["floor"], row["most"]) for row in rows]
+    floor = floor_of(task, words, symbols, known)
+    if floor is None:
+        return None
+    left, right, _ = read_hot(task, [row["name"] for row in rows], floor)
+    return _native.HotPairs(left, right)
+
+
+def add_segments(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
+    """Adds the segments of a shard up and writes them; gives the piece's name."""
+    table = PackedCounts()
+    for data in read_blocks(task.receipts.storage, places):
+        table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
+    name = f"segments/{piece_name('segments', shard, task.shards)}.arrow"
+    with write_words(task.receipts.storage, task.url(name)) as writer:
+        for _, block in table.blocks(1):
+            writer.write(columns_of(block))
+    facts = {"segments": writer.words, "symbols": writer.symbols}
+    piece = piece_name("segments", shard, task.shards)
+    task.receipts.write_receipt(piece, [writer.facts(name)], facts)
+    return piece

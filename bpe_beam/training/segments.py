@@ -1,0 +1,91 @@
+"""The segments of a round, put together for the learner; fewer of them where they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe_beam import _native
+from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
+from bpe_beam.training.rounds import fits
+
+
+class Segments(NamedTuple):
+    """Segments as a learner takes them.
+
+    Attributes:
+        symbols: uint32, one after another.
+        offsets: int64[segments + 1], where each begins.
+        counts: int64[segments].
+    """
+
+    symbols: npt.NDArray[np.uint32]
+    offsets: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+class Hot(NamedTuple):
+    """The pairs that segments were cut by, and how often each stands in the words."""
+
+    lefts: npt.NDArray[np.uint32]
+    rights: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.int64]
+
+
+def gather(pieces: Iterable[Columns]) -> Segments:
+    """Puts packed segments together."""
+    symbols: list[npt.NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
+    offsets = [np.zeros(1, np.int64)]
+    counts = [np.zeros(0, np.int64)]
+    end = 0
+    for data, bounds, more in pieces:
+        unpacked, ends = _native.unpack_symbols(data, bounds)
+        symbols.append(unpacked)
+        offsets.append(ends[1:] + end)
+        counts.append(more)
+        end += len(unpacked)
+    return Segments(np.concatenate(symbols), np.concatenate(offsets), np.concatenate(counts))
+
+
+def cut_to_fit(
+    read: Callable[[], Iterable[Columns]], hot: Hot, floor: int, memory: int
+) -> tuple[Segments, int] | None:
+    """Cuts segments again, by higher thresholds, until a learner over them takes little enough.
+
+    Args:
+        read: Gives the segments, as often as it is called.
+        hot: All pairs that count at least `floor`.
+        floor: The threshold that they were cut by.
+        memory: What the learner may take, in bytes.
+
+    Returns:
+        The segments, added up, and their threshold; None where not even the pairs of the highest
+        count fit.
+
+    Cost: reads all segments for each threshold that it tries, each twice the one before. Holds no
+    more than `memory`.
+    """
+    most = int(hot.counts.max(initial=0))
+    while floor < most:
+        floor = min(max(floor + 1, floor * 3 // 2), most)
+        kept = hot.counts >= floor
+        pairs = _native.HotPairs(hot.lefts[kept], hot.rights[kept])
+        segments = _added_up(read(), pairs, memory)
+        if segments is not None:
+            return segments, floor
+    return None
+
+
+def _added_up(pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int) -> Segments | None:
+    """The segments, cut and added up; None as soon as they are too many."""
+    table = PackedCounts()
+    for piece in pieces:
+        table.add(pairs.cut(*piece, singles=False))
+        # A segment has at least two symbols.
+        if not fits(len(table), 2 * len(table), memory):
+            return None
+    segments = gather(columns_of(block) for _, block in table.blocks(1))
+    return segments if fits(len(segments.counts), len(segments.symbols), memory) else None
