@@ -5,8 +5,8 @@
 
 What text without spaces gives, or superwords: three to eight made-up units in a row, 20 to 60 bytes
 together. The units, 2 to 10 letters each, are drawn by a law like Zipf's; most words occur once to
-three times. The folder is as the count job writes it. The same seed gives the same bytes, as long as
-numpy's generator and Arrow's Parquet stay the same.
+three times. The folder is as the count job writes it. The same seed gives the same bytes, as long
+as numpy's generator and Arrow's Parquet stay the same.
 
 Two passes: words are drawn and spilled by partition, then each partition is added up and thinned to
 its share. 20 million words take 50 CPU seconds, 330 MB of memory, 900 MB of disk for a while, and
