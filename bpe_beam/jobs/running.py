@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -16,6 +17,7 @@ from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
     import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.runner import PipelineRunner
 
     from bpe_beam.transforms.counters import Measured
@@ -138,13 +140,37 @@ def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
         watch()
 
 
-def _runner(run: RunSettings) -> str | PipelineRunner:
+def _runner(run: RunSettings) -> PipelineRunner:
     if not run.in_process:
-        return str(run.runner)
+        return _held_runner(str(run.runner), run.runner_options)
     # By class, never by the alias DirectRunner, which tries to download another runner first.
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
     return FnApiRunner()
+
+
+@functools.lru_cache(maxsize=1)
+def _held_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
+    """The runner of all pipelines that a job launches with these flags.
+
+    Beam would start a job server for each, a Java process of 400 MB that lives as long as this one.
+    """
+    from apache_beam.runners.portability.job_server import JobServer
+    from apache_beam.runners.portability.portable_runner import PortableRunner
+    from apache_beam.runners.runner import create_runner
+
+    runner = create_runner(name)
+    if isinstance(runner, PortableRunner):
+        start = runner.default_job_server
+        held: list[JobServer] = []
+
+        def server(options: PipelineOptions) -> JobServer:
+            if not held:
+                held.append(start(options))
+            return held[0]
+
+        runner.default_job_server = server
+    return runner
 
 
 def _flags(run: RunSettings, tasks: int) -> list[str]:

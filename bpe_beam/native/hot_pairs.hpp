@@ -32,7 +32,7 @@ class HotPairs {
   /// with `singles`. Equal ones are not added up.
   [[nodiscard]] PackedColumns cut(const PackedWords& words, bool singles) const {
     PackedColumns out;
-    out.data.reserve(words.data.size());
+    out.data.reserve(words.bytes());
     for (std::size_t word = 0; word < words.size(); ++word) {
       check_count(words.counts[word], word);
       if (words.begin(word) != words.end(word)) cut_word(words, word, singles, out);

@@ -24,6 +24,10 @@ struct PackedWords {
   std::span<const std::int64_t> counts;
 
   [[nodiscard]] std::size_t size() const { return offsets.size() - 1; }
+  /// Of all words: they may be a small part of the data.
+  [[nodiscard]] std::size_t bytes() const {
+    return static_cast<std::size_t>(offsets.back() - offsets.front());
+  }
   [[nodiscard]] const char* begin(std::size_t word) const { return data.data() + offsets[word]; }
   [[nodiscard]] const char* end(std::size_t word) const { return begin(word + 1); }
 };

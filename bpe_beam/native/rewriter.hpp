@@ -28,7 +28,7 @@ class Rewriter {
   /// The words as the merges leave them, in their order, without those of one symbol and none.
   [[nodiscard]] PackedColumns rewrite(const PackedWords& words) const {
     PackedColumns out;
-    out.data.reserve(words.data.size());
+    out.data.reserve(words.bytes());
     State state;
     for (std::size_t word = 0; word < words.size(); ++word) {
       check_count(words.counts[word], word);

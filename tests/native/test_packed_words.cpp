@@ -75,6 +75,15 @@ void what_is_no_symbol_is_refused() {
   }
 }
 
+void words_of_a_part_of_the_data() {
+  const std::vector<std::int64_t> offsets = {1, 3, 3, 4};
+  const PackedWords words{"abcdef", offsets, {}};
+  CHECK(words.size() == 3 && words.bytes() == 3);
+  Ids symbols;
+  for (std::size_t word = 0; word < words.size(); ++word) unpack_word(words, word, symbols);
+  CHECK(symbols == (Ids{'b', 'c', 'd'}));
+}
+
 void the_word_is_named() {
   const std::vector<std::int64_t> offsets = {0, 1, 2, 3};
   Ids symbols;
@@ -97,5 +106,6 @@ int main() {
   reads_what_it_writes();
   more_bytes_than_needed_are_read();
   what_is_no_symbol_is_refused();
+  words_of_a_part_of_the_data();
   the_word_is_named();
 }
