@@ -5,8 +5,7 @@
 A made-up round that works next to nothing: every task reads a small file and writes another, hands
 references to every shard through GroupByKey, and what the shards give is the side input of the next
 round's tasks. `5x2` runs five jobs after one another, as a driver's loop does, with two such rounds
-in each, so two barriers a job. `--one-server` lets all jobs share one job server of Beam's, instead
-of starting one a job.
+in each, so two barriers a job. Jobs share one job server of Beam's, which the first one starts.
 
 Each line is measured in a process of its own. It gives the seconds of all its jobs, of the first
 and the median of the others, of a round of those; the median seconds until the pipeline is
@@ -26,14 +25,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import yaml
-from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
-from apache_beam.runners.portability import flink_runner
 from runners import CLUSTER, Process, Sampler, runner
 
 from bpe_beam.jobs.runner_flags import from_mapping
@@ -127,21 +123,6 @@ def run_settings(flags: list[str]) -> RunSettings:
     return RunSettings(runner=config["runner"], runner_options=options)
 
 
-@contextmanager
-def shared_server(run: RunSettings) -> Iterator[RunSettings]:
-    """One job server of Flink's for all jobs."""
-    options = PipelineOptions(list(run.runner_options))
-    flink = options.view_as(FlinkRunnerOptions)
-    flink.flink_master = flink_runner.FlinkRunner.add_http_scheme(flink.flink_master)
-    server = flink_runner.FlinkJarJobServer(options)
-    server.start()
-    try:
-        endpoint = f"--job_endpoint=localhost:{server._server._port}"
-        yield RunSettings(runner=run.runner, runner_options=(*run.runner_options, endpoint))
-    finally:
-        server.stop()
-
-
 def run_here(arguments: argparse.Namespace) -> None:
     """Runs jobs in this process, and prints what each took as JSON."""
     jobs, rounds = map(int, arguments.here.split("x"))
@@ -150,26 +131,15 @@ def run_here(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for i in range(arguments.tasks):
             Path(temporary, f"task-{i:03}.0").write_bytes(bytes(arguments.bytes))
-        server_began = time.perf_counter()
-        with shared_server(run) if arguments.one_server else nothing(run) as job_run:
-            server = time.perf_counter() - server_began
-            for job in range(jobs):
-                files = [
-                    str(Path(temporary, f"task-{i:03}.{job * rounds}"))
-                    for i in range(arguments.tasks)
-                ]
-                made.append(timed(job_run, files, rounds))
-            ended = time.perf_counter()
+        began = time.perf_counter()
+        for job in range(jobs):
+            names = (f"task-{i:03}.{job * rounds}" for i in range(arguments.tasks))
+            made.append(timed(run, [str(Path(temporary, name)) for name in names], rounds))
+        seconds = time.perf_counter() - began
         done = len(list(Path(temporary).glob(f"*.{jobs * rounds}")))
     if done != arguments.tasks:
         sys.exit(f"{done} of {arguments.tasks} files came to be")
-    print(json.dumps({"jobs": made, "seconds": ended - server_began, "server": server}))
-
-
-@contextmanager
-def nothing(run: RunSettings) -> Iterator[RunSettings]:
-    """Jobs that start what they need."""
-    yield run
+    print(json.dumps({"jobs": made, "seconds": seconds}))
 
 
 def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
@@ -263,7 +233,6 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=32, help="of a round, and its shards")
     parser.add_argument("--bytes", type=int, default=100_000, help="of a task's file")
     parser.add_argument("--limit", type=float, default=600, help="seconds, of all jobs of a line")
-    parser.add_argument("--one-server", action="store_true")
     parser.add_argument("--flag", action="append", default=[], help="more for the runner, whole")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     parser.add_argument("--flags", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -275,7 +244,6 @@ def main() -> None:
     print(f"{'':27}{'jobs':>7}" + "".join(f"{name:>9}" for name in names), end="")
     print("".join(f"{kind:>11}" for kind in KINDS), flush=True)
     passed = ["--tasks", str(arguments.tasks), "--bytes", str(arguments.bytes)]
-    passed += ["--one-server"] * arguments.one_server
     with tempfile.TemporaryDirectory() as temporary:
         for way in arguments.only:
             for jobs in arguments.jobs:
