@@ -1,0 +1,258 @@
+"""What a round of a job costs beyond its work, on each runner: seconds and peak memory. Linux only.
+
+    python benchmarks/round_cost.py --jobs 5x1 5x2 1x5 1x10 1x25 1x50
+
+A made-up round that works next to nothing: every task reads a small file and writes another, hands
+references to every shard through GroupByKey, and what the shards give is the side input of the next
+round's tasks. `5x2` runs five jobs after one another, as a driver's loop does, with two such rounds
+in each, so two barriers a job. Jobs share one job server of Beam's, which the first one starts.
+
+Each line is measured in a process of its own. It gives the seconds of all its jobs, of the first
+and the median of the others, of a round of those; the median seconds until the pipeline is
+built and until the runner has taken it; the CPU seconds of all processes for all jobs; and the peak
+of resident memory (MB, sampled ten times a second, shared pages count for each): the driver, Beam's
+job servers, the cluster's Java, Python workers that are processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import yaml
+from runners import CLUSTER, Process, Sampler, runner
+
+from bpe_beam.jobs.runner_flags import from_mapping
+from bpe_beam.jobs.running import run_pipeline
+from bpe_beam.jobs.settings import RunSettings
+from bpe_beam.transforms.counters import Measured
+from bpe_beam.transforms.spread_works import SpreadWorks
+
+WAYS = ("in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")
+KINDS = ("driver", "job server", "cluster", "workers")
+_SAMPLES_A_SECOND = 10
+
+
+def copied(name: str, shards: int) -> Iterator[Any]:
+    """A task: a file to the next one; out come references for all shards."""
+    old = Path(name)
+    new = old.with_suffix(f".{int(old.suffix[1:]) + 1}")
+    new.write_bytes(old.read_bytes())
+    yield beam.pvalue.TaggedOutput("state", str(new))
+    for shard in range(shards):
+        yield shard, str(new)
+
+
+@beam.typehints.with_input_types(str)
+@beam.typehints.with_output_types(tuple[int, str])
+class FirstRewrite(beam.DoFn):
+    """The tasks of a job's first round: what they need came with the job."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+
+    def process(self, element: str) -> Iterator[Any]:
+        """Copies one file."""
+        yield from copied(element, self.shards)
+
+
+@beam.typehints.with_input_types(str, Iterable[str])
+@beam.typehints.with_output_types(tuple[int, str])
+class Rewrite(beam.DoFn):
+    """The tasks of a later round: they wait for what the shards of the round before gave."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
+
+    def process(self, element: str, batch: Any) -> Iterator[Any]:
+        """Copies one file."""
+        came = sum(1 for _ in batch)
+        if came != self.shards:
+            raise ValueError(f"{came} shards came, not {self.shards}")
+        yield from copied(element, self.shards)
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
+@beam.typehints.with_output_types(str)
+class Gather(beam.DoFn):
+    """A shard: all references to one answer."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+
+    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
+        """Answers, if all have come."""
+        shard, places = element
+        came = sum(1 for _ in places)
+        if came != self.tasks:
+            raise ValueError(f"{came} references came, not {self.tasks}")
+        yield f"shard {shard}"
+
+
+def build(pipeline: beam.Pipeline, files: list[str], rounds: int) -> None:
+    """A job of some rounds."""
+    state = pipeline | "Tasks" >> SpreadWorks(files)
+    rewrite = beam.ParDo(FirstRewrite(len(files)))
+    for number in range(rounds):
+        made = state | f"Rewrite{number}" >> rewrite.with_outputs("state", main="refs")
+        state = made.state | f"State{number}" >> beam.Map(lambda name: name).with_output_types(str)
+        answers = (
+            made.refs
+            | f"Shuffle{number}" >> beam.GroupByKey()
+            | f"Gather{number}" >> beam.ParDo(Gather(len(files)))
+        )
+        rewrite = beam.ParDo(Rewrite(len(files)), beam.pvalue.AsIter(answers))
+
+
+def run_settings(flags: list[str]) -> RunSettings:
+    """What the flags of `bpe-beam` say of the runner."""
+    if flags[:1] != ["--config"]:
+        return RunSettings(runner_options=tuple(flags))
+    config = yaml.safe_load(Path(flags[1]).read_text())
+    options = (*from_mapping(config["runner_options"]), *flags[2:])
+    return RunSettings(runner=config["runner"], runner_options=options)
+
+
+def run_here(arguments: argparse.Namespace) -> None:
+    """Runs jobs in this process, and prints what each took as JSON."""
+    jobs, rounds = map(int, arguments.here.split("x"))
+    run = run_settings(arguments.flags)
+    made = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for i in range(arguments.tasks):
+            Path(temporary, f"task-{i:03}.0").write_bytes(bytes(arguments.bytes))
+        began = time.perf_counter()
+        for job in range(jobs):
+            names = (f"task-{i:03}.{job * rounds}" for i in range(arguments.tasks))
+            made.append(timed(run, [str(Path(temporary, name)) for name in names], rounds))
+        seconds = time.perf_counter() - began
+        done = len(list(Path(temporary).glob(f"*.{jobs * rounds}")))
+    if done != arguments.tasks:
+        sys.exit(f"{done} of {arguments.tasks} files came to be")
+    print(json.dumps({"jobs": made, "seconds": seconds}))
+
+
+def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
+    """Runs one job, as the jobs of bpe-beam are run."""
+    facts: dict[str, float] = {}
+    began = time.perf_counter()
+
+    def building(pipeline: beam.Pipeline, _: str | None) -> None:
+        build(pipeline, files, rounds)
+        facts["built"] = time.perf_counter() - began
+        running = pipeline.run
+
+        def submit() -> Any:
+            result = running()
+            facts["taken"] = time.perf_counter() - began
+            return result
+
+        pipeline.run = submit
+
+    run_pipeline(run, building, len(files), Measured(), lambda: None)
+    facts["ended"] = time.perf_counter() - began
+    return facts
+
+
+class KindSampler(Sampler):
+    """Tells Java of the cluster from Java of the job."""
+
+    def _kind(self, number: int, process: Process) -> str:
+        if number == self.driver:
+            return "driver"
+        if not process.name.startswith(("java", "prism")):
+            return "workers"
+        return "cluster" if process.session in self.sessions else "job server"
+
+
+def measure(command: list[str], sessions: set[int], limit: float) -> tuple[str, KindSampler]:
+    """Runs a command; what it printed, or how it failed, and the peaks."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        sampler = KindSampler(process.pid, sessions)
+        sampler.sample(begin=True)
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(1 / _SAMPLES_A_SECOND):
+                sampler.sample()
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            out, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.communicate()
+            out = f"not done in {limit:.0f} s"
+        finally:
+            ended.set()
+            watcher.join()
+        if process.returncode and not out.startswith("not"):
+            errors.seek(0)
+            out = "failed: " + " ".join(errors.read()[-600:].split())
+    return out, sampler
+
+
+def row(way: str, jobs: str, out: str, seen: KindSampler) -> str:
+    """A line of the table."""
+    peaks = "".join(f"{seen.peaks[kind] / 1e6:11.0f}" for kind in KINDS)
+    head = f"{way:27}{jobs:>7}"
+    if not out.startswith("{"):
+        return f"{head}  {out}\n{'':34}{peaks}"
+    facts = json.loads(out)
+    each = facts["jobs"]
+    later = each[1:] or each
+    rounds = int(jobs.split("x")[1])
+
+    def middle(name: str) -> float:
+        return statistics.median(job[name] for job in later)
+
+    return (
+        f"{head}{facts['seconds']:9.1f}{each[0]['ended']:9.2f}{middle('ended'):9.2f}"
+        f"{middle('ended') / rounds:9.2f}{middle('built'):9.2f}{middle('taken'):9.2f}"
+        f"{seen.cpu_seconds:9.1f}{peaks}"
+    )
+
+
+def main() -> None:
+    """Measures each way with each number of jobs and rounds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jobs", nargs="+", default=["5x1", "5x2", "1x5", "1x10"])
+    parser.add_argument("--only", nargs="*", default=list(WAYS), choices=WAYS, metavar="WAY")
+    parser.add_argument("--tasks", type=int, default=32, help="of a round, and its shards")
+    parser.add_argument("--bytes", type=int, default=100_000, help="of a task's file")
+    parser.add_argument("--limit", type=float, default=600, help="seconds, of all jobs of a line")
+    parser.add_argument("--flag", action="append", default=[], help="more for the runner, whole")
+    parser.add_argument("--here", help=argparse.SUPPRESS)
+    parser.add_argument("--flags", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.here:
+        run_here(arguments)
+        return
+    names = ("seconds", "first", "median", "round", "built", "taken", "CPU s")
+    print(f"{'':27}{'jobs':>7}" + "".join(f"{name:>9}" for name in names), end="")
+    print("".join(f"{kind:>11}" for kind in KINDS), flush=True)
+    passed = ["--tasks", str(arguments.tasks), "--bytes", str(arguments.bytes)]
+    with tempfile.TemporaryDirectory() as temporary:
+        for way in arguments.only:
+            for jobs in arguments.jobs:
+                with runner(way, Path(temporary)) as (flags, sessions):
+                    line = [sys.executable, __file__, "--here", jobs, *passed, "--flags"]
+                    line += [*flags, *arguments.flag]
+                    out, seen = measure(line, sessions, arguments.limit)
+                print(row(way, jobs, out, seen), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Learning in rounds beside learning in memory: time, memory, and where both go. Linux only.
+
+    python benchmarks/long_words.py COUNTS_FOLDER --words 1000000
+    python benchmarks/rounds.py COUNTS_FOLDER --driver-memory 500MB
+
+Trains once with `--merge-rounds local`, with as much memory as that wants, and then with
+`distributed` each way asked for. For each it prints the seconds and CPU seconds of the whole
+command and the peaks of resident memory, as `benchmarks/runners.py` has them: in process the
+workers are threads of the driver, so its peak is that of both. Then a line for each round: the
+merges; the symbols of all words, and of the segments that the driver learned from; the megabytes
+shuffled; the seconds of its job, and those that the driver learned. In process also the CPU seconds
+of each step in all rounds. Ends with 1 if the tokenizers are not the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from runners import KINDS, WAYS, Sampler, measure, runner
+
+LOCAL = "local"
+STEPS = {
+    "bpe_beam.transforms.merge_round": {
+        "see_part": "see the symbols",
+        "rewrite_piece": "rewrite, count pairs",
+        "sum_pairs": "sum pairs",
+        "cut_piece": "cut",
+        "add_segments": "add segments",
+    },
+    "bpe_beam.jobs.merge_rounds": {
+        "gather": "read segments",
+        "cut_to_fit": "read and cut segments",
+        "learn_round": "learn",
+    },
+}
+
+
+def timed(call: Callable[..., Any], name: str, seconds: dict[str, float]) -> Callable[..., Any]:
+    """A function that adds its thread's CPU seconds to a sum."""
+    lock = threading.Lock()
+
+    @wraps(call)
+    def timing(*args: Any, **kwargs: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            with lock:
+                seconds[name] += time.thread_time() - began
+
+    return timing
+
+
+def train_here(steps: Path, line: list[str]) -> None:
+    """The command in this process, with a clock at each step."""
+    import importlib
+
+    from bpe_beam.cli import main as command
+
+    seconds: dict[str, float] = defaultdict(float)
+    for module_name, functions in STEPS.items():
+        module = importlib.import_module(module_name)
+        for function, name in functions.items():
+            setattr(module, function, timed(getattr(module, function), name, seconds))
+    code = command(line)
+    steps.write_text(json.dumps(seconds))
+    sys.exit(code)
+
+
+def train(
+    arguments: argparse.Namespace, folder: Path, way: str
+) -> tuple[float, Sampler, dict[str, Any], dict[str, float]]:
+    """Trains one way: the seconds, what was seen of it, the summary, and each step's seconds."""
+    rounds = "local" if way == LOCAL else "distributed"
+    memory = "1TB" if way == LOCAL else arguments.driver_memory
+    line = ["train", "--counts", arguments.counts, "--vocab-size", str(arguments.vocab_size)]
+    line += ["--merge-rounds", rounds, "--driver-memory", memory, "--quiet"]
+    line += ["--output", str(folder / "out"), "--summary-file", str(folder / "summary.json")]
+    steps = folder / "steps.json"
+    steps.unlink(missing_ok=True)
+    program = [sys.executable, "-m", "bpe_beam"]
+    if way == LOCAL:
+        seconds, seen = measure([*program, *line], set())
+    else:
+        if way.startswith("in process"):
+            program = [sys.executable, __file__, "--here", str(steps), "--"]
+        with runner(way, folder) as (flags, sessions):
+            seconds, seen = measure([*program, *line, *flags], sessions)
+    summary = json.loads((folder / "summary.json").read_text())
+    return seconds, seen, summary, json.loads(steps.read_text()) if steps.exists() else {}
+
+
+def print_rounds(summary: dict[str, Any]) -> None:
+    """A line for each round."""
+    names = ("merges", "threshold", "symbols", "pairs", "segment_symbols")
+    print(f"  {'round':>5}" + "".join(f"{name:>17}" for name in names), end="")
+    print(f"{'shuffled MB':>13}{'seconds':>9}{'learning':>10}  learned from")
+    for row in summary["rounds"]:
+        print(f"  {row['round']:5}" + "".join(f"{row[name]:17,}" for name in names), end="")
+        print(f"{row['bytes_shuffled'] / 1e6:13.1f}{row['seconds']:9.1f}", end="")
+        print(f"{row['learning_seconds']:10.1f}  {row['learned_from']}")
+
+
+def print_steps(steps: dict[str, float], seen: Sampler) -> None:
+    """What each step took, and what is left of the process."""
+    rest = seen.cpu_seconds - sum(steps.values())
+    for name, seconds in {**steps, "all else": rest}.items():
+        share = seconds / seen.cpu_seconds
+        print(f"  {name:24}{seconds:9.1f} CPU s{share:7.1%}")
+
+
+def main() -> None:
+    """Trains each way."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("counts", help="a counts folder")
+    parser.add_argument("--driver-memory", default="500MB")
+    parser.add_argument("--vocab-size", type=int, default=32_000)
+    ways = [way for way in WAYS if "processes" not in way]
+    parser.add_argument("--only", nargs="*", default=["in process, 2 threads"], choices=ways)
+    parser.add_argument("--no-local", action="store_true", help="where it takes too much memory")
+    if sys.argv[1:2] == ["--here"]:
+        train_here(Path(sys.argv[2]), sys.argv[4:])
+    arguments = parser.parse_args()
+    print(f"{'':29}{'seconds':>9}{'CPU s':>9}", end="")
+    print("".join(f"{kind + ' MB':>12}" for kind in KINDS) + f"{'rounds':>8}{'jobs':>6}")
+    expected, different = None, []
+    for way in [*([] if arguments.no_local else [LOCAL]), *arguments.only]:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            seconds, seen, summary, steps = train(arguments, folder, way)
+            made = (folder / "out" / "tokenizer.json").read_bytes()
+        peaks = "".join(f"{seen.peaks[kind] / 1e6:12.0f}" for kind in KINDS)
+        print(f"{way:29}{seconds:9.1f}{seen.cpu_seconds:9.1f}{peaks}", end="")
+        print(f"{len(summary.get('rounds') or ()):8}{summary.get('jobs') or 0:6}", flush=True)
+        if way != LOCAL:
+            print_rounds(summary)
+        if steps:
+            print_steps(steps, seen)
+        expected = expected or made
+        different += [way] if made != expected else []
+    print(f"different: {'; '.join(different)}" if different else "the same bytes each way")
+    sys.exit(1 if different else 0)
+
+
+if __name__ == "__main__":
+    main()
