@@ -42,7 +42,9 @@ QUIET = Progress(quiet=True)
 def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "gpt2") -> Path:
     """A counts folder of these words, laid out as the count job does."""
     table = WordCounts(pretokenizer="none")
-    table.add_block(pa.RecordBatch.from_pydict({"word": [*words], "count": [*words.values()]}, WORD_SCHEMA))
+    table.add_block(
+        pa.RecordBatch.from_pydict({"word": [*words], "count": [*words.values()]}, WORD_SCHEMA)
+    )
     blocks: dict[int, list[Any]] = defaultdict(list)
     for partition, block in table.blocks(PARTITIONS):
         blocks[partition].append(block)
@@ -145,8 +147,8 @@ def learn_by_hand(
     """
 
     def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
-        parts = range(len(manifest.parts))
-        return [{"parts": [[part, i, pieces] for part in parts]} for i in range(pieces)]
+        slices = [[part, i, 2] for part in range(len(manifest.parts)) for i in range(2)]
+        return [{"parts": slices[piece::pieces]} for piece in range(pieces)]
 
     def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
         build(ByHand(seed), None)

@@ -226,10 +226,17 @@ class RoundsJob:
             segments = gather(came.read_segments())
             taken = learn_round(vocabulary, segments, self._least, cut=False)
             return taken, self._least, "all words"
+        if floor > came.most and came.most >= self._least:
+            # More pairs tie for the best than are listed.
+            if not self._by_count:
+                raise self._unproven("more pairs are frequent than a round can look at")
+            return self._plain(vocabulary, task, came), came.most, "the best pairs"
         if fits(came.segments, came.segment_symbols, self.memory):
             taken = learn_round(vocabulary, gather(came.read_segments()), floor, cut=True)
-            if not self._by_count:
-                self._require_proven(taken, floor, vocabulary)
+            if not self._by_count and floor > self._least:
+                raise self._unproven("more pairs are frequent than a round can look at")
+            if not self._by_count and not taken.at_end:
+                raise self._unproven("a token is made in two ways, since words hold the prefix")
             return taken, floor, "segments"
         if not self._by_count:
             raise self._too_little(came)
@@ -261,17 +268,11 @@ class RoundsJob:
                 break
         return Round(rows, counts[: len(rows)].tolist(), at_end=not rows)
 
-    def _require_proven(self, taken: Round, floor: int, vocabulary: Vocabulary) -> None:
-        if floor > self._least or (not taken.at_end and vocabulary.room > len(taken.rows)):
-            raise UsageError(
-                "the score of WordPiece cannot be proved on the workers for these words: "
-                + (
-                    "there are more frequent pairs than a round can look at"
-                    if floor > self._least
-                    else "a token is made in two ways, since the text holds the prefix itself"
-                )
-                + "; give --merge-rounds local, with as much --driver-memory as it needs"
-            )
+    def _unproven(self, why: str) -> UsageError:
+        return UsageError(
+            f"the score of WordPiece cannot be proved in rounds for these words: {why}; give "
+            "--merge-rounds local, with as much --driver-memory as it asks for"
+        )
 
     def _too_little(self, came: _CameOf) -> UsageError:
         needed = 2 * memory_needed(came.segment_symbols, came.segments)

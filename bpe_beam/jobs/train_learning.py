@@ -139,14 +139,19 @@ class Learning:
             factors=None if self._weights is None else self._weights.factors,
             recipe=self._recipe,
             old=self._old,
-            # The other half is for Python, Beam, and the vocabulary.
-            memory=self._settings.driver_memory // 2,
+            memory=self._learner_memory(),
             measured=measured,
         )
         learned, commit = job.learn(progress)
         self.facts |= {"rounds": commit.history, "jobs": job.jobs}
         self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
         return learned
+
+    def _learner_memory(self) -> int:
+        """What segments may take: half; the other is for Python, Beam, and the vocabulary."""
+        limit = getattr(self._recipe, "max_token_length", None)
+        # Where lengths are limited, the learner holds a place for each character of a symbol.
+        return self._settings.driver_memory // 2 // max(1, min(limit or 1, 32))
 
     def _folder(self) -> Any:
         from bpe_beam.jobs.rounds_folder import RoundsFolder, names_for
