@@ -267,5 +267,5 @@ def json_of(path: Path) -> Mapping[str, Any]:
 def test_the_summary_tells_where_time_went(tmp_path: Path) -> None:
     counts = counts_folder(tmp_path / "counts", made_words(5))
     _, rounds = learn_by_hand(job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000))
-    assert all(row["bytes_shuffled"] > 0 and row["seconds"] >= 0 for row in rounds)
+    assert all(row["shuffled_bytes"] > 0 and row["seconds"] >= 0 for row in rounds)
     assert merge_rounds.DIVISOR >= 2
