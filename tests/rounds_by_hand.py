@@ -36,6 +36,7 @@ from bpe_beam.transforms.counters import Measured
 from bpe_beam.transforms.merge_round import MergeRound, SeeParts
 
 STORAGE = Storage()
+MOST = 2**63 - 1
 QUIET = Progress(quiet=True)
 
 
@@ -59,8 +60,8 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
         special_tokens=(),
         with_places=False,
         documents=1,
-        text_bytes=sum(len(word) * count for word, count in words.items()),
-        words=sum(words.values()),
+        text_bytes=min(sum(len(word) * n for word, n in words.items()), MOST),
+        words=min(sum(words.values()), MOST),
         unique_words=len(words),
         word_bytes=sum(part.word_bytes for part in parts),
         rejects={},

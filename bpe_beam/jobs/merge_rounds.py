@@ -288,7 +288,7 @@ class RoundsJob:
         return UsageError(
             "the score of WordPiece goes by all pairs of at least min_frequency "
             f"({self._least:,}) at once, and what is left of the words when they are cut at all "
-            f"rarer ones takes about {needed / 1e9:.1f} GB: give so much --driver-memory, a higher "
+            f"rarer ones takes about {needed / 1e6:,.1f} MB: give so much --driver-memory, a higher "
             "--min-frequency, or --model prefix_bpe, which can be learned in rounds"
         )
 
