@@ -177,17 +177,13 @@ class JobFolder:
     def remove_work(self) -> None:
         """Removes what is temporary, of runs as well, and nothing that no job wrote."""
         for run in self.runs():
-            self.remove_run(run)
+            run.remove(_ours(run, names_present(self.storage, run.url, self.record.names)))
+            for folder in sorted(folders_of(self.record.names) | {WORK}, reverse=True):
+                self.storage.remove_folder_if_empty(run.path(folder))
+            self.storage.remove_folder_if_empty(run.url)
         there = {f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))}
         self.remove(_ours(self, there))
         self.storage.remove_folder_if_empty(self.path(WORK))
-
-    def remove_run(self, run: JobFolder) -> None:
-        """Removes the folder of a pipeline that was launched, and what it wrote there."""
-        run.remove(_ours(run, names_present(self.storage, run.url, self.record.names)))
-        for folder in sorted(folders_of(self.record.names) | {WORK}, reverse=True):
-            self.storage.remove_folder_if_empty(run.path(folder))
-        self.storage.remove_folder_if_empty(run.url)
 
     def clear_attempts(self, present: Iterable[str]) -> None:
         """Removes files that were never completed."""

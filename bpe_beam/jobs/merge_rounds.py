@@ -21,7 +21,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
-from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, first_pieces
+from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, first_pieces, remove_run
 from bpe_beam.jobs.running import run_pipeline
 from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.progress import Progress, Stage
@@ -153,7 +153,7 @@ class RoundsJob:
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
-        self.folder.folder.remove_run(run)
+        remove_run(run)
         return seen
 
     def _begin(self, vocabulary: Vocabulary) -> Commit:
@@ -288,8 +288,8 @@ class RoundsJob:
         return UsageError(
             "the score of WordPiece goes by all pairs of at least min_frequency "
             f"({self._least:,}) at once, and what is left of the words when they are cut at all "
-            f"rarer ones takes about {needed / 1e6:,.1f} MB: give so much --driver-memory, a higher "
-            "--min-frequency, or --model prefix_bpe, which can be learned in rounds"
+            f"rarer ones takes about {needed / 1e6:,.1f} MB: give so much --driver-memory, a "
+            "higher --min-frequency, or --model prefix_bpe, which can be learned in rounds"
         )
 
     # ---- pipelines ----

@@ -16,9 +16,9 @@ from typing import Any
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.job_folder import JobFolder
+from bpe_beam.jobs.job_folder import WORK, JobFolder
 from bpe_beam.jobs.job_record import JobRecord
-from bpe_beam.splits.round_task import names_of
+from bpe_beam.splits.round_task import FOLDERS, ROUND_FILE, is_round_file, names_of
 from bpe_beam.storage import Storage
 from bpe_beam.training.rounds import Row
 
@@ -130,13 +130,6 @@ class RoundsFolder:
         self.storage.write_bytes(url, json.dumps(data).encode())
         self._keep(commit)
 
-    def clear(self) -> None:
-        """Removes everything that a job wrote there."""
-        self._keep(None)
-        self.storage.remove(self.start)
-        self.storage.remove_folder_if_empty(self.folder.path("work"))
-        self.storage.remove_folder_if_empty(self.folder.url)
-
     def _commits(self) -> list[str]:
         names = self.storage.list_names(self.folder.url)
         return [name for name in names if _COMMIT.fullmatch(name)]
@@ -168,4 +161,26 @@ class RoundsFolder:
                 self.storage.remove(self.folder.path(name))
         for run in self.folder.runs():
             if commit is None or run.url != self.folder.path(f"work/{commit.run}"):
-                self.folder.remove_run(run)
+                remove_run(run)
+
+
+def remove_rounds(storage: Storage, url: str) -> None:
+    """Removes everything that rounds left in a folder, of whatever job, and nothing else."""
+    if not storage.exists(url):
+        return
+    folder = RoundsFolder(storage, url, {}, ())
+    folder._keep(None)
+    storage.remove(folder.start)
+    storage.remove_folder_if_empty(folder.folder.path(WORK))
+    storage.remove_folder_if_empty(url)
+
+
+def remove_run(run: JobFolder) -> None:
+    """Removes the folder of a round's pipeline; its files by the form of their names, since it may
+    be that of other counts."""
+    for folder in FOLDERS:
+        there = run.storage.list_names(run.path(folder))
+        run.remove(f"{folder}/{name}" for name in there if is_round_file(name))
+        run.storage.remove_folder_if_empty(run.path(folder))
+    run.storage.remove(run.path(ROUND_FILE))
+    run.storage.remove_folder_if_empty(run.url)

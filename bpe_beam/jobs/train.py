@@ -21,7 +21,7 @@ from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
-from bpe_beam.jobs.train_learning import ROUNDS, Learning
+from bpe_beam.jobs.train_learning import ROUNDS, Learning, clear_rounds
 from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, recipe_of
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.train_weights import (
@@ -90,6 +90,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         identity = _identity(settings, recipe, old)
         folder = _claim(settings, storage, {**identity, **_counts_identity(storage, counts)})
     if folder.finished:
+        clear_rounds(settings, storage)
         before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
         del before["files"]
         return {
@@ -111,6 +112,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
             tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
     except UsageError:
         # What the words do not allow: another try, with other settings, finds the folder free.
+        clear_rounds(settings, storage)
         folder.release()
         raise
     warnings = _warnings(settings, manifest, recipe, tokenizer)
@@ -144,7 +146,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "next": _next(settings),
     }
     folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
-    learning.clear()
+    clear_rounds(settings, storage)
     return summary
 
 

@@ -78,12 +78,6 @@ class Learning:
         with refuse_overflow(self._weights):
             return self._in_rounds(progress) if self._distributed else self._here(progress)
 
-    def clear(self) -> None:
-        """Removes what rounds left on storage; when the tokenizer is written."""
-        url = self._storage.join(self._settings.output, ROUNDS)
-        if self._distributed or self._storage.exists(url):
-            self._folder().clear()
-
     def _decide(self) -> bool:
         """Whether words stay on storage; and says why."""
         settings, manifest, wanted = self._settings, self._manifest, self._settings.merge_rounds
@@ -128,9 +122,9 @@ class Learning:
 
         assert not isinstance(self._recipe, WordLevelRecipe)
         measured = Measured()
-        folder = self._folder()
         if self._settings.run.overwrite:
-            folder.clear()
+            clear_rounds(self._settings, self._storage)
+        folder = self._folder()
         job = RoundsJob(
             storage=self._storage,
             run=self._settings.run,
@@ -174,6 +168,15 @@ def _refusal(recipe: Recipe) -> str | None:
     except UsageError as error:
         return str(error)
     return None
+
+
+def clear_rounds(settings: TrainSettings, storage: Storage) -> None:
+    """Removes what rounds left on storage, if there were any: all is learned, or given up."""
+    url = storage.join(settings.output, ROUNDS)
+    if storage.exists(url):
+        from bpe_beam.jobs.rounds_folder import remove_rounds
+
+        remove_rounds(storage, url)
 
 
 def _gb(size: int) -> str:

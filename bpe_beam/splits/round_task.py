@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -32,12 +33,16 @@ TABLE_BYTES = 128_000_000
 """What a worker's table of pairs or segments may hold before it is written out."""
 
 HOT_PAIRS = 4_000_000
-"""At most so many pairs are looked at in a round; each worker holds them, in 32 bytes each."""
+"""At most so many pairs are looked at in a round; each worker holds them, 51 bytes each at most."""
 
 CANDIDATES = 1000
 """Best pairs of a shard that are kept in the tie rule's order."""
 
 ROUND_FILE = "round.json"
+FOLDERS = ("seen", "state", "pairs", "segments", "work")
+_FILE = re.compile(
+    r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)(?:\.attempt-[0-9a-f]{12})?"
+)
 
 Place = tuple[str, int, int]
 """Where a block stands: the URL of its file, its first byte and its length."""
@@ -154,6 +159,11 @@ class RoundFile:
             None if row["widths"] is None else np.array(row["widths"], np.uint32),
             row["max_length"],
         )
+
+
+def is_round_file(name: str) -> bool:
+    """Whether a round wrote a file of this name, in one of its `FOLDERS`."""
+    return _FILE.fullmatch(name) is not None
 
 
 def seen_file(part: int, parts: int) -> str:

@@ -15,6 +15,7 @@ from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.merge_rounds import rounds_left
+from bpe_beam.jobs.rounds_folder import remove_rounds
 from bpe_beam.progress import Progress
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
@@ -206,7 +207,7 @@ class TestResuming:
         learn_by_hand(job)
         assert len(list(rounds.glob("commit-*"))) == 1
         assert len(list((rounds / "work").iterdir())) == 1
-        job.folder.clear()
+        remove_rounds(STORAGE, str(rounds))
         assert not rounds.exists()
 
     def test_words_that_were_changed_are_refused(self, tmp_path: Path) -> None:
