@@ -104,6 +104,21 @@ class JobFolder:
         read = side_by_side(self._read_receipt, names)
         return {receipt["piece"]: receipt for receipt in read if receipt is not None}
 
+    def all_receipts(self, pieces: Iterable[str]) -> dict[str, Receipt]:
+        """All receipts, among them those of these pieces.
+
+        Raises:
+            DataError: One is gone, which a run beside this one has removed.
+        """
+        receipts = self.receipts()
+        missing = [piece for piece in pieces if piece not in receipts]
+        if missing:
+            raise DataError(
+                f"{self.url}: the receipt of {missing[0]} is gone: another run of this job works "
+                "in the same folder, or has finished there; when it has ended, run this one again"
+            )
+        return receipts
+
     def finished_pieces(self) -> frozenset[str]:
         """Names of the pieces that have receipts. Cost: one listing."""
         found = self.storage.list_names(self.path(WORK))

@@ -19,7 +19,7 @@ import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, first_pieces, remove_run
 from bpe_beam.jobs.running import run_pipeline
@@ -149,7 +149,7 @@ class RoundsJob:
             lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe),
             parts, run, stage, pieces,
         )  # fmt: skip
-        self._receipts(run, pieces)
+        run.all_receipts(pieces)
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
@@ -191,7 +191,7 @@ class RoundsJob:
             lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works),
             len(works), run, stage, pieces,
         )  # fmt: skip
-        came = _CameOf(self, run, task, self._receipts(run, _words_pieces(len(works))))
+        came = _CameOf(self, run, task, run.all_receipts(_words_pieces(len(works))))
         if last.number == 0 and came.weight >= 2**63:
             raise OverflowError("the words' symbols are beyond 64 bits")
         learned = time.monotonic()
@@ -346,16 +346,6 @@ class RoundsJob:
             stage.seen(0, pieces=len(run.finished_pieces().intersection(pieces)))
 
         run_pipeline(self.run, build, tasks, self.measured, watch)
-
-    def _receipts(self, run: JobFolder, needed: list[str]) -> dict[str, Receipt]:
-        receipts = run.receipts()
-        missing = [piece for piece in needed if piece not in receipts]
-        if missing:
-            raise DataError(
-                f"{run.url}: the receipt of {missing[0]} is missing: another run of this job works "
-                "in the same folder; when it has ended, run this one again"
-            )
-        return receipts
 
 
 def _words_pieces(pieces: int) -> list[str]:

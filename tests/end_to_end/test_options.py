@@ -351,12 +351,17 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
         assert ("rounds" in summary) == (rounds == "distributed")
     made = [tree(ground.own / size, without=("summary.json",)) for size in ("1MB", "100MB")]
     assert made[0] == made[1]
-    given = (*given, ground.own / "out", "--tie-break", "first_seen")
-    ran = run(*given, "--driver-memory", "1MB")
-    assert ran.code == 2
-    assert "more than --driver-memory" in ran.message
-    assert not (ground.own / "out" / "tokenizer.json").exists()
-    assert run(*given, "--driver-memory", "100MB").code == 0
+    for name, extra, said in (
+        ("order", ("--tie-break", "first_seen"), "more than --driver-memory"),
+        ("score", (*WORDS, "--model", "wordpiece"), "give so much --driver-memory"),
+    ):
+        refused = (*given, ground.own / name, *extra, "--driver-memory")
+        ran = run(*refused, "1MB")
+        assert ran.code == 2
+        assert said in ran.message
+        assert not (ground.own / name / "tokenizer.json").exists()
+        assert not (ground.own / name / "rounds").exists()
+        assert run(*refused, "100MB").code == 0
 
 
 def learned_in_rounds(ground: Ground, job: str) -> None:
