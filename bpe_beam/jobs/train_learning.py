@@ -87,19 +87,26 @@ class Learning:
         relation = "within" if fits else "more than"
         where = f"{takes}, {relation} --driver-memory {_gb(settings.driver_memory)}"
         distributed = wanted == "distributed" or (wanted == "auto" and not fits)
-        refusal = _refusal(self._recipe)
+        refusal = self._refusal()
         if distributed:
             if refusal is not None:
                 raise UsageError(refusal if fits else f"{where}; {refusal}")
-            require_reachable(
-                settings.run.runner, counts=(self._counts,), output=(settings.output,)
-            )
         elif not fits:
             more = "give more" if refusal else "give more, or --merge-rounds distributed"
             raise UsageError(f"{where}: {more}")
         self.facts["merge_rounds"] = "distributed" if distributed else "local"
         self.facts["merge_rounds_because"] = "--merge-rounds says so" if wanted != "auto" else where
         return distributed
+
+    def _refusal(self) -> str | None:
+        """Why this cannot be learned in rounds."""
+        runner, output = self._settings.run.runner, self._settings.output
+        try:
+            check_distributed(self._recipe)
+            require_reachable(runner, counts=(self._counts,), output=(output,))
+        except UsageError as error:
+            return str(error)
+        return None
 
     def _here(self, progress: Progress) -> Learned:
         settings, recipe = self._settings, self._recipe
@@ -159,15 +166,6 @@ class Learning:
         }
         url = self._storage.join(self._settings.output, ROUNDS)
         return RoundsFolder(self._storage, url, identity, names_for(self._manifest))
-
-
-def _refusal(recipe: Recipe) -> str | None:
-    """Why this cannot be learned in rounds."""
-    try:
-        check_distributed(recipe)
-    except UsageError as error:
-        return str(error)
-    return None
 
 
 def clear_rounds(settings: TrainSettings, storage: Storage) -> None:

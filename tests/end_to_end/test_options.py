@@ -362,6 +362,12 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
         assert not (ground.own / name / "tokenizer.json").exists()
         assert not (ground.own / name / "rounds").exists()
         assert run(*refused, "100MB").code == 0
+    far = ("--runner", "DataflowRunner", "--output", f"memory://{ground.own.name}/far")
+    counts = ("--counts", ground.own / "100MB" / "counts", "--driver-memory", "1MB")
+    ran = run("train", *counts, "--vocab-size", "300", *far)
+    assert ran.code == 2
+    assert "more than --driver-memory 1.0 MB; counts " in ran.message
+    assert "is a path of this machine" in ran.message
 
 
 def learned_in_rounds(ground: Ground, job: str) -> None:
