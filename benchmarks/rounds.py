@@ -108,7 +108,7 @@ def print_rounds(summary: dict[str, Any]) -> None:
     print(f"{'shuffled MB':>13}{'seconds':>9}{'learning':>10}  learned from")
     for row in summary["rounds"]:
         print(f"  {row['round']:5}" + "".join(f"{row[name]:17,}" for name in names), end="")
-        print(f"{row['bytes_shuffled'] / 1e6:13.1f}{row['seconds']:9.1f}", end="")
+        print(f"{row['shuffled_bytes'] / 1e6:13.1f}{row['seconds']:9.1f}", end="")
         print(f"{row['learning_seconds']:10.1f}  {row['learned_from']}")
 
 

@@ -110,7 +110,8 @@ class RoundsJob:
         """
         with progress.stage("learn", None, "rounds") as stage:
             commit = self.folder.latest()
-            vocabulary = Vocabulary(self._start(begun=commit is not None), self.recipe)
+            start = self._start(stage, begun=commit is not None)
+            vocabulary = Vocabulary(start, self.recipe)
             if commit is None:
                 commit = self._begin(vocabulary)
             vocabulary.add(commit.rows, commit.counts)
@@ -120,33 +121,35 @@ class RoundsJob:
                 before = len(commit.rows)
                 commit = self._round(vocabulary, commit, stage)
                 self.folder.commit(commit)
-                stage.advance(1, merges=len(commit.rows) - before)
-                stage.total = commit.number + rounds_left(
-                    before, len(commit.rows), target, commit.done
-                )
+                merges = len(commit.rows)
+                stage.advance(1)
+                stage.put(merges=merges, merges_of_last_round=merges - before)
+                stage.total = commit.number + rounds_left(before, merges, target, commit.done)
         return vocabulary.learned(), commit
 
     # ---- the first words ----
 
-    def _start(self, begun: bool) -> Start:
+    def _start(self, stage: Stage, *, begun: bool) -> Start:
         if begun:
             return Start.from_bytes(self.storage.read_bytes(self.folder.start), self.folder.start)
-        seen = self._see() if needs_seen(self.recipe, self.old) else None
+        seen = self._see(stage) if needs_seen(self.recipe, self.old) else None
         start = start_of(self.recipe, seen, self.old)
         self.storage.write_bytes(self.folder.start, start.to_bytes())
         return start
 
-    def _see(self) -> SeenSymbols:
+    def _see(self, stage: Stage) -> SeenSymbols:
         """What the words are made of, seen on the workers."""
         from bpe_beam.transforms.merge_round import SeeParts
 
         run = self.folder.new_run()
         task = self._task(run, 0, self._least, DIVISOR)
         parts = len(self.manifest.parts)
+        pieces = [piece_name("seen", part, parts) for part in range(parts)]
         self._launch(
-            lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe), parts, run
-        )
-        run.all_receipts(piece_name("seen", part, parts) for part in range(parts))
+            lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe),
+            parts, run, stage, pieces,
+        )  # fmt: skip
+        run.all_receipts(pieces)
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
@@ -179,9 +182,15 @@ class RoundsJob:
         task = self._task(run, len(last.pieces), last.floor, last.divisor)
         self._write_round_file(run, vocabulary, last)
         works = self._works(last)
+        pieces = [
+            piece_name(kind, number, task.pieces)
+            for kind in (("words", "cut") if task.cuts else ("words",))
+            for number in range(task.pieces)
+        ]
         self._launch(
-            lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works), len(works), run
-        )
+            lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works),
+            len(works), run, stage, pieces,
+        )  # fmt: skip
         came = _CameOf(self, run, task, run.all_receipts(_words_pieces(len(works))))
         if last.number == 0 and came.weight >= 2**63:
             raise OverflowError("the words' symbols are beyond 64 bits")
@@ -322,10 +331,21 @@ class RoundsJob:
         ]
 
     def _launch(
-        self, build: Callable[[beam.Pipeline, str | None], object], tasks: int, run: JobFolder
+        self,
+        build: Callable[[beam.Pipeline, str | None], object],
+        tasks: int,
+        run: JobFolder,
+        stage: Stage,
+        pieces: list[str],
     ) -> None:
+        """Runs a pipeline to its end, and shows how many of its pieces are finished."""
         self.jobs += 1
-        run_pipeline(self.run, build, tasks, self.measured, lambda: None)
+        stage.put(pieces=0, pieces_in_round=len(pieces))
+
+        def watch() -> None:
+            stage.seen(0, pieces=len(run.finished_pieces().intersection(pieces)))
+
+        run_pipeline(self.run, build, tasks, self.measured, watch)
 
 
 def _words_pieces(pieces: int) -> list[str]:
@@ -385,7 +405,7 @@ class _CameOf:
             "pairs": self.pairs,
             "segments": self.segments,
             "segment_symbols": self.segment_symbols,
-            "bytes_shuffled": self._shuffled,
+            "shuffled_bytes": self._shuffled,
         }
 
 

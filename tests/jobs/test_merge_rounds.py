@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.merge_rounds import rounds_left
 from bpe_beam.jobs.rounds_folder import remove_rounds
+from bpe_beam.progress import Progress
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.trained import learn
@@ -262,4 +265,21 @@ def test_rounds_left(before: int, now: int, target: int, done: bool, left: int) 
 def test_the_summary_tells_where_time_went(tmp_path: Path) -> None:
     counts = counts_folder(tmp_path / "counts", made_words(5))
     _, rounds = learn_by_hand(job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000))
-    assert all(row["bytes_shuffled"] > 0 and row["seconds"] >= 0 for row in rounds)
+    assert all(row["shuffled_bytes"] > 0 and row["seconds"] >= 0 for row in rounds)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_progress_tells_rounds_merges_and_pieces(watched: bool, tmp_path: Path) -> None:
+    """Workers of this process report their pieces; elsewhere they are seen by their receipts."""
+    counts = counts_folder(tmp_path / "counts", made_words(5))
+    stream = io.StringIO()
+    job = job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000)
+    learned, rounds = learn_by_hand(job, progress=Progress(stream=stream), watched=watched)
+    line = json.loads(stream.getvalue().splitlines()[-1])
+    assert line["stage"] == "learn"
+    assert line["unit"] == "rounds"
+    assert line["done"] == line["total"] == len(rounds) > 2
+    assert line["merges"] == len(learned.merges)
+    assert line["merges_of_last_round"] == rounds[-1]["merges"]
+    # Three of them, rewritten and cut.
+    assert line["pieces"] == line["pieces_in_round"] == 6
