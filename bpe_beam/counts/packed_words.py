@@ -64,6 +64,19 @@ def symbols_of(columns: Columns) -> int:
     return int(np.count_nonzero(bytes_of_words < 0x80))
 
 
+@contextmanager
+def checked(what: str) -> Iterator[None]:
+    """Names the words that a native function finds to be no packed ones.
+
+    Raises:
+        DataError: They are not.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{what}: no packed words: {error}") from error
+
+
 class PackedCounts:
     """Packed words, or pieces of them, and how often each occurs.
 

@@ -132,6 +132,7 @@ class Learning:
         if self._settings.run.overwrite:
             clear_rounds(self._settings, self._storage)
         folder = self._folder()
+        share = self._share()
         job = RoundsJob(
             storage=self._storage,
             run=self._settings.run,
@@ -141,19 +142,21 @@ class Learning:
             factors=None if self._weights is None else self._weights.factors,
             recipe=self._recipe,
             old=self._old,
-            memory=self._learner_memory(),
+            memory=self._settings.driver_memory // share,
+            share=share,
             measured=measured,
         )
         learned, commit = job.learn(progress)
-        self.facts |= {"rounds": commit.history, "jobs": job.jobs}
+        self.facts |= {"rounds": commit.history, "jobs": commit.jobs}
         self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
         return learned
 
-    def _learner_memory(self) -> int:
-        """What segments may take: half; the other is for Python, Beam, and the vocabulary."""
+    def _share(self) -> int:
+        """How many times what segments may take the driver may hold: the other half is for Python,
+        Beam, and the vocabulary."""
         limit = getattr(self._recipe, "max_token_length", None)
         # Where lengths are limited, the learner holds a place for each character of a symbol.
-        return self._settings.driver_memory // 2 // max(1, min(limit or 1, 32))
+        return 2 * max(1, min(limit or 1, 32))
 
     def _folder(self) -> Any:
         from bpe_beam.jobs.rounds_folder import RoundsFolder, names_for
