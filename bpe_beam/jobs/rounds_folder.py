@@ -29,6 +29,11 @@ cut, to come between these."""
 
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
+_BROKEN_OFF = re.compile(
+    rf"(?:commit-[0-9]{{5,9}}\.json|{re.escape(_START)}|{re.escape(ROUND_FILE)})"
+    r"\.attempt-[0-9a-f]{12}"
+)
+"""Files that were never completed, here and in a run's folder."""
 
 
 def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
@@ -171,6 +176,7 @@ def remove_rounds(storage: Storage, url: str) -> None:
     folder = RoundsFolder(storage, url, {}, ())
     folder._keep(None)
     storage.remove(folder.start)
+    _remove_broken_off(folder.folder)
     storage.remove_folder_if_empty(folder.folder.path(WORK))
     storage.remove_folder_if_empty(url)
 
@@ -183,4 +189,10 @@ def remove_run(run: JobFolder) -> None:
         run.remove(f"{folder}/{name}" for name in there if is_round_file(name))
         run.storage.remove_folder_if_empty(run.path(folder))
     run.storage.remove(run.path(ROUND_FILE))
+    _remove_broken_off(run)
     run.storage.remove_folder_if_empty(run.url)
+
+
+def _remove_broken_off(folder: JobFolder) -> None:
+    names = folder.storage.list_names(folder.url)
+    folder.remove([name for name in names if _BROKEN_OFF.fullmatch(name)])

@@ -84,6 +84,7 @@ def run_pipeline(
 
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
+        _quiet_threads()
     options = PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
     pipeline = beam.Pipeline(runner=_runner(run), options=options)
     with _processes(run, tasks, holds_gil) as pool, _watching(run, watch):
@@ -99,6 +100,26 @@ def run_pipeline(
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
     measured.add(result.metrics())
+
+
+def _quiet_threads() -> None:
+    """Lets the threads of Beam's workers in this process end in silence.
+
+    Flink and Spark hang up on them when a job has ended, upon which each raises; if the next job
+    follows, there is time for that to be shown.
+    """
+    if threading.excepthook is not _without_hung_up:
+        _shown.append(threading.excepthook)
+        threading.excepthook = _without_hung_up
+
+
+_shown: list[Callable[[threading.ExceptHookArgs], object]] = []
+
+
+def _without_hung_up(args: threading.ExceptHookArgs) -> None:
+    of_grpc = args.exc_type.__module__.partition(".")[0] == "grpc"
+    if not (of_grpc and "StatusCode.CANCELLED" in str(args.exc_value)):
+        _shown[-1](args)
 
 
 @contextlib.contextmanager

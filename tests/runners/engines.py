@@ -150,6 +150,15 @@ class Cluster:
         """Waits until no job runs."""
         wait_for(lambda: not self.running, "the cluster's jobs to end")
 
+    def workers(self) -> list[int]:
+        """The Python workers of all task managers."""
+        sessions = set(self.processes.values())
+        return [
+            each
+            for each, _, args in _processes()
+            if "sdk_worker_main" in args and _session(each) in sessions
+        ]
+
     def parallelism_of(self, job: str) -> int:
         """How many tasks the widest step of a job had."""
         return max(int(step["parallelism"]) for step in self.ask(f"jobs/{job}")["vertices"])
@@ -172,10 +181,10 @@ def finished_pieces(out: Path) -> int:
     return sum(1 for _ in (out / "work").rglob("*.json"))
 
 
-def launch(*args: str | Path) -> subprocess.Popen[bytes]:
+def launch(*args: str | Path, command: tuple[str, ...] = COMMAND) -> subprocess.Popen[bytes]:
     """Starts a job in a process group of its own."""
     return subprocess.Popen(
-        [*COMMAND, *map(str, args), "--quiet"],
+        [*command, *map(str, args), "--quiet"],
         env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -1,0 +1,189 @@
+"""Distributed training on every runner: the tokenizer of a learner in one process.
+
+Python workers, a task manager and clients are killed while rounds run. When is told by what the job
+has committed and finished, never by the clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run_whole
+from engines import SECONDS, Cluster, Engine, children, finished_pieces, launch, wait_for
+from made_text import documents, write
+from read_back import tree
+
+pytestmark = pytest.mark.runners
+
+# The driver cuts the words into pieces: smaller ones than users get, so that there are some.
+SMALL_PIECES = (
+    sys.executable,
+    "-c",
+    "import sys; from bpe_beam import cli; from bpe_beam.jobs import rounds_folder; "
+    "rounds_folder.LEAST_PIECE = 15_000; sys.exit(cli.main(sys.argv[1:]))",
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A counts folder, and a vocabulary that takes so many rounds.
+
+    Attributes:
+        folder: The counts.
+        size: Of the vocabulary.
+        rounds: How many there are at least.
+        expected: What is learned in one process.
+    """
+
+    folder: Path
+    size: int
+    rounds: int
+    expected: dict[str, bytes]
+
+    def launch(self, engine: Engine, out: Path) -> subprocess.Popen[bytes]:
+        """Starts to learn in rounds."""
+        learning = ("--merge-rounds", "distributed", "--driver-memory", "1MB")
+        given = ("train", "--counts", self.folder, "--vocab-size", str(self.size), *learning)
+        return launch(*given, *engine.flags, "--output", out, command=SMALL_PIECES)
+
+    def look(self, out: Path) -> dict[str, Any]:
+        """Looks at what came of it; gives the summary."""
+        assert published(out) == self.expected
+        summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+        assert len(summary["rounds"]) >= self.rounds
+        return summary
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("counts")
+    corpus = write(folder / "a.jsonl", documents(2000, seed=9))
+    run_whole("count", "--input", corpus, "--output", folder / "counts")
+    return folder / "counts"
+
+
+def learned_here(counts: Path, size: int, rounds: int) -> Counted:
+    out = counts.parent / f"learned-{size}"
+    given = ("train", "--counts", counts, "--vocab-size", str(size), "--merge-rounds", "local")
+    run_whole(*given, "--output", out)
+    return Counted(counts, size, rounds, tree(out))
+
+
+@pytest.fixture(scope="module")
+def few_rounds(counts: Path) -> Counted:
+    return learned_here(counts, 600, 3)
+
+
+@pytest.fixture(scope="module")
+def more_rounds(counts: Path) -> Counted:
+    return learned_here(counts, 700, 5)
+
+
+def published(out: Path) -> dict[str, bytes]:
+    """What a job's folder holds, but for what an orphan has left in its own corner."""
+    corner = "rounds/work/run-"
+    return {name: data for name, data in tree(out).items() if not name.startswith(corner)}
+
+
+@contextmanager
+def running(counted: Counted, engine: Engine, out: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A client, which is gone at the end."""
+    client = counted.launch(engine, out)
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(client.pid, signal.SIGKILL)
+        client.communicate()
+
+
+def ended(client: subprocess.Popen[bytes]) -> None:
+    """Waits until it has ended well."""
+    _, err = client.communicate(timeout=SECONDS)
+    assert (client.returncode, err) == (0, b"")
+
+
+def wait_for_round(client: subprocess.Popen[bytes], out: Path, number: int, pieces: int) -> None:
+    """Waits until a round runs, and so many of its pieces have receipts."""
+    name = f"commit-{number - 1:05}.json"
+
+    def reached() -> bool:
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            rounds = out / "rounds"
+            before = ""
+            if number > 1:
+                before = json.loads((rounds / name).read_text())["run"]
+            runs = [run for run in rounds.glob("work/run-*") if run.name != before]
+            return any(finished_pieces(run) >= pieces for run in runs)
+        return False
+
+    wait_for(lambda: client.poll() is not None or reached(), f"round {number}")
+    assert client.poll() is None, client.communicate()[1]
+
+
+def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: Path) -> None:
+    """The same bytes, and one job server for all rounds."""
+    out = tmp_path / "out"
+    servers = set()
+    with running(few_rounds, engine, out) as client:
+
+        def look() -> bool:
+            found = children(client.pid).items()
+            servers.update(each for each, args in found if "python" not in args)
+            return client.poll() is not None
+
+        wait_for(look, "the job to end")
+        ended(client)
+    summary = few_rounds.look(out)
+    assert not (out / "rounds").exists()
+    assert summary["jobs"] == len(summary["rounds"])
+    assert len(servers) == 1
+    assert summary["runner"].lower().startswith(engine.name.replace("cluster", "flink"))
+
+
+def test_workers_and_a_task_manager_are_killed(
+    cluster: Cluster, more_rounds: Counted, tmp_path: Path
+) -> None:
+    """A Python worker in each of three rounds, and a task manager in the fourth."""
+    out = tmp_path / "out"
+    made = random.Random(3)
+    with running(more_rounds, cluster.engine(2), out) as client:
+        for number in (1, 2, 3, 4):
+            wait_for_round(client, out, number, made.randint(1, 4))
+            workers = cluster.workers()
+            assert workers
+            task_manager = cluster.processes["taskmanager-1"]
+            os.kill(task_manager if number == 4 else made.choice(workers), signal.SIGKILL)
+        ended(client)
+    summary = more_rounds.look(out)
+    assert summary["jobs"] == len(summary["rounds"])
+    assert not (out / "rounds").exists()
+    assert not cluster.whole
+
+
+def test_a_client_is_killed_beside_its_round(
+    cluster: Cluster, few_rounds: Counted, tmp_path: Path
+) -> None:
+    """The next one goes on from the last commit, while the round of the first still runs."""
+    out = tmp_path / "out"
+    with running(few_rounds, cluster.engine(1), out) as client:
+        wait_for_round(client, out, 2, 1)
+    assert cluster.running, "the round has ended with its client"
+    with running(few_rounds, cluster.engine(2), out) as client:
+        ended(client)
+    summary = few_rounds.look(out)
+    assert summary["jobs"] == len(summary["rounds"]) - 1
+    cluster.wait_until_idle()
+    few_rounds.look(out)
