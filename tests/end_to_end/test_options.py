@@ -349,6 +349,8 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
         assert summary["merge_rounds"] == rounds
         assert relation in summary["merge_rounds_because"]
         assert ("rounds" in summary) == (rounds == "distributed")
+        measured = {"words_counted", "words_rewritten"}.intersection(summary["counters"])
+        assert len(measured) == (2 if rounds == "distributed" else 1)
     made = [tree(ground.own / size, without=("summary.json",)) for size in ("1MB", "100MB")]
     assert made[0] == made[1]
     for name, extra, said in (
