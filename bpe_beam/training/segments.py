@@ -12,7 +12,6 @@ from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
 from bpe_beam.training.rounds import fits
 
-
 _SMALL_TABLE = 1_000_000
 """Bytes of a table that is never too large."""
 
@@ -92,7 +91,9 @@ def _added_up(pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int) -
             cut = pairs.cut(*piece, singles=False)
         table.add(cut)
         # A segment has at least two symbols.
-        if table.memory_bytes > max(memory, _SMALL_TABLE) or not fits(len(table), 2 * len(table), memory):
+        if not fits(len(table), 2 * len(table), memory):
+            return None
+        if table.memory_bytes > max(memory, _SMALL_TABLE):
             return None
     segments = gather(columns_of(block) for _, block in table.blocks(1))
     return segments if fits(len(segments.counts), len(segments.symbols), memory) else None
