@@ -1,4 +1,4 @@
-"""Distributed training that is killed at any moment ends with the bytes of a local one.
+"""Distributed training that is killed at any moment ends with the bytes of local training.
 
 Moments are told by what the job has committed, and in a round by the receipts of its pieces, never
 by the clock.

@@ -106,7 +106,7 @@ def running(counted: Counted, engine: Engine, out: Path) -> Iterator[subprocess.
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(client.pid, signal.SIGKILL)
-        client.communicate()
+        client.wait()
 
 
 def ended(client: subprocess.Popen[bytes]) -> None:
