@@ -1,4 +1,4 @@
-"""Distributed training with its state on a store: the tokenizer of a local run, and nothing more."""
+"""Distributed training with its state on a store: the tokenizer of a local run, nothing more."""
 
 from __future__ import annotations
 
