@@ -8,8 +8,9 @@ Trains once with `--merge-rounds local`, with as much memory as that wants, and 
 command and the peaks of resident memory, as `benchmarks/runners.py` has them: in process the
 workers are threads of the driver, so its peak is that of both. Then a line for each round: the
 merges; the symbols of all words, and of the segments that the driver learned from; the megabytes
-shuffled; the seconds of its job, and those that the driver learned. In process also the CPU seconds
-of each step in all rounds. Ends with 1 if the tokenizers are not the same bytes.
+shuffled; the seconds of the round, and those of them that the driver learned. In process also the
+CPU seconds of each step in all rounds; all else is imports, Beam, and Arrow's own threads. Ends
+with 1 if the tokenizers are not the same bytes.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def print_rounds(summary: dict[str, Any]) -> None:
     print(f"{'shuffled MB':>13}{'seconds':>9}{'learning':>10}  learned from")
     for row in summary["rounds"]:
         print(f"  {row['round']:5}" + "".join(f"{row[name]:17,}" for name in names), end="")
-        print(f"{row['bytes_shuffled'] / 1e6:13.1f}{row['seconds']:9.1f}", end="")
+        print(f"{row['shuffled_bytes'] / 1e6:13.1f}{row['seconds']:9.1f}", end="")
         print(f"{row['learning_seconds']:10.1f}  {row['learned_from']}")
 
 

@@ -146,6 +146,7 @@ class JsonLines:
             "bytes_per_second": snapshot.bytes_per_second,
             "eta_seconds": eta_seconds,
         }
+        line |= {name: n for name, n in snapshot.counters.items() if name not in line}
         self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
         self._stream.flush()
 
@@ -184,10 +185,11 @@ class TerminalBar:
         # tqdm drops its bar when more is done than there is.
         self._bar.n = snapshot.done if total is None else min(snapshot.done, total)
         parts = []
+        counters = {name: n for name, n in snapshot.counters.items() if name != "bytes"}
         if snapshot.unit != "bytes" and snapshot.bytes is not None:
             parts.append(f"{snapshot.bytes / 1e6:,.1f} MB")
             parts.append(f"{(snapshot.bytes_per_second or 0) / 1e6:,.1f} MB/s")
-        parts += [f"{n:,} {name}" for name, n in snapshot.counters.items() if name != "bytes"]
+        parts += [f"{n:,} {name.replace('_', ' ')}" for name, n in counters.items()]
         self._bar.set_postfix_str(", ".join(parts), refresh=False)
         self._bar.refresh()
 
@@ -230,7 +232,7 @@ class Stage:
         self._display: Display | None = None
         self._clock = clock
         self._start = clock()
-        self._seen = 0
+        self._seen: dict[str, int] = {}
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
 
@@ -243,19 +245,35 @@ class Stage:
         """
         report(self.name, done=done, **counters)
 
-    def seen(self, done: int) -> None:
+    def seen(self, done: int, **counters: int) -> None:
         """Says that at least so much is done, reported or not.
 
         Args:
             done: In the stage's unit.
+            **counters: What other counters stand at, at least.
         """
-        self._seen = max(self._seen, done)
+        with _lock:
+            for name, least in {"done": done, **counters}.items():
+                self._seen[name] = max(self._seen.get(name, 0), least)
+
+    def put(self, **counters: int) -> None:
+        """Sets counters, whatever was reported or seen before.
+
+        Args:
+            **counters: Any but `done`, e.g. `pieces=0` where another round begins.
+        """
+        with _lock:
+            _reported.setdefault(self.name, {}).update(counters)
+            for name in counters:
+                self._seen.pop(name, None)
 
     def snapshot(self) -> Snapshot:
         """The stage now."""
         with _lock:
             counters = dict(_reported.get(self.name, {}))
-        done = max(counters.pop("done", 0), self._seen)
+            for name, least in self._seen.items():
+                counters[name] = max(counters.get(name, 0), least)
+        done = counters.pop("done", 0)
         seconds = self._clock() - self._start
         return Snapshot(self.name, done, self.total, self.unit, counters, seconds)
 

@@ -136,7 +136,13 @@ def job_of(
 
 
 def learn_by_hand(
-    job: RoundsJob, *, pieces: int = 3, seed: int = 0, small: bool = False
+    job: RoundsJob,
+    *,
+    pieces: int = 3,
+    seed: int = 0,
+    small: bool = False,
+    progress: Progress = QUIET,
+    watched: bool = False,
 ) -> tuple[Learned, list[dict[str, Any]]]:
     """Learns without Beam; the rounds' facts come second.
 
@@ -145,6 +151,8 @@ def learn_by_hand(
         pieces: How many pieces the words are kept in.
         seed: In which order pieces and blocks come.
         small: Tables are written out, and lists broken off, after a few words and pairs.
+        progress: Where it is shown.
+        watched: As on a runner elsewhere, whose pipelines are looked at.
     """
 
     def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
@@ -153,11 +161,15 @@ def learn_by_hand(
 
     def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
         build(ByHand(seed), None)
+        if watched:
+            others[-1]()
 
     limits: dict[tuple[Any, str], Any] = {
         (merge_rounds, "run_pipeline"): run_pipeline,
         (merge_rounds, "first_pieces"): first_pieces,
     }
+    if watched:
+        limits |= {(place, "progress"): mock.Mock() for place in (rewriting, segmenting)}
     if small:
         limits |= {
             (rewriting, "TABLE_BYTES"): 1,
@@ -172,5 +184,5 @@ def learn_by_hand(
     with ExitStack() as stack:
         for (module, name), value in limits.items():
             stack.enter_context(mock.patch.object(module, name, value))
-        learned, commit = job.learn(QUIET)
+        learned, commit = job.learn(progress)
     return learned, commit.history

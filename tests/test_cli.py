@@ -113,7 +113,7 @@ def test_all_options_of_train() -> None:
         "train",
         *("--counts", "c", "--output", "o", "--model", "bpe", "--vocab-size", "32000"),
         *("--min-frequency", "2", "--tie-break", "first_seen", "--alphabet", "seen"),
-        *("--special-token", "<a>", "--driver-memory", "1GiB"),
+        *("--special-token", "<a>", "--driver-memory", "1GiB", "--merge-rounds", "local"),
     )
     assert given == TrainSettings(
         "o",
@@ -124,6 +124,7 @@ def test_all_options_of_train() -> None:
         alphabet="seen",
         special_tokens=("<a>",),
         driver_memory=1 << 30,
+        merge_rounds="local",
     )
     given = settings("train", "--input", "a", "--output", "o", "--vocab-size", "300")
     assert given.input.inputs == ("a",)
@@ -172,6 +173,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--tie-break": "first_seen",
         "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
+        "--merge-rounds": "distributed",
         "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
     }  # fmt: skip
     # Options of which only one value is legal yet.

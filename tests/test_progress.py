@@ -46,12 +46,20 @@ def test_a_json_line_says_all_there_is() -> None:
             "seconds": 5.0,
             "bytes_per_second": 200,
             "eta_seconds": 15.0,
+            "other": 7,
         }
     ]
     assert list(lines(stream)[0]) == [
         "stage", "done", "total", "unit", "documents", "bytes", "seconds", "bytes_per_second",
-        "eta_seconds",
+        "eta_seconds", "other",
     ]  # fmt: skip
+
+
+def test_a_counter_takes_no_place_of_a_key_that_there_is() -> None:
+    stream = io.StringIO()
+    JsonLines(stream).show(Snapshot("s", 2, 8, "u", {"seconds": 7, "total": 9}, 5.0))
+    (line,) = lines(stream)
+    assert (line["seconds"], line["total"]) == (5.0, 8)
 
 
 def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
@@ -129,6 +137,24 @@ def test_a_stage_begins_at_zero_whatever_was_reported_before() -> None:
     assert [line["done"] for line in lines(stream)] == [0, 1]
 
 
+def test_what_was_seen_and_what_was_put() -> None:
+    """What is seen is no less than what was reported; what is put is so, and is gone on from."""
+    stage = Progress(quiet=True).stage("learn", None, "rounds")
+    with stage:
+        stage.advance(1, pieces=2)
+        stage.seen(0, pieces=5)
+        assert stage.snapshot().done == 1
+        assert stage.snapshot().counters == {"pieces": 5}
+        stage.seen(3, pieces=4)
+        report("learn", pieces=4)
+        assert stage.snapshot().done == 3
+        assert stage.snapshot().counters == {"pieces": 6}
+        stage.put(pieces=0, pieces_in_round=8)
+        assert stage.snapshot().counters == {"pieces": 0, "pieces_in_round": 8}
+        stage.advance(0, pieces=1)
+        assert stage.snapshot().counters["pieces"] == 1
+
+
 def test_a_report_costs_microseconds() -> None:
     start = time.perf_counter()
     for _ in range(10_000):
@@ -180,8 +206,9 @@ def test_a_bar_in_bytes_and_a_bar_without_total() -> None:
         stage.advance(2 * 10**9)
     assert "1.00G/1.00G" in stream.getvalue()
     with Progress(stream=stream).stage("learn", None, "merges") as stage:
-        stage.advance(31743)
+        stage.advance(31743, of_last_step=3)
     assert "31743 merges" in stream.getvalue()
+    assert ", 3 of last step" in stream.getvalue()
     with Progress(stream=stream).stage("verify", None, "bytes") as stage:
         stage.total = 4000
         stage.advance(2000)

@@ -10,9 +10,7 @@ pre-tokenizer the words were made, so that nobody trains on words of another kin
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +20,7 @@ from bpe_beam.counts.manifest import CountsManifest, CountsPart
 from bpe_beam.counts.word_counts import WordCounts, schema_of
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
 
 _ROW_GROUP = 1 << 20
 
@@ -29,24 +28,6 @@ _ROW_GROUP = 1 << 20
 def part_name(partition: int, partitions: int) -> str:
     """The file name of a partition's part."""
     return f"part-{partition:05}-of-{partitions:05}.parquet"
-
-
-class _HashingFile(io.RawIOBase):
-    """Hands on what is written, and keeps its size and SHA-256."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.hash = hashlib.sha256()
-        self.bytes = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        self.hash.update(data)
-        self.bytes += len(data)
-        self.file.write(data)
-        return len(data)
 
 
 def write_part(
@@ -118,13 +99,13 @@ def _write(
     """Writes a Parquet file; gives its rows, its size and its SHA-256."""
     rows = 0
     with storage.create(storage.join(folder, name)) as file:
-        hashing = _HashingFile(file)
+        hashing = HashingFile(file)
         sink = pa.PythonFile(hashing, mode="w")
         with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
             for table in _row_groups(blocks, schema):
                 writer.write_table(table)
                 rows += table.num_rows
-    return rows, hashing.bytes, hashing.hash.hexdigest()
+    return rows, hashing.bytes, hashing.sha256
 
 
 def _word_bytes(block: pa.RecordBatch) -> int:

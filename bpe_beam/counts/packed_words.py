@@ -22,6 +22,7 @@ from bpe_beam import _native
 from bpe_beam.counts.word_counts import BLOCK_BYTES, block_bounds
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
 
 PACKED_SCHEMA = pa.schema([("word", pa.large_binary()), ("count", pa.int64())])
 
@@ -61,6 +62,19 @@ def symbols_of(columns: Columns) -> int:
     data, offsets, _ = columns
     bytes_of_words = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]
     return int(np.count_nonzero(bytes_of_words < 0x80))
+
+
+@contextmanager
+def checked(what: str) -> Iterator[None]:
+    """Names the words that a native function finds to be no packed ones.
+
+    Raises:
+        DataError: They are not.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{what}: no packed words: {error}") from error
 
 
 class PackedCounts:
@@ -164,33 +178,7 @@ class WordsWriter:
 
     def facts(self, name: str) -> dict[str, Any]:
         """The file as receipts name it; after its end."""
-        return {"name": name, **self._hashing.facts()}
-
-
-class HashingFile:
-    """A file that is written, with its size and its SHA-256 kept beside."""
-
-    closed = False
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._hash = hashlib.sha256()
-        self.bytes = 0
-
-    def write(self, data: Any) -> int:
-        """Writes bytes."""
-        self._file.write(data)
-        self._hash.update(data)
-        size = memoryview(data).nbytes
-        self.bytes += size
-        return size
-
-    def flush(self) -> None:
-        """Nothing: whoever opened the file closes it."""
-
-    def facts(self) -> dict[str, Any]:
-        """Size and hash so far."""
-        return {"bytes": self.bytes, "sha256": self._hash.hexdigest()}
+        return {"name": name, "bytes": self._hashing.bytes, "sha256": self._hashing.sha256}
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def read_whole(
         # It has ended well: nobody writes there any more. One that fails is left to the next claim.
         folder.require_ours()
         folder.take(attempt, all_files=False)
-        receipts = all_receipts(folder, [*pieces, *after])
+        receipts = folder.all_receipts([*pieces, *after])
         if len(_done(folder, receipts.get, plan, kind)) < len(pieces) or stale(receipts):
             raise DataError(
                 f"{folder.url}: another run of this job works in the same folder; when it has "
@@ -191,22 +191,6 @@ def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[i
         for file, start, end in receipt["facts"].get("slices", ())
         if file in cut and start == 0 and end == plan.files[file].size
     }
-
-
-def all_receipts(folder: OutputFolder, pieces: Iterable[str]) -> dict[str, Receipt]:
-    """The receipts of all pieces, once they are finished.
-
-    Raises:
-        DataError: One is gone, which a run beside this one has removed.
-    """
-    receipts = folder.receipts()
-    missing = [piece for piece in pieces if piece not in receipts]
-    if missing:
-        raise DataError(
-            f"{folder.url}: the receipt of {missing[0]} is gone: another run of this job works in "
-            "the same folder, or has finished there; when it has ended, run this one again"
-        )
-    return receipts
 
 
 def files_apart(plan: Plan, facts: Sequence[Mapping[str, Any]]) -> frozenset[int]:

@@ -6,6 +6,7 @@ each pipeline that was launched, `run-<12 hex digits>/`, in which that pipeline'
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -20,6 +21,8 @@ from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, json_bytes
 from bpe_beam.storage import Storage
 
 WORK = "work"
+
+_BLOCK_BYTES = 1 << 20
 
 _ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _PIECE = re.compile(r"[A-Za-z0-9._-]+")
@@ -104,10 +107,52 @@ class JobFolder:
         read = side_by_side(self._read_receipt, names)
         return {receipt["piece"]: receipt for receipt in read if receipt is not None}
 
+    def all_receipts(self, pieces: Iterable[str]) -> dict[str, Receipt]:
+        """All receipts, among them those of these pieces.
+
+        Raises:
+            DataError: One is gone, which a run beside this one has removed.
+        """
+        receipts = self.receipts()
+        missing = [piece for piece in pieces if piece not in receipts]
+        if missing:
+            raise DataError(
+                f"{self.url}: the receipt of {missing[0]} is gone: another run of this job works "
+                "in the same folder, or has finished there; when it has ended, run this one again"
+            )
+        return receipts
+
     def finished_pieces(self) -> frozenset[str]:
         """Names of the pieces that have receipts. Cost: one listing."""
         found = self.storage.list_names(self.path(WORK))
         return frozenset(name[:-5] for name in found if _RECEIPT.fullmatch(f"{WORK}/{name}"))
+
+    def has_size(self, file: Mapping[str, Any]) -> bool:
+        """Whether a file is there, with the size that its receipt says. Cost: one request."""
+        try:
+            return self.storage.size(self.path(file["name"])) == int(file["bytes"])
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+
+    def matches(self, file: Mapping[str, Any]) -> bool:
+        """Whether a file has the size and the hash that its receipt says."""
+        if not self.has_size(file):
+            return False
+        url = self.path(file["name"])
+        try:
+            digest = hashlib.sha256()
+            with self.storage.open(url) as stream:
+                while block := stream.read(_BLOCK_BYTES):
+                    digest.update(block)
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+        except OSError as error:
+            raise DataError(f"cannot read {url}: {error.strerror or error}") from error
+        return digest.hexdigest() == str(file["sha256"])
 
     # ---- runs ----
 

@@ -7,6 +7,7 @@ what `driver_memory` leaves.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,8 @@ import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.failures import our_error
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, first_pieces, remove_run
 from bpe_beam.jobs.running import run_pipeline
@@ -27,6 +29,7 @@ from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.splits.round_task import (
     ROUND_FILE,
+    Held,
     PieceWork,
     RoundFile,
     RoundTask,
@@ -75,6 +78,7 @@ class RoundsJob:
         recipe: What is learned.
         old: The tokenizer that is continued, if any.
         memory: What the learner may hold, in bytes.
+        share: How many times as much the driver may.
         measured: Gets what pipelines measured.
         looks_further: Cut segments; without, each round takes a plain batch, to measure by.
     """
@@ -89,8 +93,10 @@ class RoundsJob:
     old: Tokenizer | None
     memory: int
     measured: Measured
+    share: int = 2
     looks_further: bool = True
     jobs: int = field(default=0, init=False)
+    _spelling: str = field(default="", init=False)
 
     @property
     def _least(self) -> int:
@@ -110,7 +116,8 @@ class RoundsJob:
         """
         with progress.stage("learn", None, "rounds") as stage:
             commit = self.folder.latest()
-            vocabulary = Vocabulary(self._start(begun=commit is not None), self.recipe)
+            start = self._start(stage, begun=commit is not None)
+            vocabulary = Vocabulary(start, self.recipe)
             if commit is None:
                 commit = self._begin(vocabulary)
             vocabulary.add(commit.rows, commit.counts)
@@ -120,33 +127,39 @@ class RoundsJob:
                 before = len(commit.rows)
                 commit = self._round(vocabulary, commit, stage)
                 self.folder.commit(commit)
-                stage.advance(1, merges=len(commit.rows) - before)
-                stage.total = commit.number + rounds_left(
-                    before, len(commit.rows), target, commit.done
-                )
+                merges = len(commit.rows)
+                stage.advance(1)
+                stage.put(merges=merges, merges_of_last_round=merges - before)
+                stage.total = commit.number + rounds_left(before, merges, target, commit.done)
         return vocabulary.learned(), commit
 
     # ---- the first words ----
 
-    def _start(self, begun: bool) -> Start:
+    def _start(self, stage: Stage, *, begun: bool) -> Start:
         if begun:
-            return Start.from_bytes(self.storage.read_bytes(self.folder.start), self.folder.start)
-        seen = self._see() if needs_seen(self.recipe, self.old) else None
+            data = self.storage.read_bytes(self.folder.start)
+            self._spelling = hashlib.sha256(data).hexdigest()
+            return Start.from_bytes(data, self.folder.start)
+        seen = self._see(stage) if needs_seen(self.recipe, self.old) else None
         start = start_of(self.recipe, seen, self.old)
-        self.storage.write_bytes(self.folder.start, start.to_bytes())
+        data = start.to_bytes()
+        self._spelling = hashlib.sha256(data).hexdigest()
+        self.storage.write_bytes(self.folder.start, data)
         return start
 
-    def _see(self) -> SeenSymbols:
+    def _see(self, stage: Stage) -> SeenSymbols:
         """What the words are made of, seen on the workers."""
         from bpe_beam.transforms.merge_round import SeeParts
 
         run = self.folder.new_run()
-        task = self._task(run, 0, self._least, DIVISOR)
+        task = self._task(run, 0, self._least, DIVISOR, given="")
         parts = len(self.manifest.parts)
+        pieces = [piece_name("seen", part, parts) for part in range(parts)]
         self._launch(
-            lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe), parts, run
-        )
-        self._receipts(run, [piece_name("seen", part, parts) for part in range(parts)])
+            lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe),
+            parts, run, stage, pieces,
+        )  # fmt: skip
+        run.all_receipts(pieces)
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
@@ -167,6 +180,8 @@ class RoundsJob:
             divisor=DIVISOR,
             done=vocabulary.room == 0,
             history=[],
+            jobs=self.jobs,
+            start=self._spelling,
         )
 
     # ---- a round ----
@@ -176,13 +191,19 @@ class RoundsJob:
 
         started = time.monotonic()
         run = self.folder.new_run()
-        task = self._task(run, len(last.pieces), last.floor, last.divisor)
-        self._write_round_file(run, vocabulary, last)
+        given = self._write_round_file(run, vocabulary, last)
+        task = self._task(run, len(last.pieces), last.floor, last.divisor, given)
         works = self._works(last)
+        pieces = [
+            piece_name(kind, number, task.pieces)
+            for kind in (("words", "cut") if task.cuts else ("words",))
+            for number in range(task.pieces)
+        ]
         self._launch(
-            lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works), len(works), run
-        )
-        came = _CameOf(self, run, task, self._receipts(run, _words_pieces(len(works))))
+            lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works),
+            len(works), run, stage, pieces,
+        )  # fmt: skip
+        came = _CameOf(self, run, task, run.all_receipts(_words_pieces(len(works))))
         if last.number == 0 and came.weight >= 2**63:
             raise OverflowError("the words' symbols are beyond 64 bits")
         learned = time.monotonic()
@@ -213,6 +234,8 @@ class RoundsJob:
             divisor=next_divisor(last.divisor, came.segments, came.segment_symbols, self.memory),
             done=ended or vocabulary.room == 0,
             history=[*last.history, facts],
+            jobs=last.jobs + 1,
+            start=self._spelling,
         )
 
     def _take(
@@ -226,21 +249,19 @@ class RoundsJob:
             segments = gather(came.read_segments())
             taken = learn_round(vocabulary, segments, self._least, cut=False)
             return taken, self._least, "all words"
+        if not self._by_count and floor > self._least:
+            raise self._unproven("more pairs are frequent than a round can look at")
         if floor > came.most and came.most >= self._least:
             # More pairs tie for the best than are listed.
-            if not self._by_count:
-                raise self._unproven("more pairs are frequent than a round can look at")
             return self._plain(vocabulary, task, came), came.most, "the best pairs"
         if fits(came.segments, came.segment_symbols, self.memory):
             taken = learn_round(vocabulary, gather(came.read_segments()), floor, cut=True)
-            if not self._by_count and floor > self._least:
-                raise self._unproven("more pairs are frequent than a round can look at")
             if not self._by_count and not taken.at_end:
                 raise self._unproven("a token is made in two ways, since words hold the prefix")
             return taken, floor, "segments"
         if not self._by_count:
             raise self._too_little(came)
-        hot = Hot(*read_hot(task, came.hot_names, floor))
+        hot = Hot(*read_hot(task, came.hot, floor))
         found = cut_to_fit(came.read_segments, hot, floor, self.memory)
         if found is not None:
             return learn_round(vocabulary, found[0], found[1], cut=True), found[1], "segments"
@@ -248,7 +269,7 @@ class RoundsJob:
 
     def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf) -> Round:
         """The longest run of best pairs that cannot affect one another."""
-        best, complete = read_best(task, came.best_names, vocabulary.ranks())
+        best, complete = read_best(task, came.best, vocabulary.ranks())
         enough = best[2] >= self._least
         lefts, rights, counts = best[0][enough], best[1][enough], best[2][enough]
         taken = plain_batch(
@@ -275,7 +296,7 @@ class RoundsJob:
         )
 
     def _too_little(self, came: _CameOf) -> UsageError:
-        needed = 2 * memory_needed(came.segment_symbols, came.segments)
+        needed = self.share * memory_needed(came.segment_symbols, came.segments)
         return UsageError(
             "the score of WordPiece goes by all pairs of at least min_frequency "
             f"({self._least:,}) at once, and what is left of the words when they are cut at all "
@@ -285,13 +306,14 @@ class RoundsJob:
 
     # ---- pipelines ----
 
-    def _task(self, run: JobFolder, pieces: int, floor: int, divisor: int) -> RoundTask:
+    def _task(self, run: JobFolder, pieces: int, floor: int, divisor: int, given: str) -> RoundTask:
         return RoundTask(
             receipts=run.writer(),
             counts=self.counts,
             manifest=replace(self.manifest, inputs=()),
             factors=self.factors,
-            start=self.folder.start,
+            start=(self.folder.start, self._spelling),
+            given=given,
             pieces=pieces,
             floor=floor,
             divisor=divisor if self._by_count else _UNCUT,
@@ -300,7 +322,8 @@ class RoundsJob:
             cuts=self.looks_further,
         )
 
-    def _write_round_file(self, run: JobFolder, vocabulary: Vocabulary, last: Commit) -> None:
+    def _write_round_file(self, run: JobFolder, vocabulary: Vocabulary, last: Commit) -> str:
+        """Writes what the round applies; gives its SHA-256."""
         limit = self.recipe.max_token_length
         given = RoundFile(
             batches_of(last.rows[last.applied :], last.known),
@@ -308,7 +331,9 @@ class RoundsJob:
             None if limit is None else np.array(vocabulary.widths, np.uint32),
             limit,
         )
-        self.storage.write_bytes(run.path(ROUND_FILE), given.to_bytes())
+        data = given.to_bytes()
+        self.storage.write_bytes(run.path(ROUND_FILE), data)
+        return hashlib.sha256(data).hexdigest()
 
     def _works(self, last: Commit) -> list[PieceWork]:
         if last.number == 0:
@@ -322,20 +347,30 @@ class RoundsJob:
         ]
 
     def _launch(
-        self, build: Callable[[beam.Pipeline, str | None], object], tasks: int, run: JobFolder
+        self,
+        build: Callable[[beam.Pipeline, str | None], object],
+        tasks: int,
+        run: JobFolder,
+        stage: Stage,
+        pieces: list[str],
     ) -> None:
+        """Runs a pipeline to its end, and shows how many of its pieces are finished."""
         self.jobs += 1
-        run_pipeline(self.run, build, tasks, self.measured, lambda: None)
+        stage.put(pieces=0, pieces_in_round=len(pieces))
 
-    def _receipts(self, run: JobFolder, needed: list[str]) -> dict[str, Receipt]:
-        receipts = run.receipts()
-        missing = [piece for piece in needed if piece not in receipts]
-        if missing:
-            raise DataError(
-                f"{run.url}: the receipt of {missing[0]} is missing: another run of this job works "
-                "in the same folder; when it has ended, run this one again"
-            )
-        return receipts
+        def watch() -> None:
+            stage.seen(0, pieces=len(run.finished_pieces().intersection(pieces)))
+
+        try:
+            run_pipeline(self.run, build, tasks, self.measured, watch)
+        except Exception as error:
+            found = our_error(error)  # a worker's, which Beam wraps in one of its own
+            if isinstance(found, UsageError):
+                raise found from error
+            raise
+        finally:
+            for held in Held.every:  # by workers that are threads of this process
+                held.forget()
 
 
 def _words_pieces(pieces: int) -> list[str]:
@@ -368,9 +403,7 @@ class _CameOf:
         self.shards = [ShardPairs(row["facts"]["floor"], row["facts"]["most"]) for row in pairs]
         self.most = max((shard.most for shard in self.shards), default=0)
         self.pairs = sum(row["facts"]["pairs"] for row in pairs)
-        self.hot_names, self.best_names = (
-            [row["files"][i]["name"] for row in pairs] for i in range(2)
-        )
+        self.hot, self.best = ([row["files"][i] for row in pairs] for i in range(2))
         self.segments, self.segment_symbols = (
             sum(row["facts"][name] for row in self._segments) for name in ("segments", "symbols")
         )
@@ -395,7 +428,7 @@ class _CameOf:
             "pairs": self.pairs,
             "segments": self.segments,
             "segment_symbols": self.segment_symbols,
-            "bytes_shuffled": self._shuffled,
+            "shuffled_bytes": self._shuffled,
         }
 
 

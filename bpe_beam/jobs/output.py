@@ -18,7 +18,6 @@ ends with an error, or finds the folder finished. At its end a run looks whether
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -38,7 +37,6 @@ from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, differences
 from bpe_beam.storage import Storage
 
 _MAX_JOB_BYTES = 1 << 28
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass
@@ -153,7 +151,7 @@ class OutputFolder(JobFolder):
         """
 
         def check(file: Mapping[str, Any]) -> None:
-            if not self._has_size(file):
+            if not self.has_size(file):
                 raise DataError(
                     f"{self.path(file['name'])} is gone or changed: another run of this job works "
                     "in the same folder; when it has ended, run this one again"
@@ -208,40 +206,13 @@ class OutputFolder(JobFolder):
         """Checks every receipt against the files; those that do not stand are removed."""
         receipts = self.receipts()
         stand = side_by_side(
-            lambda receipt: all(map(self._matches, receipt["files"])), receipts.values()
+            lambda receipt: all(map(self.matches, receipt["files"])), receipts.values()
         )
         for (piece, receipt), stands in zip(receipts.items(), stand, strict=True):
             if stands:
                 self._kept[piece] = receipt
             else:
                 self.storage.remove(self.path(f"{WORK}/{piece}.json"))
-
-    def _has_size(self, file: Mapping[str, Any]) -> bool:
-        """Whether a file is there, with the size that its receipt says. Cost: one request."""
-        try:
-            return self.storage.size(self.path(file["name"])) == int(file["bytes"])
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return False
-            raise
-
-    def _matches(self, file: Mapping[str, Any]) -> bool:
-        """Whether a file has the size and the hash that its receipt says."""
-        if not self._has_size(file):
-            return False
-        url = self.path(file["name"])
-        try:
-            digest = hashlib.sha256()
-            with self.storage.open(url) as stream:
-                while block := stream.read(_BLOCK_BYTES):
-                    digest.update(block)
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return False
-            raise
-        except OSError as error:
-            raise DataError(f"cannot read {url}: {error.strerror or error}") from error
-        return digest.hexdigest() == str(file["sha256"])
 
     def _stands(
         self,

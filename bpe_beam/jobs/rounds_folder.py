@@ -8,6 +8,7 @@ next try begins at the last commit: what a run left that no commit names is remo
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from typing import Any
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.job_folder import WORK, JobFolder
+from bpe_beam.jobs.job_folder import WORK, JobFolder, side_by_side
 from bpe_beam.jobs.job_record import JobRecord
 from bpe_beam.splits.round_task import FOLDERS, ROUND_FILE, is_round_file, names_of
 from bpe_beam.storage import Storage
@@ -73,6 +74,8 @@ class Commit:
         divisor: See `training.rounds.threshold`; of the next round.
         done: Nothing more can be learned.
         history: A row for each round, for the summary.
+        jobs: How many pipelines were launched so far.
+        start: SHA-256 of what words are spelled by.
     """
 
     number: int
@@ -86,6 +89,8 @@ class Commit:
     divisor: int
     done: bool
     history: list[dict[str, Any]]
+    jobs: int
+    start: str
 
 
 class RoundsFolder:
@@ -110,18 +115,22 @@ class RoundsFolder:
         """The URL of what words are spelled by; every try writes the same."""
         return self.folder.path(_START)
 
-    def run_url(self, run: str, name: str) -> str:
-        """The URL of a file of a run."""
-        return self.folder.path(f"work/{run}/{name}")
+    def run_url(self, run: str, *names: str) -> str:
+        """The URL of a run, or of a file of it."""
+        return self.folder.path("/".join((WORK, run, *names)))
 
     def latest(self) -> Commit | None:
-        """The last commit whose words stand; everything else is removed."""
+        """The last commit whose words stand by their hashes; all that was there else is removed.
+
+        Cost: reads the words once.
+        """
         self.storage.make_folder(self.folder.url)
-        commits = sorted(self._commits(), reverse=True)
+        # As it is now: what another driver makes meanwhile is not looked at, nor removed.
+        runs, commits = self.folder.runs(), self._commits()
         found = None
-        for name in commits:
+        for name in sorted(commits, reverse=True):
             found = found or self._read(name)
-        self._keep(found)
+        self._keep(found, commits, runs)
         return found
 
     def new_run(self) -> JobFolder:
@@ -129,28 +138,41 @@ class RoundsFolder:
         return self.folder.new_run()
 
     def commit(self, commit: Commit) -> None:
-        """Makes a round stand, and removes those before it."""
+        """Makes a round stand, and removes those before it.
+
+        Raises:
+            DataError: The round before it is not the last one there: another driver is at work.
+        """
+        there = self._commits()
+        if there != [_name(number) for number in (commit.number - 1,) if number]:
+            raise DataError(
+                f"{self.folder.url}: another run of this job works in the same folder; when it has "
+                "ended, run this one again"
+            )
         data = {"fingerprint": self.folder.record.fingerprint, **asdict(commit)}
-        url = self.folder.path(f"commit-{commit.number:05}.json")
-        self.storage.write_bytes(url, json.dumps(data).encode())
-        self._keep(commit)
+        signed = json.dumps({"commit": data, "sha256": _digest(data)})
+        self.storage.write_bytes(self.folder.path(_name(commit.number)), signed.encode())
+        self._keep(commit, there, self.folder.runs())
 
     def _commits(self) -> list[str]:
         names = self.storage.list_names(self.folder.url)
         return [name for name in names if _COMMIT.fullmatch(name)]
 
     def _read(self, name: str) -> Commit | None:
-        """A commit of this job, if its words stand by their sizes; their hashes are looked at when
-        they are read."""
+        """A commit of this job, if it is whole, and its words are."""
         try:
-            value = json.loads(self.storage.read_bytes(self.folder.path(name)))
+            signed = json.loads(self.storage.read_bytes(self.folder.path(name)))
+            value = signed["commit"]
+            if signed["sha256"] != _digest(value):
+                return None
             if value.pop("fingerprint") != self.folder.record.fingerprint:
                 return None
             value["rows"] = [tuple(row) for row in value["rows"]]
             commit = Commit(**value)
-            for piece in commit.pieces:
-                if self.storage.size(self.run_url(commit.run, piece["name"])) != piece["bytes"]:
-                    return None
+            start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
+            run = JobFolder(self.storage, self.run_url(commit.run), self.folder.record)
+            if start != commit.start or not all(side_by_side(run.matches, commit.pieces)):
+                return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         except DataError as error:
@@ -159,14 +181,24 @@ class RoundsFolder:
             raise
         return commit
 
-    def _keep(self, commit: Commit | None) -> None:
-        number = None if commit is None else f"commit-{commit.number:05}.json"
-        for name in self._commits():
-            if name != number:
+    def _keep(
+        self, commit: Commit | None, commits: Iterable[str], runs: Iterable[JobFolder]
+    ) -> None:
+        """Removes all of these but a commit and its run."""
+        for name in commits:
+            if commit is None or name != _name(commit.number):
                 self.storage.remove(self.folder.path(name))
-        for run in self.folder.runs():
-            if commit is None or run.url != self.folder.path(f"work/{commit.run}"):
+        for run in runs:
+            if commit is None or run.url != self.run_url(commit.run):
                 remove_run(run)
+
+
+def _name(number: int) -> str:
+    return f"commit-{number:05}.json"
+
+
+def _digest(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def remove_rounds(storage: Storage, url: str) -> None:
@@ -174,7 +206,7 @@ def remove_rounds(storage: Storage, url: str) -> None:
     if not storage.exists(url):
         return
     folder = RoundsFolder(storage, url, {}, ())
-    folder._keep(None)
+    folder._keep(None, folder._commits(), folder.folder.runs())
     storage.remove(folder.start)
     _remove_broken_off(folder.folder)
     storage.remove_folder_if_empty(folder.folder.path(WORK))

@@ -176,7 +176,7 @@ def _held_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
 
     Beam would start a job server for each, a Java process of 400 MB that lives as long as this one.
     """
-    from apache_beam.runners.portability.job_server import JobServer
+    from apache_beam.runners.portability.job_server import JobServer, StopOnExitJobServer
     from apache_beam.runners.portability.portable_runner import PortableRunner
     from apache_beam.runners.runner import create_runner
 
@@ -186,8 +186,11 @@ def _held_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
         held: list[JobServer] = []
 
         def server(options: PipelineOptions) -> JobServer:
+            new = start(options)  # which may change the options, and starts nothing yet
+            if not isinstance(new, StopOnExitJobServer):
+                return new
             if not held:
-                held.append(start(options))
+                held.append(new)
             return held[0]
 
         runner.default_job_server = server

@@ -1,21 +1,24 @@
 """What a job says at its end: aligned lines for people, JSON for programs.
 
 A summary is a plain dictionary that a job returns. Its keys name the units: `..._bytes`, `bytes`,
-`seconds`, `..._per_second`. Two keys are read by name: `job`, and `next`, commands worth running
-now. A value that is itself a dictionary is shown indented, a dictionary of dictionaries with a line
-for each; None is left out for people.
+`seconds`, `..._per_second`. Three keys are read by name: `job`; `next`, commands worth running now;
+and `rounds`, of which people see the main columns. A value that is itself a dictionary is shown
+indented, a dictionary of dictionaries with a line for each; None is left out for people.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from bpe_beam.jobs.job_record import json_bytes
 
 _MOST_LINES = 20
+_OF_ROUNDS = (
+    "round", "merges", "threshold", "learned_from", "segments", "shuffled_bytes", "seconds"
+)  # fmt: skip
 
 
 def format_summary(summary: Mapping[str, Any]) -> str:
@@ -101,7 +104,9 @@ def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         label = indent + key.replace("_", " ")
         if value is None:
             continue
-        if isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
+        if key == "rounds":
+            yield from _rounds(label, value)
+        elif isinstance(value, Mapping) and any(isinstance(v, Mapping) for v in value.values()):
             yield label, ""
             yield from _lines(indent + "  ", value)
         elif isinstance(value, Mapping):
@@ -114,6 +119,17 @@ def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield label, _value(key, value)
 
 
+def _rounds(label: str, rounds: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """How many there were, and a table of the last of them."""
+    yield label, f"{len(rounds):,} ({format_seconds(sum(row['seconds'] for row in rounds))})"
+    shown = rounds[-_MOST_LINES:]
+    cells = [[name.replace("_", " ") for name in _OF_ROUNDS]] if shown else []
+    cells += [[_short(name, row[name]) for name in _OF_ROUNDS] for row in shown]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "", "  ".join(map(str.rjust, row, widths))
+
+
 def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """A line for each of the first of many dictionaries, among which single values may be."""
     for name, row in list(values.items())[:_MOST_LINES]:
@@ -121,13 +137,17 @@ def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield indent + name, _value(name, row)
             continue
         facts = (
-            f"{key.replace('_', ' ')} {_value(key, value).partition(' (')[0]}"
+            f"{key.replace('_', ' ')} {_short(key, value)}"
             for key, value in row.items()
             if value is not None
         )
         yield indent + (name if name.isprintable() else repr(name)), ", ".join(facts)
     if len(values) > _MOST_LINES:
         yield indent + f"and {len(values) - _MOST_LINES:,} more", ""
+
+
+def _short(key: str, value: Any) -> str:
+    return _value(key, value).partition(" (")[0]
 
 
 def _value(key: str, value: Any) -> str:

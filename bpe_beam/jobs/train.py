@@ -1,7 +1,8 @@
 """The train job: a counts folder, or a corpus, to a tokenizer.
 
 From a corpus the counts come first, into the folder `counts` of the output, where they stay: other
-vocabulary sizes can be learned from them at once. The learner runs in this process.
+vocabulary sizes can be learned from them at once. `train_learning.py` decides where merges are
+learned.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.trained import tokenizer_of
 
 _SUMMARY = "summary.json"
-_MEASURED = ("runner", "workers", "counters", "distributions")
+_SUMS = ("counters", "distributions")
+_MEASURED = ("runner", "workers", *_SUMS)
 _OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
 """What the summary repeats of the count job's."""
 
@@ -117,7 +119,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
     files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
-    measured = {name: inputs.pop(name) for name in _MEASURED if name in inputs}
+    counting = {name: inputs.pop(name) for name in _MEASURED if name in inputs}
     summary = {
         "job": "train",
         "output": settings.output,
@@ -140,12 +142,19 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "counting_seconds": None if settings.counts else round(counted - started, 3),
         "learning_seconds": round(ended - counted, 3),
         "seconds": round(ended - started, 3),
-        **(learning.measured or measured),
+        **_measured(counting, learning.measured),
         "next": _next(settings),
     }
     folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
     clear_rounds(settings, storage)
     return summary
+
+
+def _measured(counting: dict[str, Any], learning: dict[str, Any]) -> dict[str, Any]:
+    """What the pipelines of both measured; their names differ."""
+    sums = {name: {**(counting.get(name) or {}), **(learning.get(name) or {})} for name in _SUMS}
+    found = {name: values or None for name, values in sums.items()}
+    return {**counting, **learning, **found} if counting or learning else {}
 
 
 def _write(

@@ -9,6 +9,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.counts_folder import manifest_hash
+from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.train_recipe import identity_of, least_entries
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.train_weights import refuse_overflow, weighted_recipe, weights_identity
@@ -86,19 +87,26 @@ class Learning:
         relation = "within" if fits else "more than"
         where = f"{takes}, {relation} --driver-memory {_gb(settings.driver_memory)}"
         distributed = wanted == "distributed" or (wanted == "auto" and not fits)
+        refusal = self._refusal()
         if distributed:
-            try:
-                check_distributed(self._recipe)
-            except UsageError as error:
-                raise UsageError(str(error) if fits else f"{where}; {error}") from None
+            if refusal is not None:
+                raise UsageError(refusal if fits else f"{where}; {refusal}")
         elif not fits:
-            raise UsageError(
-                f"learning from {takes[0].lower()}{takes[1:]}, more than --driver-memory "
-                f"({_gb(settings.driver_memory)}): give more, or --merge-rounds distributed"
-            )
+            more = "give more" if refusal else "give more, or --merge-rounds distributed"
+            raise UsageError(f"{where}: {more}")
         self.facts["merge_rounds"] = "distributed" if distributed else "local"
         self.facts["merge_rounds_because"] = "--merge-rounds says so" if wanted != "auto" else where
         return distributed
+
+    def _refusal(self) -> str | None:
+        """Why this cannot be learned in rounds."""
+        runner, output = self._settings.run.runner, self._settings.output
+        try:
+            check_distributed(self._recipe)
+            require_reachable(runner, counts=(self._counts,), output=(output,))
+        except UsageError as error:
+            return str(error)
+        return None
 
     def _here(self, progress: Progress) -> Learned:
         settings, recipe = self._settings, self._recipe
@@ -124,6 +132,7 @@ class Learning:
         if self._settings.run.overwrite:
             clear_rounds(self._settings, self._storage)
         folder = self._folder()
+        share = self._share()
         job = RoundsJob(
             storage=self._storage,
             run=self._settings.run,
@@ -133,19 +142,21 @@ class Learning:
             factors=None if self._weights is None else self._weights.factors,
             recipe=self._recipe,
             old=self._old,
-            memory=self._learner_memory(),
+            memory=self._settings.driver_memory // share,
+            share=share,
             measured=measured,
         )
         learned, commit = job.learn(progress)
-        self.facts |= {"rounds": commit.history, "jobs": job.jobs}
+        self.facts |= {"rounds": commit.history, "jobs": commit.jobs}
         self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
         return learned
 
-    def _learner_memory(self) -> int:
-        """What segments may take: half; the other is for Python, Beam, and the vocabulary."""
+    def _share(self) -> int:
+        """How many times what segments may take the driver may hold: the other half is for Python,
+        Beam, and the vocabulary."""
         limit = getattr(self._recipe, "max_token_length", None)
         # Where lengths are limited, the learner holds a place for each character of a symbol.
-        return self._settings.driver_memory // 2 // max(1, min(limit or 1, 32))
+        return 2 * max(1, min(limit or 1, 32))
 
     def _folder(self) -> Any:
         from bpe_beam.jobs.rounds_folder import RoundsFolder, names_for

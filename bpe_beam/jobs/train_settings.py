@@ -82,7 +82,7 @@ class TrainSettings:
             carry theirs.
         pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry
             theirs.
-        driver_memory: What the learner may hold, in bytes.
+        driver_memory: What the learner may hold, in bytes: of all words, or of a round's segments.
         merge_rounds: Where merges are learned: `local`, in this process; `distributed`, in rounds
             over words that stay on storage; `auto`: locally if the words fit `driver_memory`.
         weights: (source, decimal number): what the counts of a source are multiplied by; one that
@@ -143,6 +143,11 @@ class TrainSettings:
 
     def _check_source(self) -> None:
         require(
+            not any(flag.startswith("--template_location=") for flag in self.run.runner_options),
+            "train launches its pipelines and goes on when they have ended, so there is no "
+            "template of it: make one of count, and train from its counts",
+        )
+        require(
             (self.counts is None) != (self.input is None),
             "train learns from counts (a folder that count wrote) or from input (a corpus): "
             + ("give one of them" if self.counts is None else "not from both"),
@@ -158,6 +163,8 @@ class TrainSettings:
                     f"{name} stands in the counts and cannot be given with them; count again for "
                     "another",
                 )
+            if self.merge_rounds == "distributed":
+                require_reachable(self.run.runner, counts=(self.counts,), output=(self.output,))
         else:
             # The frozen way to give a default that holds only without counts.
             object.__setattr__(self, "normalizer", self.normalizer or "none")
@@ -165,13 +172,6 @@ class TrainSettings:
             require_normalizer(str(self.normalizer))
             require_pretokenizer(str(self.pretokenizer))
             assert self.input is not None
-            require(
-                not any(
-                    flag.startswith("--template_location=") for flag in self.run.runner_options
-                ),
-                "train launches its pipeline and goes on when that has ended, so there is no "
-                "template of it: make one of count, and train from its counts",
-            )
             require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
 
     def _check_weights(self) -> None:

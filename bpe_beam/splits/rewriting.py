@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bpe_beam import _native, progress
 from bpe_beam.counts.artifact import added_up, read_part
-from bpe_beam.counts.packed_words import BATCH_WORDS, Columns, read_words, write_words
+from bpe_beam.counts.packed_words import BATCH_WORDS, Columns, checked, read_words, write_words
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.splits import measures
 from bpe_beam.splits.round_task import (
@@ -26,6 +26,7 @@ from bpe_beam.splits.round_task import (
     Written,
     open_blocks,
     piece_file,
+    read_file,
     round_file,
     seen_file,
     write_file,
@@ -97,15 +98,22 @@ def _next_words(task: RoundTask, work: PieceWork) -> Iterator[Columns]:
         for part in source["parts"]:
             yield from _spelled(task, *part)
         return
-    rewriter = _rewriter.get(task.receipts.url, lambda: _native.Rewriter(round_file(task).batches))
+    rewriter = _rewriter.get(
+        (task.receipts.url, task.given), lambda: _native.Rewriter(round_file(task).batches)
+    )
     for columns in read_words(storage, source["url"], source["sha256"]):
-        yield rewriter.rewrite(*columns)
+        with checked(source["url"]):
+            rewritten = rewriter.rewrite(*columns)
+        yield rewritten
 
 
 def _spelled(task: RoundTask, part: int, number: int, slices: int) -> Iterator[Columns]:
     """The words of a slice of a part of the counts, as packed symbols."""
-    read = task.receipts.storage.read_bytes
-    start = _start.get(task.start, lambda: Start.from_bytes(read(task.start)))
+    url, _ = task.start
+    storage = task.receipts.storage
+    start = _start.get(
+        task.start, lambda: Start.from_bytes(read_file(storage, *task.start), source=url)
+    )
     least = 1 if task.singles else 2
     for batch in _part_words(task, part, number, slices):
         words = start.symbols(gather_words([batch], in_order_of_place=False))

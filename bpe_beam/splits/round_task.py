@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +21,15 @@ import pyarrow as pa
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import to_stream
+from bpe_beam.errors import DataError
 from bpe_beam.splits.work import Receipts, piece_name
 from bpe_beam.storage import Storage
 
 T = TypeVar("T")
 
 MOST_SHARDS = 1024
-"""Of pairs, and of segments, by a fixed hash; else there are as many as pieces, so that what a
-worker adds up does not grow with the corpus."""
+"""Of pairs, and of segments, by a fixed hash; up to here there are as many as pieces, so that what
+a worker adds up does not grow with the corpus. Beyond, some 100 GB of unique words, it does."""
 
 TABLE_BYTES = 128_000_000
 """What a worker's table of pairs or segments may hold before it is written out."""
@@ -44,8 +46,8 @@ _FILE = re.compile(
     r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)(?:\.attempt-[0-9a-f]{12})?"
 )
 
-Place = tuple[str, int, int]
-"""Where a block stands: the URL of its file, its first byte and its length."""
+Place = tuple[str, int, int, int]
+"""Where a block stands: the URL of its file, its first byte, its length and its CRC-32."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class RoundTask:
         counts: The counts folder, that the first round reads.
         manifest: Its manifest, without its inputs.
         factors: What the counts of each source are multiplied by; None: as they are.
-        start: The URL of what the words are spelled by, see `training.start.Start`.
+        start: URL and SHA-256 of what the words are spelled by, see `training.start.Start`.
+        given: SHA-256 of the run's `ROUND_FILE`.
         pieces: How many pieces the state has.
         floor: Pairs that count less are not looked for.
         divisor: See `training.rounds.threshold`.
@@ -71,7 +74,8 @@ class RoundTask:
     counts: str
     manifest: CountsManifest
     factors: Mapping[str, int] | None
-    start: str
+    start: tuple[str, str]
+    given: str
     pieces: int
     floor: int
     divisor: int
@@ -213,7 +217,7 @@ class BlocksFile:
             data = to_stream(block)
             self._file.write(data)
             self._hash.update(data)
-            self.places.append((shard, (self._url, self.bytes, len(data))))
+            self.places.append((shard, (self._url, self.bytes, len(data), crc32(data))))
             self.bytes += len(data)
 
     def facts(self) -> dict[str, Any]:
@@ -229,16 +233,23 @@ def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> Bl
 
 
 def read_blocks(storage: Storage, places: Iterable[Place]) -> Iterator[bytes]:
-    """The bytes of blocks, each file opened once."""
+    """The bytes of blocks, each file opened once.
+
+    Raises:
+        DataError: A block is not what was written.
+    """
     opened = ""
     with ExitStack() as stack:
-        for url, start, size in sorted(places):
+        for url, start, size, crc in sorted(places):
             if url != opened:
                 stack.close()
                 file = stack.enter_context(storage.open(url))
                 opened = url
             file.seek(start)
-            yield file.read(size)
+            data = file.read(size)
+            if crc32(data) != crc:
+                raise DataError(f"{url}: the block at byte {start} is not what was written")
+            yield data
 
 
 def write_file(task: RoundTask, name: str, data: bytes) -> dict[str, Any]:
@@ -247,24 +258,45 @@ def write_file(task: RoundTask, name: str, data: bytes) -> dict[str, Any]:
     return {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
+def read_file(storage: Storage, url: str, sha256: str) -> bytes:
+    """A small file.
+
+    Raises:
+        DataError: It is not the file that was written.
+    """
+    data = storage.read_bytes(url)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise DataError(f"{url} is not the file that was written: its SHA-256 differs")
+    return data
+
+
 class Held(Generic[T]):
     """What all pieces of a round share in a process: made once, forgotten at the next round.
 
     Several threads of a process work on one round; they wait until it is made.
     """
 
+    every: ClassVar[list[Held[Any]]] = []
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._url = ""
+        self._key: tuple[str, ...] = ()
         self._value: T | None = None
+        self.every.append(self)
 
-    def get(self, url: str, make: Callable[[], T]) -> T:
-        """What was made for this URL, or is made now."""
+    def get(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
+        """What was made for this key, or is made now. The key must tell the content, not its place
+        alone: a process may work for one job after the other."""
         with self._lock:
-            if url != self._url:
+            if key != self._key:
+                self.forget()
                 self._value = make()
-                self._url = url
+                self._key = key
             return cast(T, self._value)
+
+    def forget(self) -> None:
+        """Lets go of it."""
+        self._key, self._value = (), None
 
 
 _round_file: Held[RoundFile] = Held()
@@ -273,4 +305,8 @@ _round_file: Held[RoundFile] = Held()
 def round_file(task: RoundTask) -> RoundFile:
     """What the round applies. Cost: read once a process."""
     url = task.url(ROUND_FILE)
-    return _round_file.get(url, lambda: RoundFile.from_bytes(task.receipts.storage.read_bytes(url)))
+
+    def read() -> RoundFile:
+        return RoundFile.from_bytes(read_file(task.receipts.storage, url, task.given))
+
+    return _round_file.get((url, task.given), read)

@@ -9,8 +9,9 @@ shard's pairs or segments where it adds up.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from bpe_beam import _native, progress
 from bpe_beam.counts.packed_words import (
     PACKED_SCHEMA,
     PackedCounts,
+    checked,
     columns_of,
     from_stream,
     read_words,
@@ -39,6 +41,7 @@ from bpe_beam.splits.round_task import (
     Written,
     open_blocks,
     read_blocks,
+    read_file,
     round_file,
     write_file,
 )
@@ -83,13 +86,16 @@ def cut_piece(
     """
     work = PieceWork.from_json(element)
     storage = task.receipts.storage
-    hot = _held_hot_pairs.get(task.receipts.url, lambda: _hot_pairs(task, pieces, shards))
+    hot = _held_hot_pairs.get(
+        (task.receipts.url, task.given), lambda: _hot_pairs(task, pieces, shards)
+    )
     table = PackedCounts()
     symbols = 0
     with ExitStack() as stack:
         blocks = open_blocks(task, stack, "segments", work.number)
         for columns in read_words(storage, work.source["url"], work.source["sha256"]):
-            cut = columns if hot is None else hot.cut(*columns, singles=task.singles)
+            with checked(work.source["url"]):
+                cut = columns if hot is None else hot.cut(*columns, singles=task.singles)
             symbols += symbols_of(cut)
             table.add(cut)
             if table.memory_bytes > TABLE_BYTES:
@@ -120,20 +126,20 @@ def floor_of(task: RoundTask, words: int, symbols: int, shards: Iterable[ShardPa
     return threshold(list(shards), task.divisor)
 
 
-def read_hot(task: RoundTask, names: Iterable[str], floor: int) -> Pairs:
+def read_hot(task: RoundTask, files: Iterable[Mapping[str, Any]], floor: int) -> Pairs:
     """All pairs that count at least `floor`: left, right, count."""
-    found = [_read_pairs(task, name) for name in sorted(names)]
+    found = [_read_pairs(task, file) for file in files]
     left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
     kept = counts >= floor
     return left[kept], right[kept], counts[kept]
 
 
 def read_best(
-    task: RoundTask, names: Iterable[str], ranks: npt.NDArray[np.uint32] | None
+    task: RoundTask, files: Iterable[Mapping[str, Any]], ranks: npt.NDArray[np.uint32] | None
 ) -> tuple[Pairs, bool]:
     """The best pairs of all shards, in the tie rule's order, as far as they are known for sure;
     and whether there are no others."""
-    found = [_read_pairs(task, name) for name in sorted(names)]
+    found = [_read_pairs(task, file) for file in files]
     left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
     places = np.repeat(np.arange(len(found)), [len(shard[0]) for shard in found])
     by = (left, right) if ranks is None else (ranks[left], ranks[right])
@@ -145,9 +151,10 @@ def read_best(
     return (left[sure], right[sure], counts[sure]), not broken
 
 
-def _read_pairs(task: RoundTask, name: str) -> Pairs:
-    url = task.url(name)
-    batch = from_stream(task.receipts.storage.read_bytes(url), PAIR_SCHEMA, url)
+def _read_pairs(task: RoundTask, file: Mapping[str, Any]) -> Pairs:
+    url = task.url(file["name"])
+    data = read_file(task.receipts.storage, url, file["sha256"])
+    batch = from_stream(data, PAIR_SCHEMA, url)
     left, right, counts = (batch.column(name).to_numpy() for name in PAIR_SCHEMA.names)
     return left, right, counts
 
@@ -162,7 +169,7 @@ def _hot_pairs(
     floor = floor_of(task, words, symbols, known)
     if floor is None:
         return None
-    left, right, _ = read_hot(task, [row["name"] for row in rows], floor)
+    left, right, _ = read_hot(task, rows, floor)
     return _native.HotPairs(left, right)
 
 

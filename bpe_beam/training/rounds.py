@@ -2,30 +2,15 @@
 
 A learner over all words needs them in memory. In rounds it needs only where something can happen:
 
-**Cold cuts.** At the start of a round each word is a row of symbols. Let N(l, r) be how often the
-pair of l and r stands in all words, each word weighted by its count, and T a threshold. A boundary
-between two symbols is *cold* if N of its pair is below T, else *hot*. Claim: while only pairs that
-count T and more are merged, no pair at a cold boundary reaches T. For as long as every token is
-made of others in one way only, its first and its last symbol (of the round's start) are known by
-its id; a pair (X, Y) then stands only at boundaries whose pair was (last of X, first of Y), one
-pair at a boundary at a time; so it counts at most N of that pair. Where those are cold it counts
-less than T, whatever was merged before. So words may be cut at every cold boundary, and their
-pieces, *segments*, be added up: the pairs that count T and more are the same, and so are their
-counts, in the segments as in the words, before and after each merge. The ordinary learner with
-`min_frequency` T takes the very merges that it would take from the words, ties included, since all
-pairs that tie at T or more are there. More exactly:
+**Cold cuts.** Let N(l, r) be how often the pair of l and r stands in all words when the round
+begins, each word weighted by its count, and T a threshold. Words are cut at boundaries whose pair
+counts less than T, and their pieces, *segments*, added up. From these the ordinary learner with
+`min_frequency` T takes the very merges that it would take from the words, ties included, until a
+merge makes a token that had an id already. `reference_rounds.py` proves it, and does it in plain
+Python. Cutting at fewer boundaries, or learning with a higher T than was cut by, is right as well.
 
-- Runs of one symbol are never cut within: all their boundaries hold one pair. So overlapping pairs
-  count as ever, and are merged from the left as ever.
-- A pair that `max_token_length` forbids is not counted, and its boundary is cold. What grows there
-  is longer, and stays forbidden.
-- Cutting at fewer boundaries, or learning with a higher T than was cut by, is right as well.
-- The joined token of a merge may have an id already: decorated symbols whose decoration stands in
-  the text, or a tokenizer that is continued. Then it may stand at boundaries of several pairs, each
-  cold, that reach T together. The merge itself is right, and the round ends after it.
-
-`docs/algorithm.md` has the figures. With T a quarter of the best count a round multiplies the
-merges about by three: some ten rounds for 32,000, whatever the size of the corpus.
+With T a quarter of the best count a round multiplies the merges about by three: some ten rounds for
+32,000, whatever the size of the corpus; `docs/algorithm.md` has figures.
 
 **Likelihood.** The score of WordPiece falls and rises with the symbols' frequencies; no count is
 too low for the best score. Only what counts less than `min_frequency` is never merged: there all

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe_beam import _native
-from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
+from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
 from bpe_beam.training.rounds import fits
+
+_SMALL_TABLE = 1_000_000
+"""Bytes of a table that is never too large."""
 
 
 class Segments(NamedTuple):
@@ -42,7 +45,8 @@ def gather(pieces: Iterable[Columns]) -> Segments:
     counts = [np.zeros(0, np.int64)]
     end = 0
     for data, bounds, more in pieces:
-        unpacked, ends = _native.unpack_symbols(data, bounds)
+        with checked("segments"):
+            unpacked, ends = _native.unpack_symbols(data, bounds)
         symbols.append(unpacked)
         offsets.append(ends[1:] + end)
         counts.append(more)
@@ -83,9 +87,13 @@ def _added_up(pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int) -
     """The segments, cut and added up; None as soon as they are too many."""
     table = PackedCounts()
     for piece in pieces:
-        table.add(pairs.cut(*piece, singles=False))
+        with checked("segments"):
+            cut = pairs.cut(*piece, singles=False)
+        table.add(cut)
         # A segment has at least two symbols.
         if not fits(len(table), 2 * len(table), memory):
+            return None
+        if table.memory_bytes > max(memory, _SMALL_TABLE):
             return None
     segments = gather(columns_of(block) for _, block in table.blocks(1))
     return segments if fits(len(segments.counts), len(segments.symbols), memory) else None

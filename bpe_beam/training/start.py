@@ -229,13 +229,14 @@ def check_distributed(recipe: Recipe) -> None:
     """
     if isinstance(recipe, WordLevelRecipe):
         raise UsageError(
-            "merge_rounds is 'distributed', but a word-level vocabulary has no merges: its words "
-            "are sorted, not learned in rounds; give --merge-rounds local"
+            "merge_rounds cannot be 'distributed': a word-level vocabulary has no merges, its "
+            "words are sorted; give --merge-rounds local, with as much --driver-memory as the "
+            "words take"
         )
     if recipe.tie_break == "first_seen":
         raise UsageError(
-            "merge_rounds is 'distributed', but tie_break 'first_seen' needs to know where each "
-            "pair stands first among all words after every merge: give --merge-rounds local, with "
+            "merge_rounds cannot be 'distributed': tie_break 'first_seen' needs to know where each "
+            "pair stands first among all words after every merge; give --merge-rounds local, with "
             "as much --driver-memory as the words take, or another --tie-break"
         )
     if isinstance(recipe, BpeRecipe) and _limits(recipe):
@@ -243,9 +244,9 @@ def check_distributed(recipe: Recipe) -> None:
             if getattr(recipe, name):
                 # In text that holds the decoration itself.
                 raise UsageError(
-                    "merge_rounds is 'distributed', but max_token_length counts the characters "
+                    "merge_rounds cannot be 'distributed': max_token_length counts the characters "
                     f"that a token covers, and with {name} {getattr(recipe, name)!r} the same "
-                    "token can cover more here than there: give --merge-rounds local, with as much "
+                    "token can cover more here than there; give --merge-rounds local, with as much "
                     "--driver-memory as the words take, or no max_token_length"
                 )
 

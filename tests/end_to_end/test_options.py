@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import recording_runner
 import stream_by_hand
-from command_line import Ran, run
+from command_line import Ran, run, run_whole
 from made_text import write
 from read_back import read_shards, tree
 from source_options import COUNTS_JOBS, SOURCES, WEIGHING
@@ -336,15 +336,68 @@ def from_counts(ground: Ground, job: str) -> None:
 
 
 def memory_of_the_learner(ground: Ground, job: str) -> None:
-    """Too little is refused before learning, and the same command with more goes on."""
+    """With too little the words stay on storage; where they cannot, it is refused, and the same
+    command with more goes on."""
     words = [f"{chr(97 + i % 26)}{i * i}x{chr(97 + i * 7 % 26)}yz" for i in range(5000)]
     many = write(ground.own / "many.txt", [" ".join(w.translate(_LETTERS) for w in words)])
-    given = ("train", "--input", many, "--vocab-size", "300", "--output", ground.own / "out")
-    ran = run(*given, "--driver-memory", "1MB")
+    given = ("train", "--input", many, "--vocab-size", "300", "--output")
+    for size, rounds, relation in (
+        ("1MB", "distributed", "more than"),
+        ("100MB", "local", "within"),
+    ):
+        summary = run_whole(*given, ground.own / size, "--driver-memory", size).summary
+        assert summary["merge_rounds"] == rounds
+        assert relation in summary["merge_rounds_because"]
+        assert ("rounds" in summary) == (rounds == "distributed")
+        measured = {"words_counted", "words_rewritten"}.intersection(summary["counters"])
+        assert len(measured) == (2 if rounds == "distributed" else 1)
+    made = [tree(ground.own / size, without=("summary.json",)) for size in ("1MB", "100MB")]
+    assert made[0] == made[1]
+    for name, extra, said in (
+        ("order", ("--tie-break", "first_seen"), "more than --driver-memory"),
+        ("score", (*WORDS, "--model", "wordpiece"), "give so much --driver-memory"),
+    ):
+        refused = (*given, ground.own / name, *extra, "--driver-memory")
+        ran = run(*refused, "1MB")
+        assert ran.code == 2
+        assert said in ran.message
+        assert not (ground.own / name / "tokenizer.json").exists()
+        assert not (ground.own / name / "rounds").exists()
+        assert run(*refused, "100MB").code == 0
+    far = ("--runner", "DataflowRunner", "--output", f"memory://{ground.own.name}/far")
+    counts = ("--counts", ground.own / "100MB" / "counts", "--driver-memory", "1MB")
+    ran = run("train", *counts, "--vocab-size", "300", *far)
     assert ran.code == 2
-    assert "--driver-memory" in ran.message
-    assert not (ground.own / "out" / "tokenizer.json").exists()
-    assert run(*given, "--driver-memory", "100MB").code == 0
+    assert "more than --driver-memory 1.0 MB; counts " in ran.message
+    assert "is a path of this machine" in ran.message
+
+
+def learned_in_rounds(ground: Ground, job: str) -> None:
+    """On the runner that was asked for, also from counts; the merges are the same."""
+    given = ("train", "--counts", ground.shared / "counts", "--vocab-size", "300")
+    runner = ("--runner", "recording_runner.RecordingRunner", "--direct_num_workers", "2")
+    made = {}
+    for way, ways_runs in (("auto", 0), ("local", 0), ("distributed", 1)):
+        recording_runner.RAN.clear()
+        more = ("--merge-rounds", way, "--output", ground.own / way)
+        summary = run_whole(*given, *more, *runner).summary
+        assert summary["merge_rounds"] == ("local" if way == "auto" else way)
+        assert summary.get("jobs", 0) == ways_runs == len(recording_runner.RAN)
+        made[way] = tree(ground.own / way, without=("summary.json",))
+    assert made["auto"] == made["local"] == made["distributed"]
+    assert summary["rounds"][0]["merges"] == summary["merges"]
+    assert summary["runner"] == runner[1]
+    own = ("--output", ground.own / "never")
+    for refused, said in (
+        (("--tie-break", "first_seen"), "tie_break 'first_seen' needs to know"),
+        (("--model", "word_level"), "has no merges"),
+    ):
+        ran = run(*given, *refused, "--merge-rounds", "distributed", *own)
+        assert ran.code == 2
+        assert "merge_rounds cannot be 'distributed': " in ran.message
+        assert said in ran.message
+        assert "give --merge-rounds local" in ran.message
+    assert not (ground.own / "never").exists()
 
 
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
@@ -594,6 +647,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--template": template,
         "--continue-from": more_merges,
         "--driver-memory": memory_of_the_learner,
+        "--merge-rounds": learned_in_rounds,
     },
     "tokenize": {
         **RUNNING,

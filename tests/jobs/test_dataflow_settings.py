@@ -80,6 +80,12 @@ def test_every_job_asks(job: tuple[str, ...], tmp_path: Path) -> None:
         ran = run(*job, *more, "--runner", "DataflowRunner")
         assert ran.code == 2
         assert said in ran.message
+    if job[0] == "train":
+        # Workers read counts only where merges are learned in rounds.
+        far = ("--output", BUCKET, "--runner", "DataflowRunner", "--merge-rounds", "distributed")
+        ran = run(*job, "--counts", "c", *far)
+        assert ran.code == 2
+        assert "counts c is a path of this machine" in ran.message
     (tmp_path / "text").write_text("a b")
     (tmp_path / "list").write_text(str(tmp_path / "text"))
     if job[0] == "count":

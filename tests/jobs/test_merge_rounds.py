@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,10 @@ from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs.job_folder import ReceiptWriter
 from bpe_beam.jobs.merge_rounds import rounds_left
 from bpe_beam.jobs.rounds_folder import remove_rounds
+from bpe_beam.progress import Progress
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.trained import learn
@@ -207,17 +211,6 @@ class TestResuming:
         remove_rounds(STORAGE, str(rounds))
         assert not rounds.exists()
 
-    def test_words_that_were_changed_are_refused(self, tmp_path: Path) -> None:
-        counts = counts_folder(tmp_path / "counts", made_words(5))
-        rounds = tmp_path / "rounds"
-        assert self.killed_at(rounds, counts, 60)
-        (piece, *_) = rounds.glob("work/*/state/words-00001*")
-        data = bytearray(piece.read_bytes())
-        data[len(data) // 2] ^= 1
-        piece.write_bytes(data)
-        with pytest.raises(DataError, match="words-00001"):
-            learn_by_hand(job_of(rounds, counts, self.RECIPE, 6_000))
-
     @pytest.mark.parametrize("damage", ["{", "[]", '{"fingerprint": "another"}', "cut"])
     def test_a_commit_that_is_none_is_begun_anew(self, damage: str, tmp_path: Path) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(5))
@@ -262,4 +255,102 @@ def test_rounds_left(before: int, now: int, target: int, done: bool, left: int) 
 def test_the_summary_tells_where_time_went(tmp_path: Path) -> None:
     counts = counts_folder(tmp_path / "counts", made_words(5))
     _, rounds = learn_by_hand(job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000))
-    assert all(row["bytes_shuffled"] > 0 and row["seconds"] >= 0 for row in rounds)
+    assert all(row["shuffled_bytes"] > 0 and row["seconds"] >= 0 for row in rounds)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_progress_tells_rounds_merges_and_pieces(watched: bool, tmp_path: Path) -> None:
+    """Workers of this process report their pieces; elsewhere they are seen by their receipts."""
+    counts = counts_folder(tmp_path / "counts", made_words(5))
+    stream = io.StringIO()
+    job = job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000)
+    learned, rounds = learn_by_hand(job, progress=Progress(stream=stream), watched=watched)
+    line = json.loads(stream.getvalue().splitlines()[-1])
+    assert line["stage"] == "learn"
+    assert line["unit"] == "rounds"
+    assert line["done"] == line["total"] == len(rounds) > 2
+    assert line["merges"] == len(learned.merges)
+    assert line["merges_of_last_round"] == rounds[-1]["merges"]
+    # Three of them, rewritten and cut.
+    assert line["pieces"] == line["pieces_in_round"] == 6
+
+
+def test_two_jobs_of_one_process_on_one_folder(tmp_path: Path) -> None:
+    """What a process keeps of the first must not be taken for the second's."""
+    counts = counts_folder(tmp_path / "counts", made_words(5, letters="abcdé"))
+    for specials in ((), ("<s>", "<pad>")):
+        recipe = BpeRecipe(60, symbols="characters", special_tokens=specials)
+        job = job_of(tmp_path / "rounds", counts, recipe, 3_000)
+        same(learn_by_hand(job)[0], learned_here(counts, recipe))
+        remove_rounds(STORAGE, str(tmp_path / "rounds"))
+
+
+class TestDamage:
+    """Nothing that is not what was written is learned from."""
+
+    @pytest.mark.parametrize(
+        "name", ["work/pairs-*.blocks", "work/segments-*.blocks", "pairs/hot-*", "segments/*"]
+    )
+    def test_within_a_round(self, name: str, tmp_path: Path) -> None:
+        counts = counts_folder(tmp_path / "counts", made_words(5, "abcdefgh", 200))
+        damaged = []
+
+        def damage(url: str) -> None:
+            path = Path(url)
+            if path.match(name) and path.stat().st_size and not damaged:
+                data = bytearray(path.read_bytes())
+                data[len(data) // 2] ^= 4
+                path.write_bytes(data)
+                damaged.append(path)
+
+        write_receipt = ReceiptWriter.write_receipt
+
+        def then_damage(writer: ReceiptWriter, piece: str, files: Any, facts: Any) -> None:
+            write_receipt(writer, piece, files, facts)
+            for file in files:
+                damage(f"{writer.url}/{file['name']}")
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ReceiptWriter, "write_receipt", then_damage)
+            with pytest.raises(
+                DataError, match=r"not what was written|not the file that was|cannot be read"
+            ):
+                learn_by_hand(job_of(tmp_path / "rounds", counts, BpeRecipe(330), 60_000))
+        assert damaged
+
+    @pytest.mark.parametrize("what", ["state/words-00001*", "start.json", "commit", "row"])
+    def test_between_tries_it_is_begun_anew(self, what: str, tmp_path: Path) -> None:
+        counts = counts_folder(tmp_path / "counts", made_words(5))
+        rounds = tmp_path / "rounds"
+        assert TestResuming().killed_at(rounds, counts, 60)
+        pattern = {"start.json": what, "commit": "commit-*", "row": "commit-*"}
+        (path,) = rounds.glob(pattern.get(what, f"work/*/{what}"))
+        data = path.read_bytes()
+        if what == "row":
+            path.write_bytes(data.replace(b'"counts": [', b'"counts": [1', 1))
+        else:
+            path.write_bytes(data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
+        assert path.read_bytes() != data
+        recipe = TestResuming.RECIPE
+        learned, history = learn_by_hand(job_of(rounds, counts, recipe, 6_000))
+        same(learned, learned_here(counts, recipe))
+        assert history[0]["round"] == 1
+        assert len(history) == history[-1]["round"]
+
+    def test_a_driver_that_slept_removes_nothing(self, tmp_path: Path) -> None:
+        counts = counts_folder(tmp_path / "counts", made_words(5))
+        rounds = tmp_path / "rounds"
+        late = job_of(rounds, counts, BpeRecipe(330), 6_000)
+        commit = late.folder.commit
+
+        def asleep(mine: Any) -> None:
+            if mine.number == 2:
+                assert TestResuming().killed_at(rounds, counts, 200)
+            commit(mine)
+
+        late.folder.commit = asleep  # type: ignore[method-assign]
+        with pytest.raises(DataError, match="another run of this job"):
+            learn_by_hand(late)
+        assert [path.name for path in rounds.glob("commit-*")] > ["commit-00002.json"]
+        learned, _ = learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
+        same(learned, learned_here(counts, BpeRecipe(330)))

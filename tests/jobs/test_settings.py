@@ -43,6 +43,7 @@ def test_defaults_are_the_promised_ones() -> None:
     assert (TRAIN.normalizer, TRAIN.pretokenizer) == ("none", "gpt2")
     assert (TRAIN.model, TRAIN.min_frequency, TRAIN.tie_break) == ("bpe", 0, "lowest_id")
     assert (TRAIN.alphabet, TRAIN.driver_memory) == (None, 8_000_000_000)
+    assert TRAIN.merge_rounds == "auto"
     assert (TOKENIZE.format, TOKENIZE.allowed_special) == ("megatron", "none")
     with pytest.raises(FrozenInstanceError):
         COUNT.output = "other"  # type: ignore[misc]
@@ -97,6 +98,12 @@ def test_defaults_are_the_promised_ones() -> None:
         (TRAIN, {"alphabet": "byte"}, "alphabet must be one of bytes, seen, not 'byte'"),
         (TRAIN, {"normalizer": "x"}, "normalizer 'x': 'x' is none of"),
         (TRAIN, {"driver_memory": 999_999}, "driver_memory must be at least 1MB, not 999,999"),
+        (TRAIN, {"merge_rounds": "x"}, "merge_rounds must be one of auto, local, distributed"),
+        (
+            TrainSettings("out", 300, counts="c"),
+            {"run": RunSettings(runner_options=("--template_location=gs://b/t",))},
+            "there is no template of it",
+        ),
         (TOKENIZE, {"tokenizer": ""}, "tokenizer must not be empty"),
         (TOKENIZE, {"format": "mosaic"}, "format must be one of megatron, not 'mosaic'"),
         (TOKENIZE, {"append": ""}, "append must not be empty"),

@@ -111,6 +111,26 @@ def test_many_dictionaries_have_a_line_each() -> None:
     assert lines[-1].strip() == "and 4 more"
 
 
+def test_rounds_are_a_table() -> None:
+    """Of the columns that matter to people; all of them, however many there were, in one line."""
+    row = {"round": 1, "merges": 1234, "learned_from": "segments", "threshold": 56789, "words": 7}
+    sizes = {"segments": 3, "shuffled_bytes": 1_234_567, "seconds": 1.5, "learning_seconds": 0.1}
+    rounds = [{**row, **sizes, "round": number + 1} for number in range(23)]
+    shown = format_summary({"rounds": rounds[:1], "jobs": 2}).splitlines()
+    head = "round  merges  threshold  learned from  segments  shuffled bytes  seconds"
+    assert shown == [
+        "bpe-beam",
+        "  rounds  1 (1.50 s)",
+        "          " + head,
+        "              1   1,234     56,789      segments         3         1.23 MB   1.50 s",
+        "  jobs    2",
+    ]
+    lines = format_summary({"rounds": rounds}).splitlines()
+    assert lines[1] == "  rounds  23 (34.5 s)"
+    assert [line.split()[0] for line in lines[3:]] == [str(n) for n in range(4, 24)]
+    assert format_summary({"rounds": []}) == "bpe-beam\n  rounds  0 (0.00 s)\n"
+
+
 def test_json_is_the_summary_in_its_order(tmp_path: Path) -> None:
     path = tmp_path / "summary ü.json"
     write_summary(SUMMARY, str(path))

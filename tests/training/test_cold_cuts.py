@@ -45,6 +45,22 @@ class Case(NamedTuple):
         return learn_in_rounds(self.counted, ids, self.rules, threshold), ids
 
 
+def test_the_example_of_the_docs() -> None:
+    """Two rounds over five words, as docs/algorithm.md tells them."""
+    words = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
+    counted = [(tuple(map(Symbol, word)), count) for word, count in words.items()]
+    hot = {("h", "u"), ("u", "g"), ("p", "u"), ("u", "n")}
+    segments = [("".join(s.text for s in row), n) for row, n in cut(counted, hot, singles=False)]
+    assert segments == [("hug", 15), ("pug", 5), ("pun", 12), ("un", 4)]
+    case = Case(counted, number({}, sorted(set("".join(words)))), Rules(100))
+    rounds, _ = case.rounds(lambda best: best // 2)
+    assert rounds == [
+        [("u", "g"), ("u", "n"), ("h", "ug"), ("p", "un")],
+        [("p", "ug"), ("hug", "s"), ("b", "un")],
+    ]
+    assert flat(rounds) == case.learn()[0]
+
+
 def random_case(made: random.Random, **fixed: Any) -> Case:
     """A few short words, ties everywhere; special tokens that merges make; joined symbols."""
     letters = made.choice(LETTERS)

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import BinaryIO
-
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import FileFacts
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.hashing import HashingFile
 
 
-class HashingFile:
-    """Passes bytes on to a file, and counts and hashes them on the way."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        """Wraps a file that is open for writing; whoever opened it closes it."""
-        self._file = file
-        self._sha256 = hashlib.sha256()
-        self._bytes = 0
-
-    def write(self, data: bytes) -> None:
-        """Appends `data`."""
-        self._file.write(data)
-        self._sha256.update(data)
-        self._bytes += len(data)
+class ShardFile(HashingFile):
+    """A file of a shard while it is written."""
 
     def facts(self, name: str) -> FileFacts:
         """Returns what was written so far, under the name given."""
-        return FileFacts(name, self._bytes, self._sha256.hexdigest())
+        return FileFacts(name, self.bytes, self.sha256)
 
 
 class RangeFile:

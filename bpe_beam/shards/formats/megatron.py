@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import MAX_VOCAB_SIZE, ShardFiles
 from bpe_beam.shards.formats.documents import check_documents, check_range
-from bpe_beam.shards.formats.files import HashingFile, RangeFile
+from bpe_beam.shards.formats.files import RangeFile, ShardFile
 from bpe_beam.storage import Storage
 
 MAX_DOCUMENT_TOKENS = 2**31 - 1
@@ -107,7 +107,7 @@ class MegatronWriter:
         # Closed by __exit__.
         self._lengths = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)
         self._bin_context = self._storage.create(self._bin_url)
-        self._bin = HashingFile(self._bin_context.__enter__())
+        self._bin = ShardFile(self._bin_context.__enter__())
         self._open = True
         return self
 
@@ -174,7 +174,7 @@ class MegatronWriter:
                 raise DataError(f"{self._name}: writing a batch of documents failed before")
             self._bin.write(b"" if self._tokens else bytes(self._dtype.itemsize))
             with self._storage.create(self._idx_url) as file:
-                idx = HashingFile(file)
+                idx = ShardFile(file)
                 self._write_index(idx)
                 # The index stands complete under its attempt's name, so what can still fail is
                 # two renames; whoever sees the .idx sees the .bin.
@@ -193,7 +193,7 @@ class MegatronWriter:
             (self._bin.facts(f"{self._name}.bin"), idx.facts(f"{self._name}.idx")),
         )
 
-    def _write_index(self, idx: HashingFile) -> None:
+    def _write_index(self, idx: ShardFile) -> None:
         count = self._documents
         idx.write(_HEADER.pack(_MAGIC, _VERSION, _CODES[self._dtype], count, count + 1))
         for lengths in self._spooled():
