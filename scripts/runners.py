@@ -129,8 +129,7 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
     entry = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
     runs |= {f"taskmanager-{i}": [*_TASK_MANAGER_JVM, entry] for i in range(1, task_managers + 1)}
     for name, (*memory, entry) in runs.items():
-        # Beam's classes too: see classloader.resolve-order.
-        java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*:{jar}"]
+        java_options = [*memory, *_java_options(home), "-cp", f"{lib}/*"]
         line = [program, *java_options, entry, "--configDir", str(home / "conf")]
         ids[name] = _spawn(line, home, home / "log" / f"{name}.log")
         _record(home, port, ids)
@@ -232,10 +231,6 @@ def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "3",
         "restart-strategy.fixed-delay.delay": "2s",
-        # With classes that every job brings anew, Beam ends the Python workers after each step of a
-        # job and starts others for the next. With Flink's own they stay, for as long as
-        # --environment_cache_millis says.
-        "classloader.resolve-order": "parent-first",
         # Batch shuffles ask for 512 buffers a task otherwise.
         "taskmanager.network.sort-shuffle.min-buffers": "64",
         **_TASK_MANAGER_MEMORY,
