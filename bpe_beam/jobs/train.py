@@ -102,6 +102,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         }
     counted = time.monotonic()
     manifest = read_manifest(storage, counts)
+    learning = None
     try:
         weights = weights_of(settings, manifest)
         learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
@@ -112,7 +113,8 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
             tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
     except UsageError:
         # What the words do not allow: another try, with other settings, finds the folder free.
-        clear_rounds(settings, storage)
+        if learning is not None:  # else nothing was tried, and a killed run may be gone on with
+            clear_rounds(settings, storage)
         folder.release()
         raise
     warnings = _warnings(settings, manifest, recipe, tokenizer)

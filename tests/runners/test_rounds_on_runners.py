@@ -151,7 +151,7 @@ def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: P
 def test_workers_and_a_task_manager_are_killed(
     cluster: Cluster, few_rounds: Counted, tmp_path: Path
 ) -> None:
-    """A Python worker in each of two rounds, and a task manager in the third; the client goes on."""
+    """A Python worker in each of two rounds, a task manager in the third; the client goes on."""
     out = tmp_path / "out"
     made = random.Random(3)
     with running(few_rounds, cluster.engine(2), out) as client:
