@@ -180,7 +180,6 @@ class RoundsJob:
             divisor=DIVISOR,
             done=vocabulary.room == 0,
             history=[],
-            jobs=self.jobs,
             start=self._spelling,
         )
 
@@ -234,7 +233,6 @@ class RoundsJob:
             divisor=next_divisor(last.divisor, came.segments, came.segment_symbols, self.memory),
             done=ended or vocabulary.room == 0,
             history=[*last.history, facts],
-            jobs=last.jobs + 1,
             start=self._spelling,
         )
 

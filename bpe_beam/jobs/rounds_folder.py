@@ -74,7 +74,6 @@ class Commit:
         divisor: See `training.rounds.threshold`; of the next round.
         done: Nothing more can be learned.
         history: A row for each round, for the summary.
-        jobs: How many pipelines were launched so far.
         start: SHA-256 of what words are spelled by.
     """
 
@@ -89,7 +88,6 @@ class Commit:
     divisor: int
     done: bool
     history: list[dict[str, Any]]
-    jobs: int
     start: str
 
 

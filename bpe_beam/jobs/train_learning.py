@@ -147,7 +147,7 @@ class Learning:
             measured=measured,
         )
         learned, commit = job.learn(progress)
-        self.facts |= {"rounds": commit.history, "jobs": commit.jobs}
+        self.facts |= {"rounds": commit.history, "jobs": job.jobs}
         self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
         return learned
 
