@@ -129,7 +129,7 @@ class Runs:
     def _commit(self) -> dict[str, Any] | None:
         with contextlib.suppress(FileNotFoundError, ValueError):
             (name,) = self.out.glob("rounds/commit-*.json")
-            found: dict[str, Any] = json.loads(name.read_bytes())
+            found: dict[str, Any] = json.loads(name.read_bytes())["commit"]
             return found
         return None
 

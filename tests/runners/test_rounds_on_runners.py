@@ -119,7 +119,7 @@ def wait_for_round(client: subprocess.Popen[bytes], out: Path, number: int, piec
             rounds = out / "rounds"
             before = ""
             if number > 1:
-                before = json.loads((rounds / name).read_text())["run"]
+                before = json.loads((rounds / name).read_text())["commit"]["run"]
             runs = [run for run in rounds.glob("work/run-*") if run.name != before]
             return any(finished_pieces(run) >= pieces for run in runs)
         return False

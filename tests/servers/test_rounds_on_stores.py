@@ -77,7 +77,7 @@ def last_commit(store: Store, out: str) -> dict[str, Any]:
         commits = [name for name in names if name.startswith("commit-")]
         if commits:
             data = store.storage.read_bytes(f"{out}/rounds/{max(commits)}")
-            found: dict[str, Any] = json.loads(data)
+            found: dict[str, Any] = json.loads(data)["commit"]
             return found
     return {}
 
