@@ -69,7 +69,7 @@ class MergeRound(beam.PTransform):
         )
 
 
-_Rewritten = tuple[int, str, list[tuple[int, Place]]]
+_Rewritten = tuple[int, str, Iterable[tuple[int, Place]]]
 
 
 @beam.typehints.with_input_types(str)

@@ -54,6 +54,27 @@ def test_labels_coders_and_types(job: str, corpus: Path, tokenizer: Path, tmp_pa
     assert tree(tmp_path / "one") == tree(tmp_path / "unchecked")
 
 
+def test_labels_coders_and_types_of_rounds(corpus: Path, tmp_path: Path) -> None:
+    counts = tmp_path / "counts"
+    run_whole("count", "--input", corpus, "--pretokenizer", "bert", "--output", counts)
+    given = ("train", "--counts", counts, "--vocab-size", "400", "--merge-rounds", "distributed")
+    recording_runner.PIPELINES.clear()
+    small = ("--driver-memory", "1MB", *RUNNER, *STRICT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bpe_beam.training.rounds.memory_needed", lambda symbols, _: symbols * 2000)
+        run_whole(*given, "--output", tmp_path / "one", *small)
+    seeing, *rounds = recording_runner.PIPELINES
+    assert len(rounds) > 1
+    for pipeline in (seeing, *rounds):
+        pipeline_checks.check(pipeline)
+        assert pipeline is seeing or pipeline_checks.labels(pipeline) == pipeline_checks.labels(
+            rounds[0]
+        )
+    run_whole(*given[:-1], "local", "--output", tmp_path / "two")
+    for name in ("tokenizer.json", "vocab.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
 @pytest.mark.parametrize("job", ["count", "count by source", "tokenize"])
 def test_a_template_finishes_where_it_runs(
     job: str, corpus: Path, tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
