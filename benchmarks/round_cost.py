@@ -2,6 +2,8 @@
 
     python benchmarks/round_cost.py --jobs 5x1 5x2 1x5 1x10 1x25 1x50
 
+Without `--only` it starts Prism and Flink too, see docs/runners.md.
+
 A made-up round that works next to nothing: every task reads a small file and writes another, hands
 references to every shard through GroupByKey, and what the shards give is the side input of the next
 round's tasks. `5x2` runs five jobs after one another, as a driver's loop does, with two such rounds

@@ -23,13 +23,14 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 from runners import KINDS, WAYS, Sampler, measure, runner
 
 LOCAL = "local"
+PLAIN = "plain"
 STEPS = {
     "bpe_beam.transforms.merge_round": {
         "see_part": "see the symbols",
@@ -62,12 +63,17 @@ def timed(call: Callable[..., Any], name: str, seconds: dict[str, float]) -> Cal
     return timing
 
 
-def train_here(steps: Path, line: list[str]) -> None:
+def train_here(steps: Path, how: str, line: list[str]) -> None:
     """The command in this process, with a clock at each step."""
     import importlib
 
     from bpe_beam.cli import main as command
+    from bpe_beam.jobs import merge_rounds
 
+    if how == PLAIN:
+        merge_rounds.RoundsJob = partial(  # type: ignore[misc, assignment]
+            merge_rounds.RoundsJob, looks_further=False
+        )
     seconds: dict[str, float] = defaultdict(float)
     for module_name, functions in STEPS.items():
         module = importlib.import_module(module_name)
@@ -94,7 +100,8 @@ def train(
         seconds, seen = measure([*program, *line], set())
     else:
         if way.startswith("in process"):
-            program = [sys.executable, __file__, "--here", str(steps), "--"]
+            how = PLAIN if arguments.plain else "cuts"
+            program = [sys.executable, __file__, "--here", str(steps), how]
         with runner(way, folder) as (flags, sessions):
             seconds, seen = measure([*program, *line, *flags], sessions)
     summary = json.loads((folder / "summary.json").read_text())
@@ -128,9 +135,10 @@ def main() -> None:
     parser.add_argument("--vocab-size", type=int, default=32_000)
     ways = [way for way in WAYS if "processes" not in way]
     parser.add_argument("--only", nargs="*", default=["in process, 2 threads"], choices=ways)
+    parser.add_argument("--plain", action="store_true", help="by the best pairs alone, in process")
     parser.add_argument("--no-local", action="store_true", help="where it takes too much memory")
     if sys.argv[1:2] == ["--here"]:
-        train_here(Path(sys.argv[2]), sys.argv[4:])
+        train_here(Path(sys.argv[2]), sys.argv[3], sys.argv[4:])
     arguments = parser.parse_args()
     print(f"{'':29}{'seconds':>9}{'CPU s':>9}", end="")
     print("".join(f"{kind + ' MB':>12}" for kind in KINDS) + f"{'rounds':>8}{'jobs':>6}")

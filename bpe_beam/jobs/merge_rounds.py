@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-import apache_beam as beam
 import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
@@ -58,6 +57,8 @@ from bpe_beam.training.start import Start, needs_seen, start_of
 from bpe_beam.training.words import memory_needed
 
 if TYPE_CHECKING:
+    import apache_beam as beam
+
     from bpe_beam.transforms.counters import Measured
 
 _UNCUT = 1 << 62
@@ -295,10 +296,12 @@ class RoundsJob:
 
     def _too_little(self, came: _CameOf) -> UsageError:
         needed = self.share * memory_needed(came.segment_symbols, came.segments)
+        whole = memory_needed(self.manifest.word_bytes, self.manifest.unique_words)
         return UsageError(
             "the score of WordPiece goes by all pairs of at least min_frequency "
             f"({self._least:,}) at once, and what is left of the words when they are cut at all "
-            f"rarer ones takes about {needed / 1e6:,.1f} MB: give so much --driver-memory, a "
+            f"rarer ones needs about {needed / 1e6:,.1f} MB of --driver-memory (all words, with "
+            f"--merge-rounds local, about {whole / 1e6:,.1f} MB): give the smaller of them, a "
             "higher --min-frequency, or --model prefix_bpe, which can be learned in rounds"
         )
 

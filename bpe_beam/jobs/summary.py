@@ -121,8 +121,9 @@ def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _rounds(label: str, rounds: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """How many there were, and a table of the last of them."""
-    yield label, f"{len(rounds):,} ({format_seconds(sum(row['seconds'] for row in rounds))})"
     shown = rounds[-_MOST_LINES:]
+    last = f", the last {len(shown)}" if len(shown) < len(rounds) else ""
+    yield label, f"{len(rounds):,} ({format_seconds(sum(row['seconds'] for row in rounds))}){last}"
     cells = [[name.replace("_", " ") for name in _OF_ROUNDS]] if shown else []
     cells += [[_short(name, row[name]) for name in _OF_ROUNDS] for row in shown]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]

@@ -36,6 +36,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continuing import continued
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.start import check_distributed
 from bpe_beam.training.trained import tokenizer_of
 
 _SUMMARY = "summary.json"
@@ -72,10 +73,13 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     if settings.continue_from is not None:
         old = Tokenizer.from_file(settings.continue_from, storage=storage)
     inputs: dict[str, Any] = {}
+    learning: Learning | None = None
     if settings.counts is None:
         names = (str(settings.normalizer), str(settings.pretokenizer))
         recipe = recipe_of(settings, *names, settings.special_tokens, old)
         check_vocab_size(recipe, old)
+        if settings.merge_rounds == "distributed":
+            check_distributed(recipe)
         identity = _identity(settings, recipe, old)
         folder, counts, inputs = _train_on_corpus(settings, storage, identity, progress)
     else:
@@ -84,10 +88,14 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
             # Or --overwrite would remove the counts before they are read.
             raise UsageError(f"output {settings.output} is the counts' own folder: give another")
         manifest = read_manifest(storage, counts)
-        weights_of(settings, manifest)
+        weights = weights_of(settings, manifest)
         recipe = _recipe(settings, manifest, old)
         check_vocab_size(recipe, old)
         identity = _identity(settings, recipe, old)
+        # Before the folder is claimed, or --overwrite would remove what it holds for nothing; what
+        # is finished there is told whatever it would take to learn it again.
+        if settings.run.overwrite or not _is_finished(settings, storage):
+            learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
         folder = _claim(settings, storage, {**identity, **_counts_identity(storage, counts)})
     if folder.finished:
         clear_rounds(settings, storage)
@@ -102,20 +110,22 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         }
     counted = time.monotonic()
     manifest = read_manifest(storage, counts)
-    learning = None
     try:
         weights = weights_of(settings, manifest)
-        learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
+        if learning is None:
+            learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
         learned = learning.learn(progress)
         if old is not None and isinstance(recipe, BpeRecipe):
             tokenizer = continued(old, learned, recipe)
         else:
             tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
     except UsageError:
-        # What the words do not allow: another try, with other settings, finds the folder free.
-        if learning is not None:  # else nothing was tried, and a killed run may be gone on with
+        # What the words do not allow: another try, with other settings, finds the folder free. But
+        # where nothing was tried yet, what a killed run has learned stays, and the folder its own.
+        if learning is not None:
             clear_rounds(settings, storage)
-        folder.release()
+        if learning is not None or not storage.exists(storage.join(settings.output, ROUNDS)):
+            folder.release()
         raise
     warnings = _warnings(settings, manifest, recipe, tokenizer)
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
@@ -157,6 +167,11 @@ def _measured(counting: dict[str, Any], learning: dict[str, Any]) -> dict[str, A
     sums = {name: {**(counting.get(name) or {}), **(learning.get(name) or {})} for name in _SUMS}
     found = {name: values or None for name, values in sums.items()}
     return {**counting, **learning, **found} if counting or learning else {}
+
+
+def _is_finished(settings: TrainSettings, storage: Storage) -> bool:
+    """Whether the output looks as if some training has finished there."""
+    return storage.exists(storage.join(settings.output, _SUMMARY))
 
 
 def _write(

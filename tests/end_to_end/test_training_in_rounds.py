@@ -117,5 +117,29 @@ def test_a_refusal_leaves_what_a_killed_run_has_learned(corpus: Path, tmp_path: 
     assert (tmp_path / "tok" / "rounds" / "start.json").exists()
     assert run(*given, "--driver-memory", "1MB", "--merge-rounds", "local").code == 2
     assert (tmp_path / "tok" / "rounds" / "start.json").exists()
+    assert "another job" in run(*given[:-2], "--tie-break", "greatest_bytes", *given[-2:]).message
     run_whole(*given, "--driver-memory", "1MB")
     assert not (tmp_path / "tok" / "rounds").exists()
+
+
+def test_a_refusal_takes_nothing_away(corpus: Path, tmp_path: Path) -> None:
+    """Neither what has finished, nor the claim of a run that was killed."""
+    run_whole("count", "--input", corpus, "--output", tmp_path / "counts")
+    out = tmp_path / "tok"
+    given = ("train", "--counts", tmp_path / "counts", "--output", out)
+    run_whole(*given, *WHOLE)
+    made = (out / "tokenizer.json").read_bytes()
+    for refused in (("--tie-break", "first_seen"), ("--model", "word_level")):
+        ran = run(*given, *WHOLE, *refused, "--merge-rounds", "distributed", "--overwrite")
+        assert ran.code == 2
+        assert (out / "tokenizer.json").read_bytes() == made
+    # What is finished is told, though it could not be learned so.
+    again = run_whole(*given, *WHOLE, "--merge-rounds", "local", "--driver-memory", "1MB").summary
+    assert again["was_finished_before"]
+
+
+def test_settings_alone_are_refused_before_a_corpus_is_read(corpus: Path, tmp_path: Path) -> None:
+    given = ("train", "--input", corpus, *WHOLE, "--merge-rounds", "distributed")
+    for refused in (("--tie-break", "first_seen"), ("--model", "word_level")):
+        assert run(*given, *refused, "--output", tmp_path / "tok").code == 2
+        assert not (tmp_path / "tok").exists()

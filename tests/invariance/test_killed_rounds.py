@@ -128,7 +128,8 @@ class Runs:
 
     def _commit(self) -> dict[str, Any] | None:
         with contextlib.suppress(FileNotFoundError, ValueError):
-            (name,) = self.out.glob("rounds/commit-*.json")
+            # Two, if it was killed before it removed the older one.
+            name = max(self.out.glob("rounds/commit-*.json"))
             found: dict[str, Any] = json.loads(name.read_bytes())["commit"]
             return found
         return None

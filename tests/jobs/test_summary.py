@@ -126,7 +126,7 @@ def test_rounds_are_a_table() -> None:
         "  jobs    2",
     ]
     lines = format_summary({"rounds": rounds}).splitlines()
-    assert lines[1] == "  rounds  23 (34.5 s)"
+    assert lines[1] == "  rounds  23 (34.5 s), the last 20"
     assert [line.split()[0] for line in lines[3:]] == [str(n) for n in range(4, 24)]
     assert format_summary({"rounds": []}) == "bpe-beam\n  rounds  0 (0.00 s)\n"
 
