@@ -355,7 +355,7 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
     assert made[0] == made[1]
     for name, extra, said in (
         ("order", ("--tie-break", "first_seen"), "more than --driver-memory"),
-        ("score", (*WORDS, "--model", "wordpiece"), "give so much --driver-memory"),
+        ("score", (*WORDS, "--model", "wordpiece"), "of --driver-memory"),
     ):
         refused = (*given, ground.own / name, *extra, "--driver-memory")
         ran = run(*refused, "1MB")
