@@ -160,8 +160,8 @@ def read_whole(
         receipts = folder.all_receipts([*pieces, *after])
         if len(_done(folder, receipts.get, plan, kind)) < len(pieces) or stale(receipts):
             raise DataError(
-                f"{folder.url}: another run of this job works in the same folder; when it has "
-                "ended, run this one again"
+                f"{folder.url}: another run of this job works in the same folder, or the runner "
+                "lost what a worker gave it; when no other run works there, run this one again"
             )
         wrong = files_apart(plan, [receipts[piece]["facts"] for piece in pieces])
         if not wrong and _as_before(folder, receipts):

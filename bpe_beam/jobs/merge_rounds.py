@@ -34,7 +34,7 @@ from bpe_beam.splits.round_task import (
     RoundTask,
     seen_file,
 )
-from bpe_beam.splits.segmenting import floor_of, read_best, read_hot
+from bpe_beam.splits.segmenting import floor_of, read_best, read_hot, require_all
 from bpe_beam.splits.work import piece_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -155,7 +155,7 @@ class RoundsJob:
         run = self.folder.new_run()
         task = self._task(run, 0, self._least, DIVISOR, given="")
         parts = len(self.manifest.parts)
-        pieces = [piece_name("seen", part, parts) for part in range(parts)]
+        pieces = _pieces("seen", parts)
         self._launch(
             lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe),
             parts, run, stage, pieces,
@@ -194,16 +194,13 @@ class RoundsJob:
         given = self._write_round_file(run, vocabulary, last)
         task = self._task(run, len(last.pieces), last.floor, last.divisor, given)
         works = self._works(last)
-        pieces = [
-            piece_name(kind, number, task.pieces)
-            for kind in (("words", "cut") if task.cuts else ("words",))
-            for number in range(task.pieces)
-        ]
+        kinds = ("words", "cut") if task.cuts else ("words",)
+        pieces = [piece for kind in kinds for piece in _pieces(kind, task.pieces)]
         self._launch(
             lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works),
             len(works), run, stage, pieces,
         )  # fmt: skip
-        came = _CameOf(self, run, task, run.all_receipts(_words_pieces(len(works))))
+        came = _CameOf(self, run, task, run.all_receipts(pieces))
         if last.number == 0 and came.weight >= 2**63:
             raise OverflowError("the words' symbols are beyond 64 bits")
         learned = time.monotonic()
@@ -374,8 +371,8 @@ class RoundsJob:
                 held.forget()
 
 
-def _words_pieces(pieces: int) -> list[str]:
-    return [piece_name("words", number, pieces) for number in range(pieces)]
+def _pieces(kind: str, pieces: int) -> list[str]:
+    return [piece_name(kind, number, pieces) for number in range(pieces)]
 
 
 def rounds_left(before: int, now: int, target: int, done: bool) -> int:
@@ -394,9 +391,12 @@ class _CameOf:
     ) -> None:
         self._storage = job.storage
         self._run = run
-        words = [receipts[piece] for piece in _words_pieces(task.pieces)]
+        words = [receipts[piece] for piece in _pieces("words", task.pieces)]
         pairs = _shards(receipts, "pairs", task.shards)
         self._segments = _shards(receipts, "segments", task.shards)
+        cut = [receipts[piece] for piece in _pieces("cut", task.pieces) if task.cuts]
+        for kind, made, added in (("pairs", words, pairs), ("segments", cut, self._segments)):
+            require_all(kind, *([row["facts"] for row in rows] for rows in (made, added)))
         self.pieces = [{**row["files"][0], **row["facts"]} for row in words]
         self.words, self.symbols, self.weight = (
             sum(piece[name] for piece in self.pieces) for name in ("words", "symbols", "weight")

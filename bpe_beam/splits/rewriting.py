@@ -69,7 +69,12 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
                 blocks.write(pairs.blocks(task.shards))
                 pairs.clear()
         blocks.write(pairs.blocks(task.shards))
-    facts = {"words": writer.words, "symbols": writer.symbols, "weight": total}
+    facts = {
+        "words": writer.words,
+        "symbols": writer.symbols,
+        "weight": total,
+        "blocks": len(blocks.places),
+    }
     file = writer.facts(name)
     piece = piece_name("words", work.number, task.pieces)
     task.receipts.write_receipt(piece, [file, blocks.facts()], facts)

@@ -29,6 +29,7 @@ from bpe_beam.counts.packed_words import (
     write_words,
 )
 from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
+from bpe_beam.errors import DataError
 from bpe_beam.splits import measures
 from bpe_beam.splits.round_task import (
     CANDIDATES,
@@ -58,6 +59,7 @@ _held_hot_pairs: Held[_native.HotPairs | None] = Held()
 def sum_pairs(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     """Adds the pairs of a shard up; gives where its frequent pairs stand, for `cut_piece`."""
     pairs = PairCounts()
+    places = list(places)
     for data in read_blocks(task.receipts.storage, places):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
     given = round_file(task)
@@ -69,6 +71,7 @@ def sum_pairs(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
     facts = {"floor": floor, "most": most, "pairs": len(pairs), "hot": hot.num_rows}
+    facts["blocks"] = len(places)
     task.receipts.write_receipt(piece_name("pairs", shard, task.shards), files, facts)
     return json.dumps({**facts, **files[0]})
 
@@ -102,12 +105,33 @@ def cut_piece(
                 blocks.write(table.blocks(task.shards))
                 table.clear()
         blocks.write(table.blocks(task.shards))
-    facts = {"symbols": symbols}
+    facts = {"symbols": symbols, "blocks": len(blocks.places)}
     task.receipts.write_receipt(
         piece_name("cut", work.number, task.pieces), [blocks.facts()], facts
     )
     progress.report(task.stage, pieces=1)
     return Written(element, blocks.places, {measures.SEGMENT_BLOCK_BYTES: blocks.bytes})
+
+
+def require_all(
+    kind: str, made: Iterable[Mapping[str, Any]], added: Iterable[Mapping[str, Any]]
+) -> None:
+    """Refuses sums of which a part is missing: blocks that pieces made, and the runner lost.
+
+    Args:
+        kind: Of the blocks.
+        made: The facts of the pieces that made blocks.
+        added: The facts of the shards that added them up.
+
+    Raises:
+        DataError: They are not as many.
+    """
+    blocks, sums = (sum(int(row["blocks"]) for row in rows) for rows in (made, added))
+    if blocks != sums:
+        raise DataError(
+            f"the workers made {blocks:,} blocks of {kind}, and the runner handed on {sums:,}: it "
+            "lost some or gave them twice; the same command goes on from the last round"
+        )
 
 
 def floor_of(task: RoundTask, words: int, symbols: int, shards: Iterable[ShardPairs]) -> int | None:
@@ -164,6 +188,7 @@ def _hot_pairs(
 ) -> _native.HotPairs | None:
     sources = [PieceWork.from_json(piece).source for piece in pieces]
     rows = [json.loads(shard) for shard in shards]
+    require_all("pairs", sources, rows)
     words, symbols = (sum(source[name] for source in sources) for name in ("words", "symbols"))
     known = [ShardPairs(row["floor"], row["most"]) for row in rows]
     floor = floor_of(task, words, symbols, known)
@@ -176,13 +201,14 @@ def _hot_pairs(
 def add_segments(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     """Adds the segments of a shard up and writes them; gives the piece's name."""
     table = PackedCounts()
+    places = list(places)
     for data in read_blocks(task.receipts.storage, places):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
     name = f"segments/{piece_name('segments', shard, task.shards)}.arrow"
     with write_words(task.receipts.storage, task.url(name)) as writer:
         for _, block in table.blocks(1):
             writer.write(columns_of(block))
-    facts = {"segments": writer.words, "symbols": writer.symbols}
+    facts = {"segments": writer.words, "symbols": writer.symbols, "blocks": len(places)}
     piece = piece_name("segments", shard, task.shards)
     task.receipts.write_receipt(piece, [writer.facts(name)], facts)
     return piece

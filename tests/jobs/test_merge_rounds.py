@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rounds_by_hand
 from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
 
 from bpe_beam.counts.artifact import iter_words
@@ -355,5 +356,29 @@ class TestDamage:
         with pytest.raises(DataError, match="another run of this job"):
             learn_by_hand(late)
         assert [path.name for path in rounds.glob("commit-*")] > ["commit-00002.json"]
+        learned, _ = learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
+        same(learned, learned_here(counts, BpeRecipe(330)))
+
+
+class TestRunnersThatLose:
+    @pytest.mark.parametrize("step", ["sum_pairs", "add_segments"])
+    @pytest.mark.parametrize("what", ["lost", "given twice"])
+    def test_a_block_that_is_lost_ends_the_job(
+        self, step: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        counts = counts_folder(tmp_path / "counts", made_words(5))
+        rounds = tmp_path / "rounds"
+        add = getattr(rounds_by_hand, step)
+        left = [1]
+
+        def disturbed(task: Any, shard: int, places: list[Any]) -> str:
+            if left and task.floor < 20 and left.pop():
+                places = places[1:] if what == "lost" else [*places, places[0]]
+            return str(add(task, shard, places))
+
+        monkeypatch.setattr(rounds_by_hand, step, disturbed)
+        with pytest.raises(DataError, match="lost some or gave them twice"):
+            learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
+        assert not left
         learned, _ = learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
         same(learned, learned_here(counts, BpeRecipe(330)))
