@@ -93,6 +93,12 @@ def rejects_names(plan: Plan) -> list[str]:
     return [rejects_name(split.index, len(plan.splits)) for split in plan.splits]
 
 
+def rejects_there(folder: OutputFolder, plan: Plan) -> list[str]:
+    """The files of a finished folder that hold rejects."""
+    found = folder.storage.list_names(folder.path("rejects"))
+    return sorted({f"rejects/{name}" for name in found}.intersection(rejects_names(plan)))
+
+
 def done_splits(folder: OutputFolder, plan: Plan, kind: str) -> dict[int, Receipt]:
     """The splits that an earlier run finished, by number."""
     return _done(folder, folder.receipt, plan, kind)

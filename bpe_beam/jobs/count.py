@@ -86,6 +86,10 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     manifest = CountsManifest.from_bytes(
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
+    if resumed:
+        rejects = sum(manifest.rejects.values())
+        files = corpus_input.rejects_there(folder, plan)
+        corpus_input.check_documents(folder, settings.input, manifest.documents, rejects, files)
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),

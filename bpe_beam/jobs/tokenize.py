@@ -82,6 +82,8 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         except TemplateMade:
             return summary_of_template("tokenize", settings)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
+    if resumed:
+        _check_documents(settings, folder, manifest)
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
@@ -185,13 +187,7 @@ def _tokenize(
         {**framing(settings), **corpus_input.reading_identity(settings.input)},
         settings.format,
     )
-    corpus_input.check_documents(
-        folder,
-        settings.input,
-        manifest.totals.documents,
-        manifest.totals.rejects,
-        [file.name for file in manifest.reject_files],
-    )
+    _check_documents(settings, folder, manifest)
     folder.require_whole(receipts.values())
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
@@ -200,6 +196,11 @@ def _tokenize(
     return corpus_input.not_cut(
         plan, [receipts[shard]["facts"] for shard in shards], settings.input
     )
+
+
+def _check_documents(settings: TokenizeSettings, folder: OutputFolder, manifest: Manifest) -> None:
+    totals, files = manifest.totals, [file.name for file in manifest.reject_files]
+    corpus_input.check_documents(folder, settings.input, totals.documents, totals.rejects, files)
 
 
 def _summary(

@@ -258,6 +258,19 @@ def test_the_limit_of_rejects_is_exact(place: Path, tokenizer: Path) -> None:
     assert tree(place / "number") == tree(place / "out")
 
 
+@pytest.mark.parametrize("job", ["count", "tokenize"])
+def test_a_finished_folder_meets_a_stricter_limit_of_rejects_too(
+    job: str, place: Path, tokenizer: Path
+) -> None:
+    (place / "a.txt").write_bytes(b"good\n" * 8 + b"\xff\n" * 2)
+    given = (*job_args(job, tokenizer), "--input", "a.txt")
+    run_whole(*given, "--max-rejects", "20%")
+    before = tree(place / "out")
+    refuses(run(*given, "--max-rejects", "1"), job, 1, "2 of 10", "a.txt (2, the first at byte 40")
+    assert tree(place / "out") == before
+    assert run_whole(*given, "--max-rejects", "2").summary["was_finished_before"]
+
+
 # ---- output folders ----
 
 
