@@ -41,7 +41,7 @@ from bpe_beam.storage.names import (
 from bpe_beam.storage.ranges import Opened, open_ranges
 from bpe_beam.storage.reading import open_reader, read_part
 from bpe_beam.storage.web import open_web, stat_web
-from bpe_beam.storage.writing import Destination, Upload
+from bpe_beam.storage.writing import Destination, Upload, is_outlet, write_straight
 
 _WRITE_BUFFER = 1 << 20
 
@@ -205,10 +205,7 @@ class Storage:
                 stream.write(data)
 
         # the same bytes under the same name: to write them again does no harm
-        if is_local(url):
-            write()
-        else:
-            retried(write)
+        write() if is_local(url) else retried(write)
 
     @contextlib.contextmanager
     def create(self, url: str) -> Iterator[BinaryIO]:
@@ -221,6 +218,7 @@ class Storage:
         memory, and the upload is completed at the end and taken back if the block raises; a killed
         process can leave parts that only the store sees. Elsewhere the file is
         `<url>.attempt-<12 hex digits>` until it is moved, and is removed if the block raises.
+        A device or a pipe, such as /dev/null, is never replaced: it gets the bytes as they come.
 
         Args:
             url: The file to be. Its folder must exist (object stores have none).
@@ -234,7 +232,10 @@ class Storage:
         protocol = protocol_of(url)
         if protocol in WEB:
             raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
-        writing = self._upload(url) if protocol in OBJECT_STORES else self._write_attempt(url)
+        if is_local(url) and is_outlet(local_path(url)):
+            writing = write_straight(local_path(url), url)
+        else:
+            writing = self._upload(url) if protocol in OBJECT_STORES else self._write_attempt(url)
         with writing as stream:
             yield stream
 

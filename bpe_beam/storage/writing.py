@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Collection
+import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from bpe_beam.storage.failures import named_errors
 
@@ -15,6 +16,28 @@ from bpe_beam.storage.failures import named_errors
 PART = 16 << 20
 _MANY_PARTS = 4000
 LARGE_PART = 256 << 20
+
+
+def is_outlet(path: Path) -> bool:
+    """Whether a path is none of a file that can be replaced, but of a device, a pipe, a socket, or
+    of what this process has open (/dev/stdout, /dev/fd/3)."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISREG(mode):
+        folder = str(path.absolute().parent)
+        return folder in ("/dev", "/dev/fd") or folder.startswith("/proc/")
+    return not stat.S_ISDIR(mode)
+
+
+@contextlib.contextmanager
+def write_straight(path: Path, url: str) -> Iterator[BinaryIO]:
+    """Opens an outlet; what is written goes there at once, behind what was written before."""
+    with named_errors("write", url):
+        file = cast(BinaryIO, path.open("ab", buffering=0))
+    with io.BufferedWriter(Destination(file, url)) as stream:
+        yield cast(BinaryIO, stream)
 
 
 class Destination(io.RawIOBase):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import stat
 import subprocess
 import sys
 import threading
@@ -331,3 +332,42 @@ def test_a_move_replaces_and_may_be_repeated(tmp_path: Path) -> None:
     assert storage.read_bytes(other) == b"new"
     with pytest.raises(DataError, match=r"cannot move .*nothing"):
         storage.move(str(tmp_path / "nothing"), str(tmp_path / "no target"))
+
+
+class TestOutlets:
+    """What is no file to be replaced: devices, pipes, what a process has open."""
+
+    def test_a_device_stays_a_device(self, tmp_path: Path) -> None:
+        null = tmp_path / "null"
+        try:
+            os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+            null.write_bytes(b"")
+        except OSError:  # not root, or a file system without devices: the real one withstands us
+            null = Path("/dev/null")
+            assert not os.access("/dev", os.W_OK)
+        Storage().write_bytes(str(null), b"gone")
+        assert stat.S_ISCHR(null.stat().st_mode)
+
+    def test_a_full_device_is_named(self) -> None:
+        with pytest.raises(DataError, match="cannot write /dev/full: No space left"):
+            Storage().write_bytes("/dev/full", b"x")
+        assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+
+    def test_a_pipe_gets_the_bytes(self, tmp_path: Path) -> None:
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        got: list[bytes] = []
+        reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+        reader.start()
+        Storage().write_bytes(str(pipe), b"some bytes")
+        reader.join()
+        assert got == [b"some bytes"]
+        assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+    def test_what_is_open_is_written_behind(self, tmp_path: Path) -> None:
+        with (tmp_path / "file").open("wb") as file:
+            file.write(b"before ")
+            file.flush()
+            Storage().write_bytes(f"/dev/fd/{file.fileno()}", b"and after")
+        assert (tmp_path / "file").read_bytes() == b"before and after"
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
