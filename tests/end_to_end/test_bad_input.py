@@ -28,8 +28,11 @@ READERS = ("count", "train", "tokenize")
 _DROP = """
 import ctypes, os, sys
 if os.getuid() == 0:
+    prctl = ctypes.CDLL(None).prctl
     for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
-        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+        # PR_CAPBSET_READ, PR_CAPBSET_DROP
+        if prctl(23, capability, 0, 0, 0) == 1 and prctl(24, capability, 0, 0, 0) != 0:
+            sys.exit("root that may read everything, and may not give that up")
 os.execv(sys.executable, [sys.executable, "-m", "bpe_beam.cli", *sys.argv[1:]])
 """
 UNPRIVILEGED = (sys.executable, "-c", _DROP)

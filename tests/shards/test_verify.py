@@ -146,7 +146,7 @@ def test_a_folder_on_a_store(tmp_path: Path) -> None:
 class MeetingStorage(Storage):
     """Opens the first shards' ids only when two ask at the same time."""
 
-    meeting: Barrier = field(default_factory=lambda: Barrier(2, timeout=20))
+    meeting: Barrier = field(default_factory=lambda: Barrier(2, timeout=120))
 
     def open(self, url: str) -> Any:
         if url.endswith((f"{FIRST}.bin", f"{shard_name(1, 3)}.bin")) and not self.meeting.broken:

@@ -283,9 +283,9 @@ def test_the_cost() -> None:
     """A list without end is no more than its length."""
     pairs = [(2 * i, 2 * i + 1, 9) for i in range(20_000)]
     for tie_break in ("lowest_id", "greatest_bytes"):
-        begin = time.perf_counter()
+        begin = time.thread_time()
         taken = batch_of(
             pairs, tie_break=tie_break, joined=lambda left, right: b"%d %d" % (left, right)
         )
         assert taken == len(pairs)
-        assert time.perf_counter() - begin < 2
+        assert time.thread_time() - begin < 2
