@@ -75,7 +75,7 @@ def run_process(
     command: tuple[str, ...] = COMMAND,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    timeout: float = 120,
+    timeout: float = 600,
 ) -> Ran:
     """Runs a job as users do, in a process of its own.
 

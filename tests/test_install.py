@@ -46,7 +46,12 @@ def build(what: str, folder: Path, target: Path) -> Path:
     """Builds an archive or a wheel through the hooks that pip calls; returns the file."""
     call = f"from setuptools import build_meta; print(build_meta.build_{what}({str(target)!r}))"
     done = subprocess.run(
-        [sys.executable, "-c", call], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-c", call],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return target / done.stdout.splitlines()[-1]
@@ -89,6 +94,7 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(site)) and done.stdout.endswith("[2, 2]\n")
@@ -111,6 +117,7 @@ def test_a_missing_compiler_is_named(clone: Path, tmp_path: Path, compiler: str)
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode != 0
     assert "bpe_beam._native could not be compiled" in done.stderr
@@ -137,6 +144,7 @@ def staged(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.splitlines()[-1])
@@ -160,7 +168,9 @@ def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
         [*pip, "--no-cache-dir", workflow, "--no-build-isolation"],
         [python, "-I", "-c", check],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "[2, 2]\n"
 
@@ -184,6 +194,7 @@ def test_without_pybind11_and_without_an_index_it_says_so(clone: Path, tmp_path:
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode != 0
     assert "pybind11 is missing" in done.stderr

@@ -55,7 +55,7 @@ def run(folder: Path, language: str, content: str) -> str:
         env={**os.environ, **where},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, f"{content}\n{done.stdout}\n{done.stderr}"

@@ -56,7 +56,7 @@ class Machine:
     def run(self, *args: str) -> tuple[int, str, str]:
         """Runs the script; its exit code, stdout and stderr."""
         process = self.start(*args)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
         return process.returncode, out, err
 
 
@@ -112,15 +112,15 @@ def test_a_build_that_fails_says_why_and_leaves_nothing(machine: Machine) -> Non
 def test_a_build_that_is_killed_is_made_again(machine: Machine) -> None:
     machine.put("java", JAVA_17)
     machine.put("mvn", MAVEN)
-    killed = machine.start("get", "flink-job-server", SLOWLY="sleep 60")
-    end = time.monotonic() + 60
+    killed = machine.start("get", "flink-job-server", SLOWLY="sleep 600")
+    end = time.monotonic() + 300
     while not list(machine.cache.rglob("job-server.jar")):
         assert time.monotonic() < end
         time.sleep(0.02)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     runs = [machine.start("get", "flink-job-server") for _ in range(2)]
-    said = [run.communicate(timeout=60) for run in runs]
+    said = [run.communicate(timeout=600) for run in runs]
     (path,) = {out.split()[1] for out, _ in said}
     assert Path(path).read_text() == "whole\n"
     assert sum("building" in err for _, err in said) == 1, "one builds, the other waits"

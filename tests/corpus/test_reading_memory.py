@@ -90,6 +90,7 @@ def measure(small: Path, large: Path, separator: str) -> tuple[int, int]:
         capture_output=True,
         text=True,
         check=True,
+        timeout=600,
     )
     documents, growth = map(int, done.stdout.split())
     print(f"{large.name}: {documents} documents, {growth} MiB")

@@ -485,7 +485,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
             pytest.skip("only root can mount a small file system")
         options = f"remount,size={size}" if mounted else f"size={size}"
         command = [mount, "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode:
             pytest.skip(f"cannot mount a small file system: {done.stderr.strip()}")
         mounted = True
@@ -493,7 +493,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
     yield resize
     if mounted:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", str(folder)], check=True, timeout=600)
 
 
 @pytest.fixture(scope="module")
@@ -576,7 +576,7 @@ def test_a_worker_that_fails_ends_the_job(
     write(place / "a.txt", documents(300))
     given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "3KB")
     command = (sys.executable, "-c", _FAILING.format(error=error))
-    ran = run_process(*given, "--workers", workers, command=command, timeout=60)
+    ran = run_process(*given, "--workers", workers, command=command)
     assert (ran.code, ran.out) == (1, b"")
     assert ran.message.startswith(f"bpe-beam {job}: failed unexpectedly: ")
     assert error.partition("(")[0] in ran.message

@@ -166,6 +166,7 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about(
             cwd=place,
             env=environment(),
             check=False,
+            timeout=600,
         )
     finally:
         os.close(writing)

@@ -64,7 +64,7 @@ def given(job: str) -> tuple[str, ...]:
 def watched(*args: str, kill: bool = False) -> tuple[int, str, dict[str, int]]:
     """Exit code, the message before the last line of stderr, and what that line tells."""
     command = (sys.executable, "-c", WATCHING, "kill" if kill else "")
-    ran = run_process(*args, command=command, timeout=120)
+    ran = run_process(*args, command=command)
     *lines, last = ran.err.splitlines()
     return ran.code, lines[-1] if lines else "", json.loads(last)
 

@@ -25,7 +25,7 @@ from read_back import tree
 
 END = "<|endoftext|>"
 PARTS = 32
-SECONDS = 120
+SECONDS = 600
 
 
 @dataclass

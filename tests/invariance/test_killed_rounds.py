@@ -29,7 +29,7 @@ from bpe_beam import cli
 from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder
 from bpe_beam.storage import Storage
 
-SECONDS = 120
+SECONDS = 600
 RECEIPTS = 4
 """Of a round over one piece: its words, its pairs, its cut, its segments."""
 

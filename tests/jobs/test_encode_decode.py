@@ -41,7 +41,7 @@ def run(
         input=stdin,
         capture_output=True,
         env=environment,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == code, done.stderr.decode()

@@ -580,7 +580,7 @@ def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, bef
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parents[1]}"},
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

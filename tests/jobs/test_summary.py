@@ -142,7 +142,9 @@ def test_json_is_the_summary_in_its_order(tmp_path: Path) -> None:
 
 def test_a_dash_is_stdout() -> None:
     code = "from bpe_beam.jobs.summary import write_summary as w; print('x'); w({'ü': 1}, '-')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, timeout=600
+    )
     assert done.stdout.decode() == 'x\n{\n  "ü": 1\n}\n'
 
 

@@ -32,7 +32,7 @@ def run_compiler(
 ) -> subprocess.CompletedProcess[str]:
     """Runs the compiler, whatever comes of it."""
     command = [*compiler, *WARNINGS, *flags, *map(str, sources), "-o", str(output)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 def compiler_of_this_machine() -> list[str]:

@@ -59,13 +59,19 @@ def test_driver(tmp_path: Path, compile_program: Compile) -> None:
     )
     binary = tmp_path / "target"
     compile_program([target, DRIVER], binary, SANITIZERS)
-    found = subprocess.run([binary, "30", "5"], capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [binary, "30", "5"], capture_output=True, text=True, check=False, timeout=600
+    )
     assert found.returncode == 1
     assert "CHECK failed: size < 50" in found.stderr
     message = found.stderr.splitlines()[-1]
     assert message.startswith("failed in seed 5, round ")
     again = subprocess.run(
-        [binary, "0", "5", message.split()[-1]], capture_output=True, text=True, check=False
+        [binary, "0", "5", message.split()[-1]],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert again.returncode == 1
     assert "CHECK failed: size < 50" in again.stderr

@@ -17,7 +17,7 @@ BINDINGS = {"binding.hpp", *(path.name for path in NATIVE.glob("bind_*.hpp"))}
 def test_header(program: str, tmp_path: Path, compile_program: Compile) -> None:
     binary = tmp_path / "program"
     compile_program([HERE / program], binary, ["-O1", *SANITIZERS])
-    done = subprocess.run([binary], capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run([binary], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -214,7 +214,11 @@ def _session(process: int) -> int | None:
 
 def _processes() -> list[tuple[int, int, str]]:
     listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-o", "pid=,ppid=,args="],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
     )
     rows = (line.split(maxsplit=2) for line in listed.stdout.splitlines())
     # One that has ended, and whose parent has not looked, runs no more.

@@ -37,7 +37,9 @@ def test_it_runs(tmp_path: Path) -> None:
         f"--yaml_pipeline_file={ROOT / 'pipelines/tokenize.yaml'}",
         f"--jinja_variables={json.dumps(variables)}",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(read_shards(out)) == sorted(tokenizer.encode(text) for text in texts if text)
     run_whole("verify", out)

@@ -248,7 +248,7 @@ def test_no_secret_is_shown_or_kept(
     out, summary = f"{folder}/out", tmp_path / "summary.json"
     args = ["--input", f"{folder}/data/*", "--output", out, "--summary-file", str(summary)]
     good = subprocess.run(
-        [*COMMAND, "count", *args, *given], capture_output=True, env=env, check=False
+        [*COMMAND, "count", *args, *given], capture_output=True, env=env, check=False, timeout=600
     )
     assert good.returncode == 0, good.stderr
     texts = [good.stdout, good.stderr, summary.read_bytes(), *stored(store, out).values()]
@@ -261,7 +261,11 @@ def test_no_secret_is_shown_or_kept(
             ["--input", f"{folder}/data/*", "--output", there],
         ):
             failed = subprocess.run(
-                [*COMMAND, "count", *more, *given], capture_output=True, env=env, check=False
+                [*COMMAND, "count", *more, *given],
+                capture_output=True,
+                env=env,
+                check=False,
+                timeout=600,
             )
             assert failed.returncode in (1, 2), more
             texts += [failed.stdout, failed.stderr]

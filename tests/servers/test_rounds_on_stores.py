@@ -22,7 +22,7 @@ from bpe_beam.errors import DataError
 
 pytestmark = pytest.mark.servers
 
-SECONDS = 120
+SECONDS = 600
 LEARNING = ("--merge-rounds", "distributed", "--driver-memory", "1MB", "--vocab-size", "600")
 
 

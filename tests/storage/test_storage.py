@@ -250,7 +250,9 @@ try:
 except DataError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
+    )
     assert done.stdout == f"cannot write {tmp_path / 'big'}: File too large\n"
     assert list(tmp_path.iterdir()) == []
 

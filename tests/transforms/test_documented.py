@@ -43,6 +43,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
             capture_output=True,
             text=True,
             check=False,
+            timeout=600,
         )
         assert done.returncode == 0, f"{example}\n{done.stderr}"
         printed.append(done.stdout)
