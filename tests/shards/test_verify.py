@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any, BinaryIO
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -132,7 +133,7 @@ def test_a_whole_folder(tmp_path: Path, workers: int, vocab_size: int) -> None:
 
 def test_a_folder_on_a_store(tmp_path: Path) -> None:
     make(tmp_path)
-    folder = f"memory://verify-{tmp_path.name}"
+    folder = f"memory://verify-{uuid4().hex}"
     for path in tmp_path.rglob("*"):
         if path.is_file():
             name = path.relative_to(tmp_path).as_posix()

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ STRANGE = "a #1 %41 b::c é[x]*?~.txt"
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path)
-    return f"memory://{tmp_path.name}-{os.getpid()}/below"
+    return f"memory://{uuid.uuid4().hex}/below"
 
 
 @pytest.fixture
