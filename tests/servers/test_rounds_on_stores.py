@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,25 +24,36 @@ from bpe_beam.errors import DataError
 pytestmark = pytest.mark.servers
 
 SECONDS = 600
-LEARNING = ("--merge-rounds", "distributed", "--driver-memory", "1MB", "--vocab-size", "600")
+LEARNING = ("--merge-rounds", "distributed", "--driver-memory", "1MB")
 
 
 @dataclass(frozen=True)
 class Made:
     """A counts folder, and the tokenizer's folder that is learned of it without rounds."""
 
+    size: str
     counts: dict[str, bytes]
     expected: dict[str, bytes]
 
 
+def make(folder: Path, texts: int, size: str) -> Made:
+    corpus = write(folder / "a.jsonl", documents(texts, seed=9))
+    run_whole("count", "--input", corpus, "--output", folder / "counts")
+    given = ("train", "--counts", folder / "counts", "--vocab-size", size)
+    run_whole(*given, "--merge-rounds", "local", "--output", folder / "local")
+    return Made(size, tree(folder / "counts"), tree(folder / "local"))
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    folder = tmp_path_factory.mktemp("made")
-    corpus = write(folder / "a.jsonl", documents(1500, seed=9))
-    run_whole("count", "--input", corpus, "--output", folder / "counts")
-    given = ("train", "--counts", folder / "counts", *LEARNING[-2:], "--merge-rounds", "local")
-    run_whole(*given, "--output", folder / "local")
-    return Made(tree(folder / "counts"), tree(folder / "local"))
+    """A vocabulary of a few rounds."""
+    return make(tmp_path_factory.mktemp("made"), 1500, "600")
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """One of many."""
+    return make(tmp_path_factory.mktemp("long"), 4000, "4000")
 
 
 def upload(store: Store, made: Made) -> tuple[str, ...]:
@@ -49,8 +61,8 @@ def upload(store: Store, made: Made) -> tuple[str, ...]:
     folder = store.folder()
     for name, data in made.counts.items():
         store.storage.write_bytes(f"{folder}/counts/{name}", data)
-    given = ("train", "--counts", f"{folder}/counts", *LEARNING, *store.arguments)
-    return (*given, "--output", f"{folder}/out")
+    given = ("train", "--counts", f"{folder}/counts", "--vocab-size", made.size, *LEARNING)
+    return (*given, *store.arguments, "--output", f"{folder}/out")
 
 
 def stored(store: Store, out: str) -> dict[str, bytes]:
@@ -82,25 +94,27 @@ def last_commit(store: Store, out: str) -> dict[str, Any]:
     return {}
 
 
-def test_a_killed_job_goes_on(start_store: Callable[[str], Store], made: Made) -> None:
+def test_a_killed_job_goes_on(start_store: Callable[[str], Store], long: Made) -> None:
     store = start_store("versitygw")
-    command = upload(store, made)
+    command = upload(store, long)
     out = command[-1]
     for rounds in (1, 2):
         process = subprocess.Popen(
             [*COMMAND, *command, "--quiet"], env=environment(), start_new_session=True
         )
-        end = time.monotonic() + SECONDS
-        while process.poll() is None and time.monotonic() < end:
-            if last_commit(store, out).get("number", 0) >= rounds:
-                break
-        assert process.poll() is None, "ended before it was killed"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        try:
+            end = time.monotonic() + SECONDS
+            while process.poll() is None and last_commit(store, out).get("number", 0) < rounds:
+                assert time.monotonic() < end
+            assert process.poll() is None, "ended before it was killed"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     history = last_commit(store, out)["history"]
     assert len(history) >= 2
     summary = run_whole(*command).summary
     assert summary["rounds"][: len(history)] == history
     assert summary["jobs"] == len(summary["rounds"]) - len(history)
-    assert stored(store, out) == made.expected
+    assert stored(store, out) == long.expected
     assert not store.storage.exists(f"{out}/rounds")
