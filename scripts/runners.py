@@ -34,7 +34,7 @@ from pathlib import Path
 from get_runners import PARTS, Missing, cache, get, java
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "runners"
-START_SECONDS = 90
+START_SECONDS = 300
 STOP_SECONDS = 10
 
 # What Flink reaches into since Java 17.

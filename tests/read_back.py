@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +11,29 @@ import numpy as np
 _DTYPES = {1: "<u1", 4: "<i4", 8: "<u2"}
 
 
-def tree(folder: Path, without: tuple[str, ...] = ("summary.json",)) -> dict[str, bytes]:
+def tree(
+    folder: Path, without: tuple[str, ...] = ("summary.json",), corner: str | None = None
+) -> dict[str, bytes]:
     """Every file and every empty folder below a folder, by relative name.
 
     Args:
         folder: Where to look.
         without: Names of files that may differ from run to run.
+        corner: How the relative names begin that are not looked at: somebody may work there.
     """
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"<folder>"
-        for path in sorted(folder.rglob("*"))
+        for path in sorted(_below(folder, None if corner is None else f"{folder}/{corner}"))
         if path.name not in without and (path.is_file() or not any(path.iterdir()))
     }
+
+
+def _below(folder: Path, corner: str | None) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if corner is None or not str(path).startswith(corner):
+            yield path
+            if path.is_dir() and not path.is_symlink():
+                yield from _below(path, corner)
 
 
 def read_shards(folder: Path) -> list[list[int]]:

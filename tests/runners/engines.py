@@ -5,6 +5,7 @@ Where one cannot be had its tests are skipped with the reason; in CI they fail.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -178,7 +179,9 @@ def wait_for(reached: Any, what: str, seconds: float = SECONDS) -> None:
 
 def finished_pieces(out: Path) -> int:
     """How many pieces of a job's folder have receipts: those of the launched pipelines, too."""
-    return sum(1 for _ in (out / "work").rglob("*.json"))
+    while True:
+        with contextlib.suppress(FileNotFoundError):  # a folder went while it was looked at
+            return sum(1 for _ in (out / "work").rglob("*.json"))
 
 
 def launch(*args: str | Path, command: tuple[str, ...] = COMMAND) -> subprocess.Popen[bytes]:

@@ -119,4 +119,4 @@ def test_over_a_job_whose_client_died(cluster: Cluster, long: Long, tmp_path: Pa
 
 def published(out: Path) -> dict[str, bytes]:
     """What a job's folder holds, but for what an orphan has left in its own corner."""
-    return {name: data for name, data in tree(out).items() if not name.startswith("work/run-")}
+    return tree(out, corner="work/run-")
