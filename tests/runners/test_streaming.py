@@ -37,7 +37,7 @@ class Streaming:
         size = ("--vocab-size", "400", "--special-token", END)
         run_whole("train", "--input", first, *size, "--output", folder / "tok")
         tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json", "--append", END)
-        watching = ("--input", folder / "in" / "**" / "*.jsonl", "--range-bytes", "3KB")
+        watching = ("--input", folder / "in" / "**" / "*.jsonl", "--range-bytes", "1KB")
         times = ("--poll-seconds", "1", "--window-seconds", "1", "--summary-file", "-")
         given = (*flags, *tokenizer, *watching, *times, "--output", self.out)
         self.command = (*LAUNCHER, *map(str, given))
@@ -102,7 +102,7 @@ def test_each_file_once_though_it_is_killed(tmp_path: Path, streaming_engine: En
     stream.put("deep/b.jsonl", 30)
     with stream.running() as process:
         stream.wait(process, lambda: len(stream.windows()) == 1)
-        stream.put("c.jsonl", 2000)
+        stream.put("c.jsonl", 10_000)
         stream.wait(process, stream.in_a_window)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
