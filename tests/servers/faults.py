@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from starting import free_port, go_server, started
+from starting import go_server, started
 from stores import Store
 from web import serving
 
@@ -38,10 +39,9 @@ class Toxiproxy:
             store: What is behind it.
             *toxics: What it does to connections, as toxiproxy has it.
         """
-        port = free_port()
-        name = f"p{port}"
-        here, there = f"127.0.0.1:{port}", f"127.0.0.1:{store.port}"
-        self._ask("POST", "/proxies", {"name": name, "listen": here, "upstream": there})
+        name, there = uuid.uuid4().hex, f"127.0.0.1:{store.port}"
+        proxy = {"name": name, "listen": "127.0.0.1:0", "upstream": there}
+        port = int(self._ask("POST", "/proxies", proxy)["listen"].rpartition(":")[2])
         try:
             for toxic in toxics:
                 self._ask("POST", f"/proxies/{name}/toxics", toxic)
@@ -49,20 +49,19 @@ class Toxiproxy:
         finally:
             self._ask("DELETE", f"/proxies/{name}")
 
-    def _ask(self, method: str, path: str, what: Any = None) -> None:
+    def _ask(self, method: str, path: str, what: Any = None) -> Any:
         data = None if what is None else json.dumps(what).encode()
         url = f"http://127.0.0.1:{self.port}{path}"
         request = urllib.request.Request(url, data, method=method)
-        with urllib.request.urlopen(request, timeout=30):
-            pass
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.loads(answer.read() or b"null")
 
 
 @contextlib.contextmanager
 def toxiproxy_running(folder: Path) -> Iterator[Toxiproxy]:
     """Starts toxiproxy."""
-    port = free_port()
-    command = [go_server("server"), "-host", "127.0.0.1", "-port", str(port)]
-    with started(command, port, folder):
+    server = [go_server("server"), "-host", "127.0.0.1"]
+    with started(lambda port: [*server, "-port", str(port)], folder) as port:
         yield Toxiproxy(port)
 
 

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +24,7 @@ import pytest
 
 CACHE = Path(os.environ.get("BPE_BEAM_CACHE") or Path.home() / ".cache" / "bpe-beam" / "servers")
 BUILD_SECONDS = 900
-START_SECONDS = 60
+START_SECONDS = 300
 
 GO_SERVERS = {
     "versitygw": ("github.com/versity/versitygw/cmd/versitygw", "1.8.0"),
@@ -112,29 +112,18 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
-def started(command: list[str], port: int, folder: Path) -> Iterator[None]:
-    """Runs a server until the block ends.
+def started(command: Callable[[int], list[str]], folder: Path) -> Iterator[int]:
+    """Runs a server until the block ends; gives the port of loopback where it listens.
 
     Args:
-        command: The server and its arguments.
-        port: Where it will listen.
+        command: The server and its arguments, given the port.
         folder: Its working directory, which gets its log.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
+    process, port = _start(command, folder)
     try:
-        _wait(process, port, command[0], log)
-        yield
+        yield port
     finally:
         process.terminate()
         try:
@@ -144,15 +133,39 @@ def started(command: list[str], port: int, folder: Path) -> Iterator[None]:
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, name: str, log: Path) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            missing(f"{name} ended at once: {log.read_text()[-1000:]}")
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    missing(f"{name} does not listen after {START_SECONDS} s: {log.read_text()[-1000:]}")
+def _start(
+    command: Callable[[int], list[str]], folder: Path
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Twice, if need be: somebody may have taken the port meanwhile."""
+    log = folder / "log"
+    for _ in range(2):
+        port = _free_port()
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command(port), cwd=folder, stdout=out, stderr=subprocess.STDOUT
+            )
+        end = time.monotonic() + START_SECONDS
+        while process.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return process, port
+            if time.monotonic() > end:
+                process.kill()
+                missing(
+                    f"{command(port)[0]} does not listen after {START_SECONDS} s: {_end_of(log)}"
+                )
+            time.sleep(0.05)
+    missing(f"{command(port)[0]} ended at once: {_end_of(log)}")
+
+
+def _free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(errors="replace")[-1000:]
 
 
 def moto_command(port: int) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starting import azurite, free_port, go_server, moto_command, started
+from starting import azurite, go_server, moto_command, started
 
 from bpe_beam.storage import Storage
 
@@ -91,18 +91,16 @@ def _azure(port: int) -> Store:
 def versitygw(folder: Path) -> Iterator[Store]:
     """S3 on a folder of files."""
     (folder / "data" / BUCKET).mkdir(parents=True)
-    port = free_port()
-    command = [go_server("versitygw"), "--access", USER, "--secret", SECRET]
-    command += ["--port", f"127.0.0.1:{port}", "--region", "us-east-1", "posix"]
-    with started([*command, str(folder / "data")], port, folder):
+    server = [go_server("versitygw"), "--access", USER, "--secret", SECRET]
+    data = ["--region", "us-east-1", "posix", str(folder / "data")]
+    with started(lambda port: [*server, "--port", f"127.0.0.1:{port}", *data], folder) as port:
         yield _s3("versitygw", port)
 
 
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[Store]:
     """S3 in memory."""
-    port = free_port()
-    with started(moto_command(port), port, folder):
+    with started(moto_command, folder) as port:
         store = _s3("moto", port)
         store.file_system().call_s3("create_bucket", Bucket=BUCKET)
         yield store
@@ -111,10 +109,13 @@ def moto(folder: Path) -> Iterator[Store]:
 @contextlib.contextmanager
 def fake_gcs(folder: Path) -> Iterator[Store]:
     """Google Cloud Storage in memory."""
-    port = free_port()
-    command = [go_server("fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1"]
-    command += ["-port", str(port), "-backend", "memory"]
-    with started([*command, "-external-url", f"http://127.0.0.1:{port}"], port, folder):
+    server = [go_server("fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1"]
+    server += ["-backend", "memory"]
+
+    def command(port: int) -> list[str]:
+        return [*server, "-port", str(port), "-external-url", f"http://127.0.0.1:{port}"]
+
+    with started(command, folder) as port:
         store = _gcs(port)
         store.file_system().mkdir(BUCKET)
         yield store
@@ -123,10 +124,9 @@ def fake_gcs(folder: Path) -> Iterator[Store]:
 @contextlib.contextmanager
 def azure(folder: Path) -> Iterator[Store]:
     """Azure's blobs in memory."""
-    port = free_port()
-    command = [*azurite(), "--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    command += ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
-    with started(command, port, folder):
+    server = [*azurite(), "--blobHost", "127.0.0.1"]
+    server += ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
+    with started(lambda port: [*server, "--blobPort", str(port)], folder) as port:
         store = _azure(port)
         store.file_system().mkdir(BUCKET)
         yield store
