@@ -80,7 +80,7 @@ def test_what_never_gets_better_is_an_error(
         began = time.monotonic()
         with pytest.raises(DataError, match=rf"cannot read {url}: "):
             behind.storage.read_bytes(url)
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 300
 
 
 @S3_AND_GCS
