@@ -21,7 +21,7 @@ from read_back import read_shards
 pytestmark = pytest.mark.runners
 
 END = "<|endoftext|>"
-SECONDS = 300
+SECONDS = 600
 LAUNCHER = (sys.executable, str(ROOT / "pipelines" / "stream_tokenize.py"))
 
 
