@@ -607,9 +607,13 @@ def test_a_run_beside_this_one_is_named(
     run_whole(*given)
 
 
-def test_an_interrupted_job_says_how_it_goes_on(place: Path, tokenizer: Path) -> None:
+@pytest.mark.parametrize("mode", ["one thread", "two threads", "two processes"])
+def test_an_interrupted_job_says_how_it_goes_on(mode: str, place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", documents(2000))
     given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "500")
+    given += ("--workers", "1" if mode == "one thread" else "2")
+    if mode == "two processes":
+        given += ("--direct_running_mode", "multi_processing")
     script = """
 import glob, os, signal, sys, threading, time
 from bpe_beam import cli
