@@ -200,7 +200,9 @@ def _tokenize(
 
 def _check_documents(settings: TokenizeSettings, folder: OutputFolder, manifest: Manifest) -> None:
     totals, files = manifest.totals, [file.name for file in manifest.reject_files]
-    corpus_input.check_documents(folder, settings.input, totals.documents, totals.rejects, files)
+    corpus_input.check_documents(
+        folder.storage, folder.url, settings.input, totals.documents, totals.rejects, files
+    )
 
 
 def _summary(

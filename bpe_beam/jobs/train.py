@@ -233,7 +233,13 @@ def _train_on_corpus(
         **corpus_input.identity(settings.input, plan),
     }
     folder = _claim(settings, storage, identity)
-    counted = {} if folder.finished else count.run(counting, progress, plan=plan)
+    if not folder.finished:
+        counted = count.run(counting, progress, plan=plan)
+    else:
+        counted = {}
+        if storage.exists(storage.join(counts, "manifest.json")):
+            manifest = read_manifest(storage, counts)
+            count.check_finished(storage, counts, settings.input, plan, manifest)
     return folder, counts, {key: counted[key] for key in _OF_COUNTING if key in counted}
 
 
