@@ -18,7 +18,7 @@ from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.counts_folder import manifest_hash, same_folder
 from bpe_beam.jobs.job_record import json_bytes
-from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.output import COUNTS, OutputFolder
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.jobs.train_learning import ROUNDS, Learning, clear_rounds
@@ -215,7 +215,7 @@ def _train_on_corpus(
     from bpe_beam.jobs import corpus_input, count
 
     assert settings.input is not None
-    counts = storage.join(settings.output, "counts")
+    counts = storage.join(settings.output, COUNTS)
     counting = CountSettings(
         input=settings.input,
         output=counts,
@@ -263,9 +263,15 @@ def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) 
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,
-        # Of a try that broke off, or that the words did not allow.
-        beside=(ROUNDS, *(() if settings.input is None else ("counts",))),
+        # Of a try that broke off, or that the words did not allow; and what is read.
+        beside=(ROUNDS, *((COUNTS,) if _counts_inside(settings, storage) else ())),
     )
+
+
+def _counts_inside(settings: TrainSettings, storage: Storage) -> bool:
+    """Whether the counts are in the output."""
+    inside = storage.join(settings.output, COUNTS)
+    return settings.counts is None or same_folder(settings.counts, inside)
 
 
 def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | None) -> Recipe:

@@ -346,6 +346,31 @@ def test_counts_are_not_overwritten_by_what_is_learned_from_them(place: Path) ->
     assert tree(place / "counts") == before
 
 
+def test_overwriting_what_was_trained_on_a_corpus_takes_its_counts(
+    place: Path, tokenizer: Path
+) -> None:
+    write(place / "a.txt", GOOD)
+    write(place / "b.txt", GOOD[1:])
+    small = ("--vocab-size", "300", "--output", "out", "--overwrite")
+    run_whole("count", "--input", "b.txt", "--output", "others")
+    for again in (
+        ("train", "--counts", "others", *small),
+        (*job_args("tokenize", tokenizer), "--input", "a.txt", "--overwrite"),
+    ):
+        run_whole("train", "--input", "a.txt", *small)
+        counts = tree(place / "out" / "counts")
+        (place / "out" / "mine").write_text("mine")
+        run_whole(*again)
+        assert not (place / "out" / "counts").exists()
+        assert (place / "out" / "mine").read_text() == "mine"
+    # What is read stays, and so do counts that no training made.
+    (place / "out" / "mine").unlink()
+    run_whole("train", "--input", "a.txt", *small)
+    run_whole("train", "--counts", "out/counts", *small)
+    run_whole("train", "--counts", "others", *small)
+    assert tree(place / "out" / "counts") == counts
+
+
 def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", GOOD)
     (place / "out").write_text("mine")
