@@ -21,7 +21,7 @@ from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import CountSettings, InputSettings
-from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
 from bpe_beam.splits.counting import (
@@ -288,6 +288,7 @@ def _summary(
         "job": "count",
         "output": settings.output,
         "was_finished_before": resumed or None,
+        "warnings": source_warnings(settings.input, manifest.sources) or None,
         **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,

@@ -20,7 +20,7 @@ from bpe_beam.jobs.counts_folder import manifest_hash, same_folder
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import COUNTS, OutputFolder
 from bpe_beam.jobs.settings import CountSettings
-from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.train_learning import ROUNDS, Learning, clear_rounds
 from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, recipe_of
 from bpe_beam.jobs.train_settings import TrainSettings
@@ -128,6 +128,8 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
             folder.release()
         raise
     warnings = _warnings(settings, manifest, recipe, tokenizer)
+    if settings.input is not None:
+        warnings += source_warnings(settings.input, manifest.sources)
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
     files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
