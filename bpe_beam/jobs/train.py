@@ -45,6 +45,9 @@ _MEASURED = ("runner", "workers", *_SUMS)
 _OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
 """What the summary repeats of the count job's."""
 
+_OF_THE_RUN = ("job", "output", "files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
+"""What is not said again of a finished job: it tells of the run that finished it."""
+
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", "tokenizer.json"),
     "prefix_bpe": ("vocab.json", "vocab.txt", "tokenizer.json"),
@@ -100,11 +103,11 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     if folder.finished:
         clear_rounds(settings, storage)
         before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
-        del before["files"]
         return {
-            **before,
+            "job": "train",
             "output": settings.output,
             "was_finished_before": True,
+            **{name: value for name, value in before.items() if name not in _OF_THE_RUN},
             "seconds": round(time.monotonic() - started, 3),
             "next": _next(settings),
         }
