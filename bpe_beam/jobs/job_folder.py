@@ -111,14 +111,16 @@ class JobFolder:
         """All receipts, among them those of these pieces.
 
         Raises:
-            DataError: One is gone, which a run beside this one has removed.
+            DataError: One is not there: a run beside this one has removed it, or the runner ended
+                without it.
         """
         receipts = self.receipts()
         missing = [piece for piece in pieces if piece not in receipts]
         if missing:
             raise DataError(
-                f"{self.url}: the receipt of {missing[0]} is gone: another run of this job works "
-                "in the same folder, or has finished there; when it has ended, run this one again"
+                f"{self.url}: there is no receipt of {missing[0]}: another run of this job works "
+                "in the same folder or has finished there, or the runner lost what was to be done; "
+                "when no other run works there, run this one again"
             )
         return receipts
 

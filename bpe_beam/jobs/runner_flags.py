@@ -17,6 +17,9 @@ from apache_beam.options import pipeline_options
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.values import did_you_mean
 
+_TIMED_STREAMS = "data_buffer_time_limit_ms="
+"""See `transforms/in_process.py`."""
+
 
 class _FlagParser(pipeline_options._BeamArgumentParser):
     """Beam's own parser, which raises instead of ending the process."""
@@ -115,7 +118,12 @@ def check(flags: Sequence[str]) -> None:
         UsageError: Naming the flag.
     """
     try:
-        _parser().parse_args(list(flags))
+        given = _parser().parse_args(list(flags))
     except (ValueError, argparse.ArgumentError, AssertionError, AttributeError) as error:
         # What some of Beam's own argument types raise past argparse.
         raise UsageError(f"the runner's flags {' '.join(flags)} cannot be read: {error}") from error
+    if any(str(each).startswith(_TIMED_STREAMS) for each in given.experiments or ()):
+        raise UsageError(
+            f"--experiments={_TIMED_STREAMS} must not be given: with it, Beam's workers lose "
+            "elements"
+        )

@@ -279,7 +279,7 @@ class Held(Generic[T]):
     every: ClassVar[list[Held[Any]]] = []
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._key: tuple[str, ...] = ()
         self._value: T | None = None
         self.every.append(self)
@@ -296,7 +296,8 @@ class Held(Generic[T]):
 
     def forget(self) -> None:
         """Lets go of it."""
-        self._key, self._value = (), None
+        with self._lock:
+            self._key, self._value = (), None
 
 
 _round_file: Held[RoundFile] = Held()

@@ -59,7 +59,7 @@ _held_hot_pairs: Held[_native.HotPairs | None] = Held()
 def sum_pairs(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     """Adds the pairs of a shard up; gives where its frequent pairs stand, for `cut_piece`."""
     pairs = PairCounts()
-    places = list(places)
+    places = once("pairs", places)
     for data in read_blocks(task.receipts.storage, places):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
     given = round_file(task)
@@ -113,10 +113,25 @@ def cut_piece(
     return Written(element, blocks.places, {measures.SEGMENT_BLOCK_BYTES: blocks.bytes})
 
 
+def once(kind: str, places: Iterable[Place]) -> list[Place]:
+    """The places of a shard's blocks.
+
+    Raises:
+        DataError: One is there twice, so that what it counts would be.
+    """
+    found = list(places)
+    if len(set(found)) < len(found):
+        raise DataError(
+            f"the runner gave a block of {kind} twice: the same command goes on from the last round"
+        )
+    return found
+
+
 def require_all(
     kind: str, made: Iterable[Mapping[str, Any]], added: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Refuses sums of which a part is missing: blocks that pieces made, and the runner lost.
+    """Refuses sums of which a part is missing: blocks that pieces made, and the runner lost. That
+    none came twice has been seen by each shard.
 
     Args:
         kind: Of the blocks.
@@ -129,8 +144,8 @@ def require_all(
     blocks, sums = (sum(int(row["blocks"]) for row in rows) for rows in (made, added))
     if blocks != sums:
         raise DataError(
-            f"the workers made {blocks:,} blocks of {kind}, and the runner handed on {sums:,}: it "
-            "lost some or gave them twice; the same command goes on from the last round"
+            f"the workers made {blocks:,} blocks of {kind}, and the runner handed on {sums:,}: the "
+            "same command goes on from the last round"
         )
 
 
@@ -201,7 +216,7 @@ def _hot_pairs(
 def add_segments(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     """Adds the segments of a shard up and writes them; gives the piece's name."""
     table = PackedCounts()
-    places = list(places)
+    places = once("segments", places)
     for data in read_blocks(task.receipts.storage, places):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
     name = f"segments/{piece_name('segments', shard, task.shards)}.arrow"

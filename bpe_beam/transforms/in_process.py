@@ -9,6 +9,8 @@ off by their size alone, as those of all other runners are, lose nothing.
 
 from __future__ import annotations
 
+import warnings
+
 
 def lose_nothing() -> None:
     """Has Beam's runner in process send elements by the size of what was gathered alone.
@@ -17,4 +19,10 @@ def lose_nothing() -> None:
     """
     from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
+    if not hasattr(worker_handlers, "DATA_BUFFER_TIME_LIMIT_MS"):
+        warnings.warn(
+            "this version of Beam is unknown to bpe-beam: in process, with several workers, its "
+            "runner may lose elements; give it one worker (--direct_num_workers=1)",
+            stacklevel=2,
+        )
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0

@@ -33,7 +33,7 @@ def from_pieces(pieces: Iterable[Piece]) -> Iterator[bytes]:
     Holds those pieces whose others have not come yet.
 
     Raises:
-        DataError: Some never came: a trigger fired between them.
+        DataError: Some never came: a trigger fired between them, or the runner lost them.
     """
     waiting: dict[bytes, list[list[bytes]]] = {}
     for name, number, of, data in pieces:
@@ -46,6 +46,6 @@ def from_pieces(pieces: Iterable[Piece]) -> Iterator[bytes]:
             yield b"".join(each.pop() for each in found)
     if any(each for found in waiting.values() for each in found):
         raise DataError(
-            "a word of over a megabyte came apart, since a trigger fired between its pieces; "
-            "leave out what is no text"
+            "words of over a megabyte came apart: a trigger fired between their pieces (leave out "
+            "what is no text), or the runner lost some"
         )

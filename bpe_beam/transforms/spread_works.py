@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
+from bpe_beam.errors import DataError
 from bpe_beam.transforms.given_elements import GivenElements
 
 _PIECE_CHARACTERS = 240_000
 """Of a work, that travel together: at four bytes each, under 1 MB."""
 
-_Piece = tuple[int, str]
+_Piece = tuple[int, int, str]
+"""Where it begins, how long the work is, and the piece."""
 
 
 @beam.typehints.with_output_types(str)
@@ -26,7 +28,7 @@ class SpreadWorks(beam.PTransform):
     def __init__(self, works: Iterable[str]) -> None:
         super().__init__()
         self.pieces = [
-            (number, (start, work[start : start + _PIECE_CHARACTERS]))
+            (number, (start, len(work), work[start : start + _PIECE_CHARACTERS]))
             for number, work in enumerate(works)
             for start in range(0, len(work), _PIECE_CHARACTERS)
         ]
@@ -47,5 +49,13 @@ class _TakeWork(beam.DoFn):
     """The pieces of a numbered work to the work."""
 
     def process(self, element: tuple[int, Iterable[_Piece]]) -> Iterator[str]:
-        """Joins them."""
-        yield "".join(piece for _, piece in sorted(element[1]))
+        """Joins them.
+
+        Raises:
+            DataError: They are not the whole work.
+        """
+        pieces = sorted(element[1])
+        work = "".join(piece for _, _, piece in pieces)
+        if len(work) != pieces[0][1]:
+            raise DataError("the runner lost a part of what is to be done, or gave it twice")
+        yield work

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals
@@ -35,6 +35,11 @@ CHUNK_TOKENS = 240_000
 Chunk = tuple[bytes, int, bytes]
 """A piece of a document on its way to its shard: a hash of the document's ids, so that equal
 documents have equal ones; the piece's number in the document; its ids, little-endian uint32."""
+
+
+_LOST = (
+    "WriteTokens: the runner lost a part of what was to be written, or gave it twice: run it again"
+)
 
 
 class WriteTokens(beam.PTransform):
@@ -93,6 +98,11 @@ class WriteTokens(beam.PTransform):
         )
 
 
+def _digest(ids: bytes) -> bytes:
+    """What tells documents apart, and orders them."""
+    return hashlib.blake2b(ids, digest_size=16).digest()
+
+
 class _Target(NamedTuple):
     """Where the shards go."""
 
@@ -120,7 +130,7 @@ class _CutToChunks(beam.DoFn):
         documents = [row.values for row in element.column("tokens")] if is_batch else [element]
         for document in documents:
             ids = document.to_numpy().astype("<u4", copy=False)
-            digest = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
+            digest = _digest(ids.tobytes())
             shard = int.from_bytes(digest[:8], "big") * self.shards >> 64
             for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
                 yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
@@ -154,7 +164,10 @@ class _WriteShard(beam.DoFn):
                     for _, _, start, size in pieces:
                         spool.seek(start)
                         read.append(spool.read(size))
-                    tokens = np.frombuffer(b"".join(read), "<u4").astype(np.uint32, copy=False)
+                    ids = b"".join(read)
+                    if _digest(ids) != pieces[0][0]:
+                        raise DataError(_LOST)
+                    tokens = np.frombuffer(ids, "<u4").astype(np.uint32, copy=False)
                     writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
         files = writer.result()
         counters.counter(measures.DOCUMENTS_WRITTEN).inc(files.documents)
@@ -171,7 +184,11 @@ class _WriteShard(beam.DoFn):
 def _documents(
     places: list[tuple[bytes, int, int, int]],
 ) -> Iterator[list[tuple[bytes, int, int, int]]]:
-    """Sorted chunks to documents; of equal documents, each chunk stands as often as they do."""
+    """Sorted chunks to documents; of equal documents, each chunk stands as often as they do.
+
+    Raises:
+        DataError: They do not.
+    """
     start = 0
     while start < len(places):
         end = start
@@ -179,6 +196,8 @@ def _documents(
             end += 1
         pieces = places[start:end]
         copies = sum(number == 0 for _, number, _, _ in pieces)
+        if copies == 0 or len(pieces) % copies:
+            raise DataError(_LOST)
         for copy in range(copies):
             yield pieces[copy::copies]
         start = end
@@ -207,6 +226,8 @@ class _WriteManifest(beam.DoFn):
             )
             for row in sorted(map(json.loads, element[1]), key=lambda row: str(row["name"]))
         )
+        if len(shards) != self.target.shards:
+            raise DataError(_LOST)
         data = self.target.tokenizer_json.encode()
         storage.write_bytes(storage.join(folder, "tokenizer.json"), data)
         manifest = Manifest(

@@ -33,6 +33,8 @@ def test_flags_that_beam_can_read_pass() -> None:
         ("--parallelis=2", "--parallelis"),  # no abbreviations
         ("--parallelism", "--parallelism: expected one argument"),
         ("--no_auth=3", "--no_auth"),
+        ("--experiments=data_buffer_time_limit_ms=1000", "lose elements"),
+        ("--experiments=beam_fn_api,data_buffer_time_limit_ms=9", "lose elements"),
         ("--direct_running_mode=fast", "invalid choice: 'fast'"),
         ("--sdk_harness_log_level_overrides={", "--sdk_harness_log_level_overrides"),
         ("--gcs_custom_audit_entries=3", "--gcs_custom_audit_entries=3"),

@@ -15,7 +15,7 @@ from apache_beam.transforms.window import FixedWindows
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
@@ -31,6 +31,7 @@ from bpe_beam.transforms import (
     Tokenize,
     WriteTokens,
     coders,
+    spread_works,
     write_tokens,
 )
 
@@ -281,3 +282,53 @@ def test_batches_that_nobody_announced(run, tokenizer) -> None:
                 p | beam.Create(["a"]) | beam.Map(batch) | Tokenize(tokenizer) | beam.Reshuffle()
             )
         )
+
+
+def _sent(documents: list[list[int]]) -> list[tuple[int, write_tokens.Chunk]]:
+    """The chunks of documents on their way to one shard."""
+    cut = write_tokens._CutToChunks(1)
+    return [chunk for ids in documents for chunk in cut.process(pa.array(ids, pa.uint32()))]
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2, 3, 5, 6])
+def test_a_lost_part_of_a_document_is_not_passed_over(
+    tokenizer, tmp_path, monkeypatch, gone
+) -> None:
+    monkeypatch.setattr(write_tokens, "CHUNK_TOKENS", 2)
+    chunks = [
+        (document, number, ids)
+        for _, (document, number, ids) in _sent([[1, 2, 3, 4, 5], [7, 8, 9], [7, 8, 9]])
+    ]
+    assert len(chunks) == 7
+    target = write_tokens._Target(Storage(), str(tmp_path), 1, tokenizer.to_json())
+    write = write_tokens._WriteShard(target)
+    random.Random(gone).shuffle(chunks)
+    (row,) = write.process((0, chunks))
+    assert json.loads(row[1])["tokens"] == 11
+    with pytest.raises(DataError, match="the runner lost a part"):
+        list(write.process((0, [*chunks[:gone], *chunks[gone + 1 :]])))
+    with pytest.raises(DataError, match="the runner lost a part"):
+        list(write.process((0, [*chunks, chunks[gone]])))
+
+
+def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
+    target = write_tokens._Target(Storage(), str(tmp_path), 2, tokenizer.to_json())
+    rows = [
+        row for shard in (0, 1) for row in write_tokens._WriteShard(target).process((shard, []))
+    ]
+    manifest = write_tokens._WriteManifest(target)
+    with pytest.raises(DataError, match="the runner lost a part"):
+        list(manifest.process((0, [rows[1][1]])))
+    assert not (tmp_path / "manifest.json").exists()
+    assert list(manifest.process((0, [row for _, row in rows])))
+
+
+def test_works_that_came_apart_are_refused() -> None:
+    spread = spread_works.SpreadWorks(["short", "long" * spread_works._PIECE_CHARACTERS])
+    take = spread_works._TakeWork()
+    long = [piece for number, piece in spread.pieces if number == 1]
+    assert len(long) == 4
+    assert list(take.process((1, reversed(long)))) == ["long" * spread_works._PIECE_CHARACTERS]
+    for wrong in (long[1:], long[:-1], [*long, long[2]]):
+        with pytest.raises(DataError, match="the runner lost a part"):
+            list(take.process((1, wrong)))
