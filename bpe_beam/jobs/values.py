@@ -201,10 +201,10 @@ def as_typed(message: str, typed: Mapping[str, str]) -> str:
 
     Args:
         message: What the error says. Words are taken for parameters where it begins, and if they
-            hold an underscore; what is quoted, and what names an option as typed already, stays.
-        typed: How to name a parameter.
+            hold an underscore; what is quoted stays, and so does what names the line of a file.
+        typed: How to name a parameter: its flag, or file and line.
     """
-    if any(name in message for name in typed.values() if not name.isalpha()):
+    if any(name in message for name in typed.values() if " " in name):
         return message
     own = message[: len(re.split("['\"]", message, maxsplit=1)[0])]
     words = own.split(" ")

@@ -64,7 +64,7 @@ def weighted(*option: str) -> Any:
         assert names[0].read_bytes() != names[1].read_bytes()
         ran = ground.run(job, *option, out="never")
         assert ran.code == 2
-        assert "tell them apart with source or source_field" in ran.message
+        assert "tell them apart with --source or --source-field" in ran.message
 
     return case
 

@@ -261,7 +261,7 @@ def test_ids() -> None:
         ("c_d and a_bc are none", "c_d and a_bc are none"),
         ("'a_b' is none; give c or a_b", "'a_b' is none; give c or a_b"),
         ("c.yaml, line 1: d: a_b is none", "c.yaml, line 1: d: a_b is none"),
-        ("a_b does nothing with --c", "a_b does nothing with --c"),
+        ("a_b does nothing with --c", "--a-b does nothing with --c"),
         ("folder must not be empty", "FOLDER must not be empty"),
     ],
 )
