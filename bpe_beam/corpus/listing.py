@@ -13,6 +13,9 @@ from bpe_beam.storage import Found, Storage, redact
 
 _LISTING_THREADS = 32
 
+_MAX_NAME = 8192
+"""Of a path or URL, in characters: twice what Linux takes."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -110,8 +113,13 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
             text = storage.read_bytes(path).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise UsageError(f"{given}: the list is not UTF-8 at byte {error.start}") from None
-        for line in text.split("\n"):
+        for number, line in enumerate(text.split("\n"), start=1):
             entry = line.removesuffix("\r")
+            if len(entry) > _MAX_NAME:
+                raise UsageError(
+                    f"{given}: line {number:,} begins with {entry[:40]!r} and is no name of a "
+                    "file: a list has one path, URL or glob on each line"
+                )
             if entry.strip() and not entry.startswith("#"):
                 yield entry
 

@@ -93,9 +93,9 @@ def rejects_names(plan: Plan) -> list[str]:
     return [rejects_name(split.index, len(plan.splits)) for split in plan.splits]
 
 
-def rejects_there(folder: OutputFolder, plan: Plan) -> list[str]:
+def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
     """The files of a finished folder that hold rejects."""
-    found = folder.storage.list_names(folder.path("rejects"))
+    found = storage.list_names(storage.join(url, "rejects"))
     return sorted({f"rejects/{name}" for name in found}.intersection(rejects_names(plan)))
 
 
@@ -264,12 +264,18 @@ def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
 
 
 def check_documents(
-    folder: OutputFolder, given: InputSettings, documents: int, rejects: int, files: list[str]
+    storage: Storage,
+    url: str,
+    given: InputSettings,
+    documents: int,
+    rejects: int,
+    files: list[str],
 ) -> None:
     """Refuses a corpus without documents, or with too many rejects.
 
     Args:
-        folder: The job's folder.
+        storage: The door to storage.
+        url: The job's folder.
         given: Tells how many rejects are too many.
         documents: Documents that were read.
         rejects: Records that could not be used.
@@ -281,20 +287,25 @@ def check_documents(
     if RejectLimit.parse(given.max_rejects).exceeded(rejects, documents + rejects):
         raise DataError(
             f"{rejects:,} of {documents + rejects:,} records could not be used, more than "
-            f"--max-rejects {given.max_rejects}; most of them in {_worst(folder, files)}. Look at "
-            f"{folder.path('rejects')}, then mend the input, or allow more with --max-rejects: "
-            "the same command then goes on from here"
+            f"--max-rejects {given.max_rejects}; most of them in {_worst(storage, url, files)}. "
+            f"Look at {storage.join(url, 'rejects')}, then mend the input, or allow more with "
+            "--max-rejects: the command then goes on from here"
+        )
+    if documents == 0 and rejects:
+        raise DataError(
+            f"there is no document: none of the {rejects:,} records could be used; most of them in "
+            f"{_worst(storage, url, files)}. Look at {storage.join(url, 'rejects')}"
         )
     if documents == 0:
         raise DataError(f"the corpus is empty: no document in {', '.join(given.inputs)}")
 
 
-def _worst(folder: OutputFolder, files: Iterable[str]) -> str:
+def _worst(storage: Storage, url: str, files: Iterable[str]) -> str:
     """The input files with the most rejects, one reason each."""
     counts: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     for name in files:
-        with folder.storage.open(folder.path(name)) as stream:
+        with storage.open(storage.join(url, *name.split("/"))) as stream:
             for line in stream:
                 row = json.loads(line)
                 counts[row["file"]] += 1

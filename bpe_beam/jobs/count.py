@@ -20,8 +20,8 @@ from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
-from bpe_beam.jobs.settings import CountSettings
-from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.settings import CountSettings, InputSettings
+from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
 from bpe_beam.splits.counting import (
@@ -87,15 +87,32 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
     )
     if resumed:
-        rejects = sum(manifest.rejects.values())
-        files = corpus_input.rejects_there(folder, plan)
-        corpus_input.check_documents(folder, settings.input, manifest.documents, rejects, files)
+        check_finished(storage, settings.output, settings.input, plan, manifest)
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
         **summary_of(settings.run, len(plan.splits)),
         **measured.to_json(),
     }
+
+
+def check_finished(
+    storage: Storage, url: str, given: InputSettings, plan: Plan, manifest: CountsManifest
+) -> None:
+    """Refuses finished counts with more rejects than are allowed now.
+
+    Args:
+        storage: The door to storage.
+        url: The counts' folder.
+        given: Tells how many rejects are too many.
+        plan: What was counted.
+        manifest: The counts'.
+
+    Raises:
+        DataError: Says where to look.
+    """
+    rejects, files = sum(manifest.rejects.values()), corpus_input.rejects_there(storage, url, plan)
+    corpus_input.check_documents(storage, url, given, manifest.documents, rejects, files)
 
 
 def _write_plan(folder: OutputFolder, plan: Plan) -> None:
@@ -178,8 +195,9 @@ def _count(
     )
     manifest = _manifest(counting, plan, receipts, settings.input.by_source)
     rejects_files = _rejects_files(receipts)
+    rejects = sum(manifest.rejects.values())
     corpus_input.check_documents(
-        folder, settings.input, manifest.documents, sum(manifest.rejects.values()), rejects_files
+        folder.storage, folder.url, settings.input, manifest.documents, rejects, rejects_files
     )
     folder.require_whole(receipts.values())
     # Before the end: once it is finished, a job that was killed has nothing more to do.
@@ -270,6 +288,7 @@ def _summary(
         "job": "count",
         "output": settings.output,
         "was_finished_before": resumed or None,
+        "warnings": source_warnings(settings.input, manifest.sources) or None,
         **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,

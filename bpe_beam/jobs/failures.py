@@ -58,6 +58,16 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
     return None
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether somebody pressed Ctrl-C, which Beam wraps like a failure where its step runs in the
+    main thread.
+
+    Args:
+        error: What a job raised.
+    """
+    return any(isinstance(each, KeyboardInterrupt) for each in _chain(error))
+
+
 def describe(error: BaseException) -> str:
     """One line for a failure that is none of ours: its type and message, without a traceback.
 

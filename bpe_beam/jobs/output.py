@@ -38,6 +38,9 @@ from bpe_beam.storage import Storage
 
 _MAX_JOB_BYTES = 1 << 28
 
+COUNTS = "counts"
+"""Where training on a corpus leaves its counts, within its output."""
+
 
 @dataclass
 class OutputFolder(JobFolder):
@@ -83,7 +86,8 @@ class OutputFolder(JobFolder):
                 or holds one of another size, is opened again and mended; without it the final
                 file is believed. Facts None: the piece is looked at too, but made again then,
                 since the final file does not say all about it.
-            beside: Names of folders in it that may stand there already: other jobs claim them.
+            beside: Names of folders in it that may stand there already: other jobs claim them, and
+                `overwrite` leaves them.
 
         Raises:
             UsageError: If the folder is someone else's: it says what differs and the ways out.
@@ -255,6 +259,19 @@ class OutputFolder(JobFolder):
         self.remove(self.record.names & present)
         for folder in sorted(folders_of(self.record.names), reverse=True):
             self.storage.remove_folder_if_empty(self.path(folder))
+        if COUNTS in present and self.record.job == "train" and "plan" in self.record.settings:
+            self._remove_counts()
+
+    def _remove_counts(self) -> None:
+        """Removes the counts that training on a corpus left here: a job of their own."""
+        url = self.path(COUNTS)
+        if JOB_FILE not in self.storage.list_names(url):
+            return
+        record = _read_job(self.storage, self.storage.join(url, JOB_FILE))
+        if record is not None and record.job == "count":
+            counts = OutputFolder(self.storage, url, record)
+            counts._remove_all(names_present(self.storage, url, record.all_names))
+            counts.release()
 
 
 def _read_job(storage: Storage, url: str) -> JobRecord | None:

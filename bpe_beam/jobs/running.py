@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.cancelling import cancelled_if_left
 from bpe_beam.jobs.dataflow import FLAGS, is_dataflow
+from bpe_beam.jobs.failures import was_interrupted
 from bpe_beam.jobs.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def run_pipeline(
         _quiet_threads()
     options = PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
     pipeline = beam.Pipeline(runner=_runner(run), options=options)
-    with _processes(run, tasks, holds_gil) as pool, _watching(run, watch):
+    with _processes(run, tasks, holds_gil) as pool, _watching(run, watch), _interrupts(run.debug):
         build(pipeline, pool)
         result = pipeline.run()
         if template_of(run):
@@ -100,6 +101,19 @@ def run_pipeline(
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
     measured.add(result.metrics())
+
+
+@contextlib.contextmanager
+def _interrupts(debug: bool) -> Iterator[None]:
+    """Lets an interrupt out as what it is, and Beam's other threads fail in silence after it."""
+    try:
+        yield
+    except BaseException as error:
+        if not was_interrupted(error):
+            raise
+        if not debug:
+            logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)
+        raise KeyboardInterrupt from error
 
 
 def _quiet_threads() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
+
+from bpe_beam.corpus.read_settings import OTHER_SOURCE
 
 if TYPE_CHECKING:
     from bpe_beam.counts.manifest import CountsManifest
+    from bpe_beam.jobs.settings import InputSettings
     from bpe_beam.shards.manifest import Manifest
 
 
@@ -42,6 +45,20 @@ def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
         for name, facts in manifest.sources.items()
     }
     return with_shares(rows, {name: facts.tokens for name, facts in manifest.sources.items()})
+
+
+def source_warnings(given: InputSettings, sources: Collection[str] | None) -> list[str]:
+    """What of the sources that were named was never met: a misspelt name goes unseen otherwise.
+
+    Args:
+        given: Names the sources, if anything does.
+        sources: Those that documents were of.
+    """
+    found = sources or ()
+    if given.source_field is not None and set(found) == {OTHER_SOURCE}:
+        return [f"no document names its source in {given.source_field!r}: all are {OTHER_SOURCE!r}"]
+    missing = sorted({name for name, _ in given.sources}.difference(found))
+    return [f"no document is of --source {', '.join(missing)}"] if missing else []
 
 
 def with_shares(

@@ -17,7 +17,7 @@ from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import TokenizeSettings
-from bpe_beam.jobs.source_summary import shard_source_facts
+from bpe_beam.jobs.source_summary import shard_source_facts, source_warnings
 from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import shard_name
@@ -200,7 +200,9 @@ def _tokenize(
 
 def _check_documents(settings: TokenizeSettings, folder: OutputFolder, manifest: Manifest) -> None:
     totals, files = manifest.totals, [file.name for file in manifest.reject_files]
-    corpus_input.check_documents(folder, settings.input, totals.documents, totals.rejects, files)
+    corpus_input.check_documents(
+        folder.storage, folder.url, settings.input, totals.documents, totals.rejects, files
+    )
 
 
 def _summary(
@@ -216,6 +218,7 @@ def _summary(
         "job": "tokenize",
         "output": settings.output,
         "was_finished_before": resumed or None,
+        "warnings": source_warnings(settings.input, manifest.sources) or None,
         "shards_kept_from_before": kept or None,
         **inputs,
         "documents": totals.documents,

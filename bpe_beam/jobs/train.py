@@ -18,9 +18,9 @@ from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.counts_folder import manifest_hash, same_folder
 from bpe_beam.jobs.job_record import json_bytes
-from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.output import COUNTS, OutputFolder
 from bpe_beam.jobs.settings import CountSettings
-from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.train_learning import ROUNDS, Learning, clear_rounds
 from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, recipe_of
 from bpe_beam.jobs.train_settings import TrainSettings
@@ -44,6 +44,9 @@ _SUMS = ("counters", "distributions")
 _MEASURED = ("runner", "workers", *_SUMS)
 _OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
 """What the summary repeats of the count job's."""
+
+_OF_THE_RUN = ("job", "output", "files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
+"""What is not said again of a finished job: it tells of the run that finished it."""
 
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", "tokenizer.json"),
@@ -100,11 +103,11 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     if folder.finished:
         clear_rounds(settings, storage)
         before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
-        del before["files"]
         return {
-            **before,
+            "job": "train",
             "output": settings.output,
             "was_finished_before": True,
+            **{name: value for name, value in before.items() if name not in _OF_THE_RUN},
             "seconds": round(time.monotonic() - started, 3),
             "next": _next(settings),
         }
@@ -128,6 +131,8 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
             folder.release()
         raise
     warnings = _warnings(settings, manifest, recipe, tokenizer)
+    if settings.input is not None:
+        warnings += source_warnings(settings.input, manifest.sources)
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
     files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
@@ -215,7 +220,7 @@ def _train_on_corpus(
     from bpe_beam.jobs import corpus_input, count
 
     assert settings.input is not None
-    counts = storage.join(settings.output, "counts")
+    counts = storage.join(settings.output, COUNTS)
     counting = CountSettings(
         input=settings.input,
         output=counts,
@@ -233,7 +238,13 @@ def _train_on_corpus(
         **corpus_input.identity(settings.input, plan),
     }
     folder = _claim(settings, storage, identity)
-    counted = {} if folder.finished else count.run(counting, progress, plan=plan)
+    if not folder.finished:
+        counted = count.run(counting, progress, plan=plan)
+    else:
+        counted = {}
+        if storage.exists(storage.join(counts, "manifest.json")):
+            manifest = read_manifest(storage, counts)
+            count.check_finished(storage, counts, settings.input, plan, manifest)
     return folder, counts, {key: counted[key] for key in _OF_COUNTING if key in counted}
 
 
@@ -257,9 +268,15 @@ def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) 
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,
-        # Of a try that broke off, or that the words did not allow.
-        beside=(ROUNDS, *(() if settings.input is None else ("counts",))),
+        # Of a try that broke off, or that the words did not allow; and what is read.
+        beside=(ROUNDS, *((COUNTS,) if _counts_inside(settings, storage) else ())),
     )
+
+
+def _counts_inside(settings: TrainSettings, storage: Storage) -> bool:
+    """Whether the counts are in the output."""
+    inside = storage.join(settings.output, COUNTS)
+    return settings.counts is None or same_folder(settings.counts, inside)
 
 
 def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | None) -> Recipe:

@@ -196,6 +196,9 @@ def test_lists_of_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "latin").write_bytes(b"x\n\xe9\n")
     with pytest.raises(UsageError, match="not UTF-8 at byte 2"):
         make_plan(STORAGE, ["@latin"])
+    (tmp_path / "data").write_text("# fine\n" + '{"text": "' + "a" * 9000 + '"}\n')
+    with pytest.raises(UsageError, match=r"^@data: line 2 begins with .* and is no name of a file"):
+        make_plan(STORAGE, ["@data"])
     (tmp_path / "nothing").write_bytes(b"# nothing\n")
     with pytest.raises(UsageError, match="no input files"):
         make_plan(STORAGE, ["@nothing"])

@@ -64,6 +64,15 @@ def test_a_file_as_a_document(tmp_path: Path) -> None:
     assert (reject.offset, reject.reason, reject.bytes_total) == (0, "invalid UTF-8", 16)
 
 
+@pytest.mark.parametrize("code", ["utf-16", "utf-32"])
+@pytest.mark.parametrize("name", ["x.txt", "x.jsonl", "x.txt.gz"])
+def test_another_encoding_is_named(tmp_path: Path, code: str, name: str) -> None:
+    data = "".join(f"line {i}\n" for i in range(2000)).encode(code)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    with pytest.raises(DataError, match=rf"{name} begins with the byte order mark of UTF-16"):
+        read_file(tmp_path / name)
+
+
 def test_rejects_of_text_have_places(tmp_path: Path) -> None:
     bad = [
         b"\xff",

@@ -20,7 +20,7 @@ from bpe_beam.storage import Storage
 STORAGE = Storage()
 
 # Never a line break within, never valid by chance: text that is no UTF-8, JSON that is none.
-NOT_UTF8 = st.binary(max_size=60).map(lambda data: b"\xff" + data.replace(b"\n", b"\xfe"))
+NOT_UTF8 = st.binary(max_size=60).map(lambda data: b"\xff\xff" + data.replace(b"\n", b"\xfe"))
 NOT_JSON = st.one_of(
     NOT_UTF8,
     st.sampled_from(

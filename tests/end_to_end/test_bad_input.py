@@ -152,7 +152,10 @@ def test_an_empty_corpus(
 ) -> None:
     inputs = make(place)
     ran = run(*job_args(job, tokenizer), "--input", *inputs, "--max-rejects", "100%")
-    refuses(ran, job, 1, "the corpus is empty: no document in", inputs[0])
+    why = "the corpus is empty: no document in"
+    if make is _only_rejects:
+        why = "none of the 5 records could be used; most of them in"
+    refuses(ran, job, 1, why, inputs[0])
     nothing_finished(place / "out")
 
 
@@ -258,7 +261,7 @@ def test_the_limit_of_rejects_is_exact(place: Path, tokenizer: Path) -> None:
     assert tree(place / "number") == tree(place / "out")
 
 
-@pytest.mark.parametrize("job", ["count", "tokenize"])
+@pytest.mark.parametrize("job", READERS)
 def test_a_finished_folder_meets_a_stricter_limit_of_rejects_too(
     job: str, place: Path, tokenizer: Path
 ) -> None:
@@ -341,6 +344,31 @@ def test_counts_are_not_overwritten_by_what_is_learned_from_them(place: Path) ->
         given = ("--counts", "counts", "--output", name, "--vocab-size", "300")
         refuses(run("train", *given, "--overwrite"), "train", 2, "the counts' own folder")
     assert tree(place / "counts") == before
+
+
+def test_overwriting_what_was_trained_on_a_corpus_takes_its_counts(
+    place: Path, tokenizer: Path
+) -> None:
+    write(place / "a.txt", GOOD)
+    write(place / "b.txt", GOOD[1:])
+    small = ("--vocab-size", "300", "--output", "out", "--overwrite")
+    run_whole("count", "--input", "b.txt", "--output", "others")
+    for again in (
+        ("train", "--counts", "others", *small),
+        (*job_args("tokenize", tokenizer), "--input", "a.txt", "--overwrite"),
+    ):
+        run_whole("train", "--input", "a.txt", *small)
+        counts = tree(place / "out" / "counts")
+        (place / "out" / "mine").write_text("mine")
+        run_whole(*again)
+        assert not (place / "out" / "counts").exists()
+        assert (place / "out" / "mine").read_text() == "mine"
+    # What is read stays, and so do counts that no training made.
+    (place / "out" / "mine").unlink()
+    run_whole("train", "--input", "a.txt", *small)
+    run_whole("train", "--counts", "out/counts", *small)
+    run_whole("train", "--counts", "others", *small)
+    assert tree(place / "out" / "counts") == counts
 
 
 def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
@@ -645,9 +673,13 @@ def test_a_run_beside_this_one_is_named(
     run_whole(*given)
 
 
-def test_an_interrupted_job_says_how_it_goes_on(place: Path, tokenizer: Path) -> None:
+@pytest.mark.parametrize("mode", ["one thread", "two threads", "two processes"])
+def test_an_interrupted_job_says_how_it_goes_on(mode: str, place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", documents(2000))
     given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "500")
+    given += ("--workers", "1" if mode == "one thread" else "2")
+    if mode == "two processes":
+        given += ("--direct_running_mode", "multi_processing")
     script = """
 import glob, os, signal, sys, threading, time
 from bpe_beam import cli

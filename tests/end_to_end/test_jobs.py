@@ -302,6 +302,9 @@ def test_what_is_finished_is_not_done_again(chain: Chain, name: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     again = run_whole(*_jobs(chain)[name], "--output", folder).summary
     assert again["was_finished_before"] is True
+    # What tells of the run that finished it is not said of this one.
+    assert not {"jobs", "counting_seconds", "learning_seconds"} & again.keys()
+    assert not again.get("counters")
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     for key in ("documents", "text_bytes", "rejects"):
         expected = json.loads((chain.folder / "count.json").read_bytes())

@@ -190,6 +190,33 @@ def test_other_sources_are_another_job(corpus: Path, tmp_path: Path) -> None:
     assert 'reading.sources[0]: nothing there, ["en", "*en/*"] now' in ran.message
 
 
+def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> None:
+    train = ("train", "--input", f"{corpus}/**/*.*", "--vocab-size", "300")
+    tokenizer = tmp_path / "tok"
+    run_whole(*train, "--output", tokenizer)
+    tokenize = (
+        "tokenize",
+        "--input",
+        f"{corpus}/**/*.*",
+        "--tokenizer",
+        tokenizer / "tokenizer.json",
+    )
+    for job in (("count", "--input", f"{corpus}/**/*.*"), train, tokenize):
+        for number, (given, said) in enumerate(
+            (
+                (SOURCES, None),
+                ((*SOURCES, "--source=zz=*zz/*"), ["no document is of --source zz"]),
+                (
+                    ("--source-field", "nope"),
+                    ["no document names its source in 'nope': all are 'other'"],
+                ),
+            )
+        ):
+            output = tmp_path / f"{job[0]}{number}"
+            for _ in range(2):
+                assert run_whole(*job, *given, "--output", output).summary.get("warnings") == said
+
+
 def test_too_many_sources(tmp_path: Path) -> None:
     """By name they are refused before anything is read."""
     path = write(tmp_path / "a.txt", ["a"])

@@ -34,7 +34,7 @@ from bpe_beam.corpus.batches import (
     PLACE_BITS,
     strings,
 )
-from bpe_beam.corpus.formats.window import BOM, END, Window
+from bpe_beam.corpus.formats.window import BOM, END, UTF_16, Window
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
@@ -215,6 +215,12 @@ class _SliceReader:
             return self._next_start(0, 1, END)
         first = window.base
         if not first:
+            if bytes(window.data[:2]) in UTF_16:
+                raise DataError(
+                    f"{self.given.file.name} begins with the byte order mark of UTF-16: text must "
+                    "be UTF-8; convert the file (iconv -f utf-16 -t utf-8), or leave it out "
+                    "(--exclude)"
+                )
             if window.data[: len(BOM)] == BOM:
                 first = len(BOM)
             if self.given.start <= first:
