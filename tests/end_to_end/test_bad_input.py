@@ -386,17 +386,17 @@ def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
 def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", GOOD)
     source = ("--input", "a.txt", "--output", "out")
-    refuses(run("train", *source, "--vocab-size", "255"), "train", 2, "vocab_size", "256")
+    refuses(run("train", *source, "--vocab-size", "255"), "train", 2, "--vocab-size", "256")
     with_special = ("--vocab-size", "256", "--special-token", END)
-    refuses(run("train", *source, *with_special), "train", 2, "vocab_size", "257")
+    refuses(run("train", *source, *with_special), "train", 2, "--vocab-size", "257")
     assert not (place / "out").exists()
     seen = len(set("".join(GOOD)))
     few = ("--alphabet", "seen", "--vocab-size")
-    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "vocab_size", f"least {seen}")
+    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "--vocab-size", f"least {seen}")
     assert not (place / "out" / "tokenizer.json").exists()
     # The counts are there to be used.
     counts = ("train", "--counts", "out/counts", *few)
-    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "vocab_size")
+    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "--vocab-size")
     nothing_finished(place / "low")
     assert run_whole(*counts, str(seen), "--output", "tok").summary["merges"] == 0
 
