@@ -392,11 +392,11 @@ def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
     assert not (place / "out").exists()
     seen = len(set("".join(GOOD)))
     few = ("--alphabet", "seen", "--vocab-size")
-    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "--vocab-size", f"least {seen}")
+    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "vocab_size", f"least {seen}")
     assert not (place / "out" / "tokenizer.json").exists()
     # The counts are there to be used.
     counts = ("train", "--counts", "out/counts", *few)
-    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "--vocab-size")
+    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "vocab_size")
     nothing_finished(place / "low")
     assert run_whole(*counts, str(seen), "--output", "tok").summary["merges"] == 0
 
