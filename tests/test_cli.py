@@ -315,13 +315,16 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ([*COUNT, "--parallelism", "many"], "--parallelism: invalid int value: 'many'"),
         ([*COUNT, "--runner", "FlinkRuner"], "did you mean FlinkRunner?"),
         ([*COUNT, "--temperature", "0.5"], "--temperature is an option of train, not of count"),
-        ([*COUNT, "--workers", "0"], "workers must be between 1 and 1,024, not 0"),
+        ([*COUNT, "--workers", "0"], "--workers must be between 1 and 1,024, not 0"),
         ([*COUNT, "--workers", "two"], "--workers must be a whole number"),
         ([*COUNT, "--range-bytes", "1.5MB"], "--range-bytes must be a size"),
         ([*COUNT, "--document-separator", r"\q"], "--document-separator holds \\q"),
-        ([*COUNT, "--document-separator", ""], "document_separator must not be empty"),
-        ([*COUNT, "--pretokenizer", "cl99k"], "pretokenizer 'cl99k': must be one of gpt2, cl100k,"),
-        ([*COUNT, "--tie-break", "x"], "tie_break must be one of lowest_id"),
+        ([*COUNT, "--document-separator", ""], "--document-separator must not be empty"),
+        (
+            [*COUNT, "--pretokenizer", "cl99k"],
+            "--pretokenizer 'cl99k': must be one of gpt2, cl100k,",
+        ),
+        ([*COUNT, "--tie-break", "x"], "--tie-break must be one of lowest_id"),
         ([*COUNT, "--overwrite=yes"], "--overwrite: ignored explicit argument 'yes'"),
         ([*COUNT, "--config", "none.yaml"], "config none.yaml cannot be read"),
         (
@@ -334,12 +337,24 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ),
         (
             [*FROM_COUNTS, "--model", "x"],
-            "model must be one of bpe, wordpiece, prefix_bpe, word_level, not 'x'",
+            "--model must be one of bpe, wordpiece, prefix_bpe, word_level, not 'x'",
         ),
         (
             [*FROM_COUNTS, "--pretokenizer", "gpt2"],
-            "pretokenizer stands in the counts",
+            "--pretokenizer stands in the counts",
         ),
+        ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a number of records"),
+        ([*FROM_COUNTS, "--driver-memory", "1KB"], "--driver-memory must be at least 1MB"),
+        (
+            [*FROM_COUNTS, "--symbols", "characters", "--continue-from", "t.json"],
+            "--symbols stands in the tokenizer that is continued and cannot be given with "
+            "--continue-from",
+        ),
+        (
+            [*COUNT, "--source-field", "a", "--source", "b=c"],
+            "--source-field and --source both say which",
+        ),
+        (["verify", ""], "FOLDER must not be empty"),
         (["verify", "f", "--runner", "FlinkRunner"], "verify runs in this process"),
         (["verify", "f", "--parallelism=2"], "verify runs in this process"),
         (["decode", "--tokenizer", "t", "1", "x"], "ids: number 2 is 'x'"),
@@ -358,6 +373,7 @@ def test_a_file_is_held_to_the_same_rules(tmp_path: Path, refused: Refused) -> N
         ("config: x.yaml", "config is not a setting of count"),
         ("job: train", "for another job than count"),
         ("range_bytes: 1.5", "c.yaml, line 1: range_bytes must be a size"),
+        ("max_rejects: 101%", "c.yaml, line 1: max_rejects must be at most 100%, not 101%"),
         ("output: [a, b]", "c.yaml, line 1: output takes one value, not 2"),
         ("output: []", "c.yaml, line 1: output takes one value, not 0"),
         ("runner_options: {paralelism: 2}", "c.yaml, line 1: runner_options: paralelism is no"),
@@ -576,7 +592,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
 def test_arguments_that_are_not_utf8_are_refused() -> None:
     done = run_cli("encode", "--tokenizer", "t", "\udcff")
     assert done.returncode == 2
-    assert "text must be valid UTF-8" in done.stderr
+    assert "TEXT must be valid UTF-8" in done.stderr
     assert "Traceback" not in done.stderr
 
 

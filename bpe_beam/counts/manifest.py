@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders import COUNTS, refuse_other
 from bpe_beam.storage import Storage
 
 MANIFEST = "manifest.json"
@@ -192,10 +193,15 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
     """
     url = storage.join(folder, MANIFEST)
     if not storage.exists(url):
+        refuse_other(storage, folder, COUNTS)
         if storage.exists(storage.join(folder, "job.json")):
             raise UsageError(f"{folder} is not finished: run its job again, which resumes it")
         raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST}")
-    return CountsManifest.from_bytes(storage.read_bytes(url), url)
+    try:
+        return CountsManifest.from_bytes(storage.read_bytes(url), url)
+    except DataError:
+        refuse_other(storage, folder, COUNTS)
+        raise
 
 
 def source_totals(

@@ -90,7 +90,7 @@ class FilterCountsSettings:
         _check(self.sources, self.min_count)
         require(
             self.min_count > 1 or bool(self.sources),
-            "nothing would be left out: give min_count (2 or more) or source",
+            "nothing would be left out: give --min-count (2 or more) or --source",
         )
 
 

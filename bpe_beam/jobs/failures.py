@@ -22,12 +22,17 @@ _OURS = re.compile(
     r"bpe_beam\.errors\.(UsageError|DataError): (.*?)(?=\ \[while\ running\ '|\n\s*\n|\n\tat\ |\Z)",
     re.DOTALL,
 )
+# What a runner is started from, and Beam downloads; the reason ends where its own advice begins.
+_FETCH = re.compile(
+    r"Unable to fetch remote (.+?) at (\S+): (?:<urlopen error )?(.*?)>?(?:\. (?:Also|If) |\Z)",
+    re.DOTALL,
+)
 _STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
 _TRACEBACK = "Traceback (most recent call last)"
 
 
 def our_error(error: BaseException) -> UsageError | DataError | None:
-    """Finds the error of ours that a runner's exception stands for.
+    """Finds the error of ours that a runner's exception stands for, or what it should have said.
 
     Args:
         error: What a job raised.
@@ -43,6 +48,13 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
         match = _OURS.search(str(each))
         if match is not None:
             return _KINDS[match[1]](match[2].strip())
+    for each in chain:
+        match = _FETCH.search(str(each))
+        if match is not None:
+            return DataError(
+                f"the runner's {match[1]} cannot be fetched from {match[2]} ({match[3]}): "
+                "python scripts/runners.py get builds it, and docs/runners.md says how to name it"
+            )
     return None
 
 

@@ -23,6 +23,7 @@ from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
     GivenValue,
+    as_typed,
     parse_integer,
     parse_pair,
     parse_separator,
@@ -97,8 +98,7 @@ class Given:
         """The value of an option that has no default, parsed."""
         value = self.one(key)
         if value is None:
-            flag = "--" + key.replace("_", "-")
-            name = flag if flag in JOBS[self.job].options else key.upper()
+            name = JOBS[self.job].typed[key]
             raise UsageError(f"{name} is required; see bpe-beam {self.job} --help")
         return parse(self.where(key), value) if parse else value
 
@@ -147,7 +147,11 @@ def settings_of(given: Given) -> Any:
         "counts filter": _filter_counts,
         "quickstart": lambda g: s.QuickstartSettings(**g.pick({"output": None}), run=_run(g)),
     }
-    return make[given.job](given)
+    try:
+        return make[given.job](given)
+    except UsageError as error:
+        in_files = {key: v.where for key, v in given.values.items() if ", line " in v.where}
+        raise UsageError(as_typed(str(error), {**JOBS[given.job].typed, **in_files})) from error
 
 
 def _run(given: Given) -> s.RunSettings:

@@ -47,7 +47,10 @@ def run(settings: InspectSettings, progress: Progress) -> dict[str, Any]:
     """
     storage = Storage(settings.run.storage_options)
     facts = {"job": "inspect", **_look(storage, settings.path)}
-    print(format_summary({**facts, "job": f"inspect {settings.path}"}), end="")
+    shown = {**facts, "job": f"inspect {settings.path}"}
+    if facts.get("text_bytes", 0) is None:
+        shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
+    print(format_summary(shown), end="")
     return facts
 
 
@@ -220,14 +223,16 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
                 more = " ..." if length > len(ids) else ""
                 documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
     totals = manifest.totals
+    # WriteTokens sees ids only, and has no plan.
+    text_bytes = totals.text_bytes if manifest.plan else None
     return {
         "kind": "shards",
         "format": manifest.format,
         "shards": totals.shards,
         "documents": totals.documents,
         "tokens": totals.tokens,
-        "text_bytes": totals.text_bytes,
-        "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+        "text_bytes": text_bytes,
+        "bytes_per_token": _ratio(text_bytes, totals.tokens),
         "sources": shard_source_facts(manifest),
         "rejects": totals.rejects,
         "rejects_by_reason": dict(manifest.reject_reasons),
@@ -238,3 +243,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
         "tokenizer_fingerprint": manifest.tokenizer,
         "plan_fingerprint": manifest.plan_fingerprint,
     }
+
+
+def _ratio(text_bytes: int | None, tokens: int) -> float | None:
+    return text_bytes / tokens if text_bytes is not None and tokens else None

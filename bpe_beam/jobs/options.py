@@ -37,6 +37,14 @@ class Job:
         """Its options by flag."""
         return {option.flag: option for group in self.groups.values() for option in group}
 
+    @property
+    def typed(self) -> dict[str, str]:
+        """How its options are typed, by key."""
+        return {
+            option.key: option.flag if option.flag[0] == "-" else option.key.upper()
+            for option in self.options.values()
+        }
+
 
 _INPUT = Option(
     "--input",

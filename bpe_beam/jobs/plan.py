@@ -13,7 +13,7 @@ from bpe_beam.corpus import InputFile, Plan, Split
 from bpe_beam.corpus.cutting import can_be_cut
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.settings import PlanSettings
-from bpe_beam.jobs.summary import format_bytes, format_summary, write_summary
+from bpe_beam.jobs.summary import format_bytes, format_summary, quoted, write_summary
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 
@@ -79,13 +79,14 @@ def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
 
 def _largest(files: Sequence[InputFile]) -> list[str]:
     largest = sorted(files, key=lambda file: (-file.size, file.name))[:_FEW]
-    return [f"{file.name} ({format_bytes(file.size)})" for file in largest]
+    return [f"{quoted(file.name)} ({format_bytes(file.size)})" for file in largest]
 
 
 def _split(plan: Plan, split: Split) -> str:
     """A split in words: its size and slices."""
     names = [
-        f"{plan.files[piece.file].name}[{piece.start}:{piece.end}]" for piece in split.slices[:_FEW]
+        f"{quoted(plan.files[piece.file].name)}[{piece.start}:{piece.end}]"
+        for piece in split.slices[:_FEW]
     ]
     more = len(split.slices) - len(names)
     return f"{format_bytes(split.size)}: {' '.join(names)}" + (

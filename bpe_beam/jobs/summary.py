@@ -99,6 +99,12 @@ def format_seconds(seconds: float) -> str:
     return f"{whole // 3600:,} h {whole % 3600 // 60} min"
 
 
+def quoted(text: str) -> str:
+    """A name as people can read it: in quotes if it is empty, begins or ends with a blank, or holds
+    what a terminal would obey."""
+    return text if text and text.isprintable() and text == text.strip() else repr(text)
+
+
 def _rows(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in values.items():
         label = indent + key.replace("_", " ")
@@ -142,7 +148,7 @@ def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for key, value in row.items()
             if value is not None
         )
-        yield indent + (name if name.isprintable() else repr(name)), ", ".join(facts)
+        yield indent + quoted(name), ", ".join(facts)
     if len(values) > _MOST_LINES:
         yield indent + f"and {len(values) - _MOST_LINES:,} more", ""
 
@@ -163,6 +169,4 @@ def _value(key: str, value: Any) -> str:
         if key == "seconds" or key.endswith("_seconds"):
             return format_seconds(value)
         return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
-    # A text from a file may hold what a terminal would obey.
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else repr(text)
+    return quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from bpe_beam.errors import UsageError
+from bpe_beam.jobs.options import JOBS
 from bpe_beam.jobs.train_settings import TrainSettings
+from bpe_beam.jobs.values import as_typed
 from bpe_beam.tokenizer.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continuing import check_same_words, recipe_like
@@ -38,6 +40,19 @@ def recipe_of(
     Raises:
         UsageError: Settings that exclude each other.
     """
+    try:
+        return _recipe(settings, normalizer, pretokenizer, cut, old)
+    except UsageError as error:
+        raise UsageError(as_typed(str(error), JOBS["train"].typed)) from error
+
+
+def _recipe(
+    settings: TrainSettings,
+    normalizer: str,
+    pretokenizer: str,
+    cut: tuple[str, ...],
+    old: Tokenizer | None,
+) -> Recipe:
     common: dict[str, Any] = {
         "vocab_size": settings.vocab_size,
         "min_frequency": settings.min_frequency,
@@ -84,8 +99,8 @@ def recipe_of(
     check_text_steps(recipe, pretokenizer)
     if recipe.all_bytes and recipe.limit_alphabet is not None and recipe.limit_alphabet < 256:
         raise UsageError(
-            f"limit_alphabet is {recipe.limit_alphabet}, and the alphabet of bytes has 256: give "
-            "alphabet seen, or symbols characters, with it"
+            f"--limit-alphabet is {recipe.limit_alphabet}, and the alphabet of bytes has 256: give "
+            "--alphabet seen, or --symbols characters, with it"
         )
     return recipe
 
@@ -112,7 +127,7 @@ def check_vocab_size(recipe: Recipe, old: Tokenizer | None) -> None:
     least = least_entries(recipe, old)
     if recipe.vocab_size < least:
         raise UsageError(
-            f"vocab_size must be at least {least:,} (the alphabet and the special tokens alone), "
+            f"--vocab-size must be at least {least:,} (the alphabet and the special tokens alone), "
             f"not {recipe.vocab_size:,}"
         )
 

@@ -188,8 +188,8 @@ class TrainSettings:
         if self.weights or self.temperature is not None:
             require(
                 self.input is None or self.input.by_source,
-                "weights and temperature are about sources: tell them apart with source or "
-                "source_field",
+                "weights and temperature are about sources: tell them apart with --source or "
+                "--source-field",
             )
 
     def _check_model(self) -> None:

@@ -196,6 +196,26 @@ def parse_ids(name: str, text: str) -> list[int]:
     return ids
 
 
+def as_typed(message: str, typed: Mapping[str, str]) -> str:
+    """A settings' error for who typed them: settings name their parameters.
+
+    Args:
+        message: What the error says. Words are taken for parameters where it begins, and if they
+            hold an underscore; what is quoted stays, and so does what names the line of a file.
+        typed: How to name a parameter: its flag, or file and line.
+    """
+    if any(name in message for name in typed.values() if " " in name):
+        return message
+    own = message[: len(re.split("['\"]", message, maxsplit=1)[0])]
+    words = own.split(" ")
+    for place, word in enumerate(words):
+        name = word.rstrip(",;:")
+        leads = place == 0 or (place == 2 and words[1] == "and")
+        if name in typed and (leads or "_" in name):
+            words[place] = typed[name] + word[len(name) :]
+    return " ".join(words) + message[len(own) :]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """What to add to a message about an unknown name.
 

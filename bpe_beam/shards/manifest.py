@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError
+from bpe_beam.folders import SHARDS, refuse_other
 from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts, shard_name
 from bpe_beam.storage import Storage, redact
 
@@ -209,10 +210,15 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     """Reads the manifest of a finished tokens folder.
 
     Raises:
+        UsageError: if the folder holds something else than shards.
         DataError: if it is missing or malformed.
     """
     url = storage.join(folder, MANIFEST)
-    return Manifest.from_bytes(storage.read_bytes(url), redact(url))
+    try:
+        return Manifest.from_bytes(storage.read_bytes(url), redact(url))
+    except DataError:
+        refuse_other(storage, folder, SHARDS)
+        raise
 
 
 _TOP = {

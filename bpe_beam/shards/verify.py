@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders import SHARDS, refuse_other
 from bpe_beam.shards.formats import FileFacts
 from bpe_beam.shards.formats.files import RangeFile
 from bpe_beam.shards.formats.megatron import MegatronReader, token_dtype
@@ -87,7 +88,7 @@ def verify(
         What was found; problems do not raise.
 
     Raises:
-        UsageError: if there is no such folder, or it is empty.
+        UsageError: if there is no such folder, it is empty, or it holds something else than shards.
     """
     if workers < 1:
         raise UsageError(f"workers is {workers}; allowed: 1 and more")
@@ -230,6 +231,7 @@ def _all_files(manifest: Manifest) -> Iterator[FileFacts]:
 def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:
     if MANIFEST in names:
         return read_manifest(storage, folder)
+    refuse_other(storage, folder, SHARDS)
     if _JOB in names:
         raise DataError(
             f"{redact(folder)}: not finished: the job was interrupted or is running; run it again"

@@ -85,8 +85,8 @@ class Tokenizer:
         Raises:
             UsageError: A file is missing or broken, or the two do not fit; names the place.
         """
-        vocab, vocab_source = tokenizer_json.read_file(vocab_path, storage)
-        merges, merges_source = tokenizer_json.read_file(merges_path, storage)
+        vocab, vocab_source = tokenizer_json.read_file(vocab_path, storage, "vocab.json")
+        merges, merges_source = tokenizer_json.read_file(merges_path, storage, "merges.txt")
         return cls(
             exports.read_vocab_and_merges(
                 vocab,
@@ -117,7 +117,7 @@ class Tokenizer:
         Raises:
             UsageError: The file is missing or broken, or a token does not fit; names the line.
         """
-        data, source = tokenizer_json.read_file(path, storage)
+        data, source = tokenizer_json.read_file(path, storage, ".tiktoken")
         return cls(
             tiktoken_file.read(
                 data, source, pretokenizer=pretokenizer, special_tokens=special_tokens

@@ -12,7 +12,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import Decoder
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, MISSING, Node, parse, quote
@@ -37,18 +37,21 @@ if TYPE_CHECKING:
 _MODELS = (BPE.JSON_TYPE, WordPiece.JSON_TYPE, WordLevel.JSON_TYPE)
 
 
-def read_file(path: str, storage: Storage | None) -> tuple[bytes, str]:
+def read_file(
+    path: str, storage: Storage | None, name: str = "tokenizer.json"
+) -> tuple[bytes, str]:
     """Reads one of a tokenizer's files.
 
     Args:
         path: A path or any URL that fsspec opens.
         storage: How to open it; needed only for storage options.
+        name: What it is called in a folder, for whoever gave the folder.
 
     Returns:
         Its bytes, and how messages name it.
 
     Raises:
-        UsageError: There is no such file, or it is too large to be one of a tokenizer's.
+        UsageError: There is no such file, it is a folder, or too large to be one of a tokenizer's.
     """
     from bpe_beam.storage import Storage, redact
 
@@ -56,10 +59,17 @@ def read_file(path: str, storage: Storage | None) -> tuple[bytes, str]:
     source = redact(path)
     if not storage.exists(path):
         raise UsageError(f"{source}: no such file")
-    size = storage.size(path)
-    if size > MAX_FILE_BYTES:
-        raise UsageError(f"{source}: {size} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
-    return storage.read_bytes(path), source
+    try:
+        size = storage.size(path)
+        if size > MAX_FILE_BYTES:
+            raise UsageError(f"{source}: {size} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
+        return storage.read_bytes(path), source
+    except DataError:
+        if not storage.is_folder(path):
+            raise
+    file = storage.join(path, name)
+    give = redact(file) if storage.exists(file) else f"a {name}"
+    raise UsageError(f"{source} is a folder: give {give}")
 
 
 def read(data: bytes | str, source: str) -> Parts:

@@ -45,8 +45,8 @@ class TokensCoder(beam.coders.Coder):
         """Four bytes an id."""
         if not isinstance(value, pa.UInt32Array):
             raise TypeError(
-                f"Tokenize was not told that its input is {type(value).__name__}s: give the step "
-                "before it .with_output_types(pyarrow.RecordBatch)"
+                f"Tokenize was not told that its input holds {type(value).__name__} objects: give "
+                "the step before it .with_output_types(pyarrow.RecordBatch)"
             )
         return bytes(value.to_numpy().astype("<u4", copy=False).tobytes())
 

@@ -21,7 +21,7 @@ from bpe_beam.corpus import (
 )
 from bpe_beam.corpus.edges import from_json, parts_of_guessed_files, to_json
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.splits import measures
 from bpe_beam.splits.work import SplitWork, piece_name, text_bytes, works_of
 from bpe_beam.storage import Storage
@@ -51,7 +51,7 @@ class ReadDocuments(beam.PTransform):
         storage: How storage is reached.
 
     Raises:
-        UsageError: No such files.
+        UsageError: No such files, or no list of them.
     """
 
     def __init__(
@@ -66,6 +66,9 @@ class ReadDocuments(beam.PTransform):
         storage: Storage | None = None,
     ) -> None:
         super().__init__()
+        for name, given in (("inputs", inputs), ("exclude", exclude)):
+            if isinstance(given, str):
+                raise UsageError(f"{name} is {given!r}: give a list, such as [{given!r}]")
         self.settings = settings or ReadSettings()
         self.rejects = rejects
         self.storage = storage or Storage()

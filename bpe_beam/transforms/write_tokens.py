@@ -11,7 +11,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import apache_beam as beam
 import numpy as np
@@ -37,11 +37,16 @@ Chunk = tuple[bytes, int, bytes]
 documents have equal ones; the piece's number in the document; its ids, little-endian uint32."""
 
 
+Tokens: TypeAlias = pa.UInt32Array | pa.RecordBatch
+"""One document's ids, or those of many in a batch with a column `tokens`."""
+
 _LOST = (
     "WriteTokens: the runner lost a part of what was to be written, or gave it twice: run it again"
 )
 
 
+@beam.typehints.with_input_types(Tokens)
+@beam.typehints.with_output_types(str)
 class WriteTokens(beam.PTransform):
     """Writes what `Tokenize` made as a folder of shards that trainers read.
 
@@ -59,6 +64,7 @@ class WriteTokens(beam.PTransform):
     Raises:
         UsageError: A setting out of its range, a folder that holds something, or input without an
             end or in windows.
+        TypeCheckError: Input of another type, of Beam.
     """
 
     def __init__(
@@ -117,6 +123,7 @@ class _Target(NamedTuple):
         return Tokenizer.from_json(self.tokenizer_json).max_id + 1
 
 
+@beam.typehints.with_input_types(Tokens)
 @beam.typehints.with_output_types(tuple[int, Chunk])
 class _CutToChunks(beam.DoFn):
     """Documents to (shard, chunk)."""
@@ -124,16 +131,35 @@ class _CutToChunks(beam.DoFn):
     def __init__(self, shards: int) -> None:
         self.shards = shards
 
-    def process(self, element: pa.UInt32Array | pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
+    def process(self, element: Tokens) -> Iterator[tuple[int, Chunk]]:
         """Cuts one document, or a batch of them."""
-        is_batch = isinstance(element, pa.RecordBatch)
-        documents = [row.values for row in element.column("tokens")] if is_batch else [element]
-        for document in documents:
+        for document in _ids_of(element):
             ids = document.to_numpy().astype("<u4", copy=False)
             digest = _digest(ids.tobytes())
             shard = int.from_bytes(digest[:8], "big") * self.shards >> 64
             for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
                 yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+
+
+def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
+    """The ids of each document.
+
+    Raises:
+        DataError: They are none; Beam knows the type of not every element beforehand.
+    """
+    documents = [element]
+    if isinstance(element, pa.RecordBatch):
+        if "tokens" not in element.schema.names:
+            names = ", ".join(element.schema.names)
+            raise DataError(f"WriteTokens: a batch has no column 'tokens', only {names}")
+        documents = [getattr(row, "values", row) for row in element.column("tokens")]
+    for document in documents:
+        if not isinstance(document, pa.UInt32Array):
+            raise DataError(
+                f"WriteTokens: the ids of a document are a pyarrow.UInt32Array, as Tokenize makes "
+                f"them, not {type(document).__name__}"
+            )
+    return documents
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])

@@ -34,7 +34,7 @@ def sources_by_name(ground: Any, job: str) -> None:
     assert _names(_manifest(ground, job)) == {"a", "b"}
     ran = ground.run(job, *BY_NAME, "--source-field", "lang", out="never")
     assert ran.code == 2
-    assert "source_field and source both say" in ran.message
+    assert "--source-field and --source both say" in ran.message
 
 
 def sources_by_field(ground: Any, job: str) -> None:
@@ -64,7 +64,7 @@ def weighted(*option: str) -> Any:
         assert names[0].read_bytes() != names[1].read_bytes()
         ran = ground.run(job, *option, out="never")
         assert ran.code == 2
-        assert "tell them apart with source or source_field" in ran.message
+        assert "tell them apart with --source or --source-field" in ran.message
 
     return case
 

@@ -389,9 +389,9 @@ def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
 def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
     write(place / "a.txt", GOOD)
     source = ("--input", "a.txt", "--output", "out")
-    refuses(run("train", *source, "--vocab-size", "255"), "train", 2, "vocab_size", "256")
+    refuses(run("train", *source, "--vocab-size", "255"), "train", 2, "--vocab-size", "256")
     with_special = ("--vocab-size", "256", "--special-token", END)
-    refuses(run("train", *source, *with_special), "train", 2, "vocab_size", "257")
+    refuses(run("train", *source, *with_special), "train", 2, "--vocab-size", "257")
     assert not (place / "out").exists()
     seen = len(set("".join(GOOD)))
     few = ("--alphabet", "seen", "--vocab-size")
@@ -486,6 +486,44 @@ def test_nothing_to_look_at(job: str, args: tuple[str, ...], place: Path) -> Non
     (place / "empty").mkdir()
     name = "empty" if "empty" in args else "nowhere"
     refuses(run(job, *args), job, 2, name)
+
+
+def test_the_folder_of_another_job(place: Path) -> None:
+    """It is said what it holds, and what to give; not what it lacks."""
+    write(place / "a.txt", GOOD)
+    run_whole("train", "--input", "a.txt", "--vocab-size", "300", "--output", "kt")
+    shards = ("--tokenizer", "kt/tokenizer.json", "--input", "a.txt", "--output", "m1")
+    run_whole("tokenize", *shards)
+    shutil.copytree("m1", "m2")
+    (place / "m2" / "job.json").unlink()  # as WriteTokens leaves it
+    run_whole("train", "--counts", "kt/counts", "--vocab-size", "300", "--output", "tok")
+    train = ("--vocab-size", "300", "--output", "out")
+    kt = "kt holds a tokenizer, not word counts: give kt/counts"
+    for job, args, said in (
+        ("verify", ("tok",), "tok holds a tokenizer, not shards"),
+        ("verify", ("kt/counts",), "kt/counts holds word counts, not shards"),
+        ("train", ("--counts", "kt", *train), kt),
+        ("train", ("--counts", "tok", *train), "tok holds a tokenizer, not word counts"),
+        ("train", ("--counts", "m1", *train), "m1 holds shards, not word counts"),
+        ("counts show", ("m2",), "m2 holds shards, not word counts"),
+        ("counts filter", ("kt", "--min-count", "2", "--output", "out"), kt),
+        ("counts merge", ("kt/counts", "kt", "--output", "out"), kt),
+        ("encode", ("--tokenizer", "tok", "x"), "tok is a folder: give tok/tokenizer.json"),
+        ("encode", ("--tokenizer", "kt/counts", "x"), "is a folder: give a tokenizer.json"),
+        (
+            "train",
+            ("--input", "a.txt", "--continue-from", "tok", *train),
+            "tok is a folder: give tok/tokenizer.json",
+        ),
+    ):
+        ran = run(*job.split(), *args)
+        refuses(ran, job, 2, said)
+        assert ran.message.endswith(said)
+    # What was killed is told by its job; what is broken is not taken for something else.
+    (place / "kt" / "tokenizer.json").unlink()
+    refuses(run("verify", "kt"), "verify", 2, "kt holds a tokenizer, not shards")
+    (place / "m2" / "manifest.json").write_text('{"shards": []}')
+    refuses(run("verify", "m2"), "verify", 1, "the key 'format' is missing")
 
 
 def test_text_and_ids_that_cannot_be(place: Path, tokenizer: Path) -> None:

@@ -476,10 +476,10 @@ def more_merges(ground: Ground, job: str) -> None:
     assert len(after["vocab"]) == 420
     assert after["merges"][: len(before["merges"])] == before["merges"]
     for wrong, said in (
-        (("--unk-token", "x"), "unk_token stands in the tokenizer that is continued"),
+        (("--unk-token", "x"), "--unk-token stands in the tokenizer that is continued"),
         (("--pretokenizer", "bert"), "pre-tokenizer is not 'bert'"),
         (("--normalizer", "nfc"), "normalizer is not 'nfc'"),
-        (("--vocab-size", "399"), "vocab_size must be at least 400"),
+        (("--vocab-size", "399"), "--vocab-size must be at least 400"),
     ):
         ran = ground.run(job, *given, *wrong, out="never")
         assert ran.code == 2
@@ -653,7 +653,7 @@ CASES: dict[str, dict[str, Case]] = {
         **RUNNING,
         **READING,
         "--tokenizer": other_tokenizer,
-        "--format": refused("--format", "mosaic", said="format must be one of megatron"),
+        "--format": refused("--format", "mosaic", said="--format must be one of megatron"),
         "--append": frame("--append"),
         "--prepend": frame("--prepend"),
         "--allowed-special": allowed_specials,

@@ -76,6 +76,39 @@ def test_our_error_is_found_in_other_wrappings() -> None:
     assert our_error(RuntimeError("bpe_beam.errors is fine")) is None
 
 
+JAR = "https://repo.maven.apache.org/maven2/beam-runners-flink-1.19-job-server-2.74.0.jar"
+PRISM = "https://github.com/apache/beam/releases/prism-linux-amd64.zip"
+NO_NAME = "<urlopen error [Errno -3] Temporary failure in name resolution>"
+
+
+@pytest.mark.parametrize(
+    ("beam_says", "said"),
+    [
+        (
+            f"Unable to fetch remote job server jar at {JAR}: {NO_NAME}. Also failed to fetch from "
+            f"Google Maven mirror at {JAR}: {NO_NAME}. If no Internet access, stage the jar at /c",
+            f"job server jar cannot be fetched from {JAR} ([Errno -3] Temporary failure in name "
+            "resolution): python scripts/runners.py get builds it",
+        ),
+        (
+            f"Unable to fetch remote job server jar at {JAR}: HTTP Error 403: Forbidden. If no "
+            "Internet access at runtime, stage the jar at /c",
+            f"job server jar cannot be fetched from {JAR} (HTTP Error 403: Forbidden): ",
+        ),
+        (
+            f"Unable to fetch remote prism binary at {PRISM}: {NO_NAME}",
+            f"prism binary cannot be fetched from {PRISM} ([Errno -3] Temporary failure in name "
+            "resolution): ",
+        ),
+    ],
+)
+def test_a_runner_that_cannot_be_fetched(beam_says: str, said: str) -> None:
+    error = our_error(RuntimeError(beam_says))
+    assert type(error) is DataError
+    assert said in str(error) and "docs/runners.md" in str(error)
+    assert "urlopen" not in str(error) and "\n" not in str(error)
+
+
 def test_an_error_that_came_while_handling_ours_is_ours() -> None:
     try:
         try:

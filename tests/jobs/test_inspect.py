@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import apache_beam as beam
 import pytest
 
-from bpe_beam import cli
+from bpe_beam import Tokenizer, cli
+from bpe_beam.transforms import Tokenize, WriteTokens
 
 pytestmark = pytest.mark.quick
 
@@ -82,6 +84,24 @@ def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert isinstance(settings, dict)
     assert settings["append"] == "<|end|>"
     assert "\x1b" not in text
+
+
+def test_shards_of_a_pipeline(
+    made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """WriteTokens never saw the text: how long it was is not known, which is not nothing."""
+    tokenizer = Tokenizer.from_file(str(made / "tok" / "tokenizer.json"))
+    with beam.Pipeline(runner="FnApiRunner") as pipeline:
+        ids = pipeline | beam.Create(DOCUMENTS) | Tokenize(tokenizer)
+        ids | WriteTokens(str(tmp_path / "tokens"), tokenizer)
+    text, facts = inspect(tmp_path / "tokens", capsys, tmp_path)
+    assert facts["documents"] == len(DOCUMENTS)
+    assert facts["text_bytes"] is facts["bytes_per_token"] is None
+    lines = [line.split() for line in text.splitlines()]
+    assert ["text", "bytes", "unknown"] in lines
+    assert ["bytes", "per", "token", "unknown"] in lines
+    known = inspect(made / "tokens", capsys, tmp_path)[1]
+    assert known["text_bytes"] == sum(map(len, DOCUMENTS))
 
 
 def test_what_is_nothing_of_ours(

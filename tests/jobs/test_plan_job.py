@@ -47,6 +47,17 @@ def test_what_is_shown(corpus: Path) -> None:
         assert words in shown, (words, shown)
 
 
+def test_names_that_nobody_would_see(tmp_path: Path) -> None:
+    for name in ("  ", " a.txt", "b\n.txt", "c d.txt"):
+        (tmp_path / name).write_text("x\n")
+    ran = run_process("plan", "--input", f"{tmp_path}/*")
+    assert ran.code == 0, ran.err
+    shown = ran.out.decode()
+    for name in ("'  '", "' a.txt'", r"'b\n.txt'", "c d.txt"):
+        assert f"{name} (2 B)" in shown
+        assert f" {name}[0:2]" in shown
+
+
 def test_the_plan_as_json(corpus: Path, tmp_path: Path) -> None:
     arguments = ("plan", "--input", f"{corpus}/**/*", "--range-bytes", "1KB")
     to_stdout = run_process(*arguments, "--output", "-")

@@ -20,6 +20,7 @@ from bpe_beam.jobs.settings import (
 )
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import (
+    as_typed,
     did_you_mean,
     parse_ids,
     parse_integer,
@@ -247,6 +248,28 @@ def test_ids() -> None:
     for text in ("1 2 x", "1 2 -3", "1 2 2147483648", "1 2 3.0", "1 2 ٣"):
         with pytest.raises(UsageError, match="ids: number 3 is"):
             parse_ids("ids", text)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("a_b must be x", "--a-b must be x"),
+        ("c must be x, not 'a_b or c'", "--c must be x, not 'a_b or c'"),
+        ("c and d both say it", "--c and --d both say it"),
+        ("c, of all, does nothing with a_b", "--c, of all, does nothing with --a-b"),
+        ("give c, or a_b: it is needed", "give c, or --a-b: it is needed"),
+        ("c_d and a_bc are none", "c_d and a_bc are none"),
+        ("'a_b' is none; give c or a_b", "'a_b' is none; give c or a_b"),
+        ("c.yaml, line 1: d: a_b is none", "c.yaml, line 1: d: a_b is none"),
+        ("a_b does nothing with --c", "--a-b does nothing with --c"),
+        ("folder must not be empty", "FOLDER must not be empty"),
+    ],
+)
+def test_messages_name_what_was_typed(message: str, said: str) -> None:
+    typed = {"a_b": "--a-b", "c": "--c", "d": "--d", "folder": "FOLDER"}
+    if ", line " in message:
+        typed["d"] = "c.yaml, line 1: d"
+    assert as_typed(message, typed) == said
 
 
 def test_suggestions() -> None:

@@ -59,6 +59,13 @@ def test_for_people() -> None:
     assert format_summary({}) == "bpe-beam\n"
 
 
+def test_what_nobody_would_see_is_in_quotes() -> None:
+    text = format_summary({"made": ["  ", "", "a ", "\u3000", "a b"]})
+    assert text.split("made  ")[1].split("\n") == [
+        "'  '", *(8 * " " + name for name in ("''", "'a '", "'\\u3000'", "a b")), ""
+    ]  # fmt: skip
+
+
 def test_what_a_terminal_would_obey_is_written_out() -> None:
     text = format_summary({"made": ["\x1b[2J", "a\nb", "é ok", "\x9b"]})
     assert text == "bpe-beam\n  made  '\\x1b[2J'\n        'a\\nb'\n        é ok\n        '\\x9b'\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -189,6 +191,28 @@ def test_a_job_that_is_not_finished(tmp_path: Path) -> None:
 def test_a_folder_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").touch()
     assert "holds neither manifest.json nor job.json" in one_problem(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ("count", "tokens holds word counts, not shards"),
+        ("train", "tokens holds a tokenizer, not shards"),
+        ("stream-tokenize", "windows of shards, not shards: give one of its folders window-*"),
+    ],
+)
+def test_a_folder_of_another_job(tmp_path: Path, job: str, said: str) -> None:
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    (folder / "job.json").write_text(json.dumps({"job": job}))
+    with pytest.raises(UsageError, match=re.escape(said)):
+        verify(STORAGE, str(folder))
+
+
+@pytest.mark.parametrize("data", ["", "[]", "[" * 100_000, '{"job": ["count"]}', '{"job": "x"}'])
+def test_a_job_that_is_none(tmp_path: Path, data: str) -> None:
+    (tmp_path / "job.json").write_text(data)
+    assert "not finished" in one_problem(tmp_path)
 
 
 def test_a_manifest_that_is_none(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import regex
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import FixedWindows
+from apache_beam.typehints import TypeCheckError
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
@@ -270,13 +271,39 @@ def test_special_tokens_are_a_list() -> None:
         CountWords(special_tokens="<x>")
 
 
+def test_inputs_are_a_list(corpus) -> None:
+    with pytest.raises(UsageError, match=r"inputs is '.*corpus.jsonl': give a list, such as \['"):
+        ReadDocuments(corpus)
+    with pytest.raises(UsageError, match="exclude is 'a': give a list"):
+        ReadDocuments([corpus], exclude="a")
+
+
+def test_write_tokens_wants_ids(run, tokenizer, tmp_path) -> None:
+    """What Beam knows the type of is refused at once, the rest where it comes."""
+    with pytest.raises(TypeCheckError, match="UInt32Array"):
+        _ = beam.Pipeline() | beam.Create(["a"]) | WriteTokens(str(tmp_path / "out"), tokenizer)
+    ids = pa.array([[1, 2]], pa.large_list(pa.int64()))
+    for element, said in (
+        ("a", "UInt32Array, as Tokenize makes them, not str"),
+        (ids.values, "not Int64Array"),
+        (pa.record_batch([ids], ["tokens"]), "not Int64Array"),
+        (pa.record_batch([pa.array(["a"])], ["tokens"]), "not StringScalar"),
+        (pa.record_batch([ids], ["text"]), "no column 'tokens', only text"),
+    ):
+        write = WriteTokens(str(tmp_path / "out"), tokenizer)
+        untyped = beam.Map(lambda _, element=element: element)
+        with pytest.raises(Exception, match=said):
+            run(lambda p, w=write, u=untyped: p | beam.Create(["a"]) | u | w)
+
+
 def test_batches_that_nobody_announced(run, tokenizer) -> None:
     """Of an untyped step: the shuffle behind Tokenize says what is missing."""
 
     def batch(text: str):
         return pa.record_batch([pa.array([text])], ["text"])
 
-    with pytest.raises(Exception, match=r"with_output_types\(pyarrow.RecordBatch\)"):
+    said = r"its input holds RecordBatch objects: .*with_output_types\(pyarrow.RecordBatch\)"
+    with pytest.raises(Exception, match=said):
         run(
             lambda p: (
                 p | beam.Create(["a"]) | beam.Map(batch) | Tokenize(tokenizer) | beam.Reshuffle()
