@@ -297,7 +297,7 @@ class RoundsJob:
         return UsageError(
             "the score of WordPiece goes by all pairs of at least min_frequency "
             f"({self._least:,}) at once, and what is left of the words when they are cut at all "
-            f"rarer ones needs --driver-memory of about {needed / 1e6:,.1f} MB, part of it for "
+            f"rarer ones needs about {needed / 1e6:,.1f} MB of --driver-memory, part of it for "
             "Beam and Python beside them (all words, with --merge-rounds local, which needs no "
             f"Beam, about {whole / 1e6:,.1f} MB): give the smaller of them, a "
             "higher --min-frequency, or --model prefix_bpe, which can be learned in rounds"

@@ -82,18 +82,18 @@ class Learning:
         """Whether words stay on storage; and says why."""
         settings, manifest, wanted = self._settings, self._manifest, self._settings.merge_rounds
         needed = memory_needed(manifest.word_bytes, manifest.unique_words)
-        takes = f"{manifest.unique_words:,} unique words take about {_gb(needed)}"
+        takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
         fits = needed <= settings.driver_memory
         relation = "within" if fits else "more than"
-        where = f"{takes}, {relation} --driver-memory {_gb(settings.driver_memory)}"
+        where = f"{takes}, {relation} --driver-memory {_size(settings.driver_memory)}"
         distributed = wanted == "distributed" or (wanted == "auto" and not fits)
         refusal = self._refusal()
         if distributed:
             if refusal is not None:
                 raise UsageError(refusal if fits else f"{where}; {refusal}")
         elif not fits:
-            more = "give more" if refusal else "give more, or --merge-rounds distributed"
-            raise UsageError(f"{where}: {more}")
+            rounds = "" if refusal else ", or --merge-rounds distributed"
+            raise UsageError(f"{where}: give --driver-memory {-(-needed // 10**6)}MB{rounds}")
         self.facts["merge_rounds"] = "distributed" if distributed else "local"
         self.facts["merge_rounds_because"] = "--merge-rounds says so" if wanted != "auto" else where
         return distributed
@@ -180,5 +180,5 @@ def clear_rounds(settings: TrainSettings, storage: Storage) -> None:
         remove_rounds(storage, url)
 
 
-def _gb(size: int) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 10**8 else f"{size / 1e6:,.1f} MB"
+def _size(size: int) -> str:
+    return f"{size / 1e9:,.2f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"
