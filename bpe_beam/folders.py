@@ -21,6 +21,9 @@ SHARDS = "shards"
 A_TOKENIZER = "a tokenizer"
 WINDOWS = "windows of shards"
 
+_MOST_BYTES = 256 << 20
+"""Of a manifest that is looked at; of a longer one nothing is told."""
+
 _OF_JOBS = {
     "count": COUNTS,
     "counts merge": COUNTS,
@@ -74,7 +77,7 @@ def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
 def _object(storage: Storage, url: str) -> dict[str, Any]:
     """A JSON object that anyone may have written; empty if it is none."""
     try:
-        value = json.loads(storage.read_bytes(url))
+        value = json.loads(storage.read_head(url, _MOST_BYTES))
     except (ValueError, RecursionError, DataError):
         return {}
     return value if isinstance(value, dict) else {}
