@@ -191,7 +191,10 @@ def _members(sessions: set[int], home: Path) -> list[int]:
     number is somebody else's now."""
     try:
         listed = subprocess.run(
-            ["ps", "-A", "-o", "pid=,stat=,args="], capture_output=True, text=True, check=True
+            ["ps", "-A", "-ww", "-o", "pid=,stat=,args="],
+            capture_output=True,
+            text=True,
+            check=True,
         )
     except FileNotFoundError:
         raise Missing("ps is missing; on Debian and Ubuntu: apt-get install procps") from None

@@ -216,8 +216,9 @@ def _session(process: int) -> int | None:
 
 
 def _processes() -> list[tuple[int, int, str]]:
+    # Whole lines: something in a test's process may tell ps of a terminal of 80 columns.
     listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="],
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="],
         capture_output=True,
         text=True,
         check=True,

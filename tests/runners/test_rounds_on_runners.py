@@ -165,7 +165,7 @@ def test_workers_and_a_task_manager_are_killed(
     with running(few_rounds, cluster.engine(2), out) as client:
         for number in (1, 2):
             wait_for_round(client, out, number, made.randint(1, 4))
-            kill_a_worker(cluster, made)
+            kill_a_worker(client, cluster, made)
         wait_for_round(client, out, 3, made.randint(1, 4))
         os.kill(cluster.processes["taskmanager-1"], signal.SIGKILL)
         ended(client)
@@ -174,10 +174,11 @@ def test_workers_and_a_task_manager_are_killed(
     assert not cluster.whole
 
 
-def kill_a_worker(cluster: Cluster, made: random.Random) -> None:
+def kill_a_worker(client: subprocess.Popen[bytes], cluster: Cluster, made: random.Random) -> None:
     """Kills a Python worker; they come and go with the steps of a job."""
 
     def killed() -> bool:
+        assert client.poll() is None, "the job has ended before a worker was seen"
         workers = cluster.workers()
         with contextlib.suppress(ProcessLookupError):
             if workers:
