@@ -13,8 +13,8 @@ BOM = b"\xef\xbb\xbf"
 """A byte order mark, which is no part of a file's first record."""
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""The byte order marks of another encoding, UTF-32 begins with one of them as well; no UTF-8 has
-these bytes."""
+"""The byte order marks of another encoding; little-endian UTF-32 begins with the first of them,
+too. No UTF-8 has these bytes."""
 
 _BEYOND_STOP = 64 << 10
 
