@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 
-class UsageError(Exception):
-    """Settings that cannot work: wrong, missing or contradictory. Exit code 2."""
+class UsageError(ValueError):
+    """Settings that cannot work: wrong, missing or contradictory. Exit code 2.
+
+    A `ValueError`, since callers from Python expect one. Where code catches the `ValueError` of a
+    parser around a call that may raise this error, it must let this error pass first.
+    """
 
 
 class DataError(Exception):

@@ -10,8 +10,13 @@ from bpe_beam.corpus.kinds import HEAD_BYTES, compression_of, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Found, Storage, redact
+from bpe_beam.storage.names import escape_glob, is_local, local_path
 
 _LISTING_THREADS = 32
+
+_PASSED_OVER = (".", "_")
+"""In a folder given as an input, names that begin so are no corpus: hidden files, and what other
+programs keep beside their data, such as `_SUCCESS` and `_temporary/`."""
 
 _MAX_NAME = 8192
 """Of a path or URL, in characters: twice what Linux takes."""
@@ -41,12 +46,12 @@ def list_files(
 
     Args:
         storage: The door to storage.
-        inputs: Paths, URLs, globs, or `@file` lists.
+        inputs: Paths, URLs, globs, folders, or `@file` lists.
         exclude: The same, of files to leave out; what matches nothing excludes nothing.
         input_format: One of INPUT_FORMATS.
 
     Raises:
-        UsageError: An input matches nothing or is a folder, no file is left or too many, or one
+        UsageError: An input matches nothing, no file is left or too many, or one
             has a format that cannot be read.
         DataError: Storage fails.
     """
@@ -58,7 +63,9 @@ def list_files(
                 repeated.add(file.url)
             found[file.url] = file
     left_out = {
-        file.url for pattern in _patterns(storage, exclude) for file in storage.expand(pattern)
+        file.url
+        for pattern in _patterns(storage, exclude)
+        for file in storage.expand(pattern) or _all_below(storage, pattern)
     }
     sizes = {url: file for url, file in found.items() if url not in left_out}
     excluded = len(found) - len(sizes)
@@ -130,13 +137,32 @@ def _expand(storage: Storage, pattern: str) -> list[Found]:
         return found
     shown = redact(pattern)
     if storage.is_folder(pattern):
-        raise UsageError(
-            f"input {shown!r} is a folder; name its files with a glob, such as "
-            f"{storage.join(shown, '**', '*.jsonl')!r}"
-        )
+        return _files_below(storage, pattern)
     if storage.exists(pattern):
         raise UsageError(f"input {shown!r} is not a regular file")
     raise UsageError(f"input {shown!r}: no file matches; check the path (a glob wants quotes)")
+
+
+def _all_below(storage: Storage, folder: str) -> list[Found]:
+    root = str(local_path(folder)) if is_local(folder) else folder
+    return storage.expand(storage.join(escape_glob(root), "**", "*"))
+
+
+def _files_below(storage: Storage, folder: str) -> list[Found]:
+    """The files of a folder and of the folders below it, except hidden and auxiliary ones."""
+    root = str(local_path(folder)) if is_local(folder) else folder
+    below = len(root.rstrip("/")) + 1
+    files = [
+        file
+        for file in _all_below(storage, folder)
+        if not any(name.startswith(_PASSED_OVER) for name in file.url[below:].split("/"))
+    ]
+    if not files:
+        raise UsageError(
+            f"input {redact(folder)!r} is a folder without files to read; files and folders whose "
+            f"names begin with {' or '.join(_PASSED_OVER)} are left out"
+        )
+    return files
 
 
 def _name(urls: Sequence[str]) -> tuple[str, dict[str, str]]:

@@ -74,12 +74,12 @@ class Watched:
         if output is None:
             return Watched(root, tuple(patterns), tuple(exclude))
         for pattern, (scheme, path) in zip(patterns, folders, strict=True):
-            if any(_names_below(output, scheme + "/".join(path) or "/")):
+            if any(names_below(output, scheme + "/".join(path) or "/")):
                 raise UsageError(
                     f"input {redact(pattern)} is in the output folder {redact(output)}; give an "
                     "output folder elsewhere"
                 )
-        own = sorted(set(_names_below(root, output)))
+        own = sorted(set(names_below(root, output)))
         return Watched(root, tuple(patterns), tuple(exclude), tuple(own))
 
     @property
@@ -102,7 +102,7 @@ class Watched:
         }
 
 
-def _names_below(folder: str, other: str) -> Iterator[str]:
+def names_below(folder: str, other: str) -> Iterator[str]:
     """Under which names, with a slash behind, a folder is found at or below another."""
     for above in _spellings(folder):
         for below in _spellings(other):

@@ -175,6 +175,8 @@ class CountsManifest:
                 )
             manifest = _manifest(document, version)
             fingerprint = manifest.fingerprint
+        except UsageError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise DataError(f"{place} is no manifest of word counts: {error!r}") from error
         if document.get("fingerprint") != fingerprint:

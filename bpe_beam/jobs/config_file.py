@@ -145,6 +145,8 @@ def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
     try:
         _refuse_repeated(node, where)
         mapping: Any = yaml.constructor.SafeConstructor().construct_document(node)
+    except UsageError:
+        raise
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise UsageError(f"{where} cannot be read{_reason(error)}") from None
     if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):

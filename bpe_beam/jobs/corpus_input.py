@@ -11,12 +11,14 @@ from bpe_beam.corpus import Plan, ReadSettings, RejectLimit, apart, make_plan
 from bpe_beam.corpus.cutting import can_be_cut
 from bpe_beam.corpus.edges import from_json, without_units
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.errors import DataError
+from bpe_beam.corpus.watching import names_below
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders import JOB, kind_of
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.settings import InputSettings
 from bpe_beam.splits.work import piece_name, rejects_name, was_read
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
 
 _WORST_FILES = 5
 _SHOWN_FILES = 10
@@ -34,18 +36,39 @@ def read_settings(given: InputSettings) -> ReadSettings:
     )
 
 
-def plan_of(storage: Storage, given: InputSettings, *, with_places: bool = False) -> Plan:
-    """The plan of the given files.
+def plan_of(
+    storage: Storage,
+    given: InputSettings,
+    *,
+    output: str | None = None,
+    with_places: bool = False,
+) -> Plan:
+    """Return the plan of the input files.
 
     Args:
-        storage: The door to storage.
-        given: What is read.
-        with_places: Each document's place in the corpus is wanted; then compressed files are not
-            cut.
+        storage: The storage client.
+        given: The input settings.
+        output: The job's output folder, if it has one.
+        with_places: Whether the position of each document in the corpus is needed; compressed
+            files are then not split.
 
     Raises:
-        UsageError: No such files.
+        UsageError: No such files; an input that is a folder which a job wrote, or which holds the
+            output folder.
     """
+    for folder in filter(storage.is_folder, given.inputs):
+        kind = kind_of(storage, folder) if JOB in storage.list_names(folder) else None
+        if kind is not None:
+            raise UsageError(
+                f"input {redact(folder)} holds {kind}, not a corpus; to read its files as text, "
+                "name them with a glob"
+            )
+        if output is not None and any(names_below(folder, output)):
+            raise UsageError(
+                f"output {redact(output)} is in the input folder {redact(folder)}, and would be "
+                "read by the next run: give an output folder elsewhere, or name the files with a "
+                "glob"
+            )
     return make_plan(
         storage,
         list(given.inputs),

@@ -58,7 +58,9 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    plan = plan or corpus_input.plan_of(storage, settings.input, with_places=settings.with_places)
+    plan = plan or corpus_input.plan_of(
+        storage, settings.input, output=settings.output, with_places=settings.with_places
+    )
     counting = {
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,

@@ -88,6 +88,8 @@ class JobRecord:
                 )
             record = JobRecord(str(job), dict(settings), str(final), unpack_names(value["files"]))
             return record if record.fingerprint == value["fingerprint"] else None
+        except UsageError:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError):
             return None
 

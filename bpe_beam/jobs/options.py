@@ -49,7 +49,7 @@ class Job:
 _INPUT = Option(
     "--input",
     "P",
-    "paths, URLs, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a line",
+    "paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a line",
     "many",
 )
 _READING = (
@@ -155,7 +155,9 @@ _CUTTING = (
         "(default gpt2)",
     ),
 )
-_TOKENIZER = Option("--tokenizer", "F", "a tokenizer.json, path or URL", required=True)
+_TOKENIZER = Option(
+    "--tokenizer", "F", "a tokenizer.json, or the folder that holds it, path or URL", required=True
+)
 _ALLOWED = Option(
     "--allowed-special",
     "none|all|T,T",
@@ -299,7 +301,7 @@ JOBS: dict[str, Job] = {
                     "--input",
                     "P",
                     "the corpus, where it stands now, to compare its files with those tokenized; "
-                    "paths, URLs, globs, or @FILE",
+                    "paths, URLs, folders, globs, or @FILE",
                     "many",
                 ),
             ),

@@ -237,6 +237,8 @@ class OutputFolder(JobFolder):
                 and self.storage.size(self.path(file["name"])) == file["bytes"]
                 for file in files
             )
+        except UsageError:
+            raise
         except (ValueError, KeyError, TypeError, DataError):
             return False
         if not whole:

@@ -54,7 +54,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(settings))
-    plan = corpus_input.plan_of(storage, settings.input)
+    plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
     require_reachable(settings.run.runner, input=(plan.root,))
     folder = OutputFolder.claim(
         storage,

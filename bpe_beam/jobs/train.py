@@ -230,7 +230,9 @@ def _train_on_corpus(
         special_tokens=settings.special_tokens,
         with_places=settings.tie_break == "first_seen",
     )
-    plan = corpus_input.plan_of(storage, settings.input, with_places=counting.with_places)
+    plan = corpus_input.plan_of(
+        storage, settings.input, output=settings.output, with_places=counting.with_places
+    )
     identity = {
         **identity,
         "normalizer": settings.normalizer,

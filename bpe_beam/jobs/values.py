@@ -26,6 +26,7 @@ _UNITS = {
     "GIB": 2**30,
     "TIB": 2**40,
 }
+_MULTIPLES = {"": 1, "K": 10**3, "M": 10**6}
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
@@ -43,18 +44,19 @@ class GivenValue:
 
 
 def parse_integer(name: str, text: str) -> int:
-    """Reads a whole number of ASCII digits.
+    """Reads a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million).
 
     Args:
         name: What the number is for, as the user calls it; named in the error.
-        text: The digits, with a minus sign if need be.
+        text: The digits, with a minus sign if need be, as in "32000", "32k" or "1M".
 
     Raises:
-        UsageError: If `text` is anything else, e.g. "8e3", "8_000" or "8.0".
+        UsageError: If `text` is anything else, e.g. "8e3", "8_000", "8.0" or "0.5k".
     """
-    if re.fullmatch(r"-?[0-9]{1,20}", text) is None:
-        raise UsageError(f"{name} must be a whole number, such as 32000, not {text!r}")
-    return int(text)
+    match = re.fullmatch(r"(-?[0-9]{1,20})([kKmM]?)", text)
+    if match is None:
+        raise UsageError(f"{name} must be a whole number, such as 32000 or 32k, not {text!r}")
+    return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
 def parse_size(name: str, text: str) -> int:

@@ -33,13 +33,14 @@ def held_tokenizer(tokenizer_json: str, made: Tokenizer | None = None) -> Tokeni
         made: The tokenizer, if there is one already.
     """
     key = _digest(tokenizer_json)
-    return held_under(key, lambda: made or Tokenizer.from_json(tokenizer_json))
+    return held_under(key, lambda: Tokenizer.from_json(tokenizer_json) if made is None else made)
 
 
 def held_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     """The tokenizer of a key, which tells it from all others; made if the process holds none."""
     with _lock:  # also while it is made: others who want it need not make it as well
-        tokenizer = _held.pop(key, None) or make()
+        held = _held.pop(key, None)
+        tokenizer = make() if held is None else held
         _held[key] = tokenizer
         while len(_held) > _HELD:
             del _held[next(iter(_held))]
@@ -162,7 +163,7 @@ class Encoding:
         Raises:
             UsageError: The other tokenizer lacks a token.
         """
-        tokenizer = tokenizer or self.tokenizer()
+        tokenizer = self.tokenizer() if tokenizer is None else tokenizer
         ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)
         before, after = self.frame(tokenizer)
         return framed(ids, before, after)

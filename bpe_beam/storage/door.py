@@ -89,8 +89,7 @@ class Storage:
         Raises:
             UsageError: `**` is part of a longer name, or a name found is not UTF-8.
         """
-        parts = str(local_path(pattern)).split("/") if is_local(pattern) else pattern.split("/")
-        for part in parts:
+        for part in pattern.split("/"):
             if "**" in part and part != "**":
                 raise UsageError(
                     f"{redact(pattern)}: '**' stands for whole folders, as in 'data/**/*.jsonl', "
@@ -98,7 +97,7 @@ class Storage:
                 )
         if is_local(pattern):
             with named_errors("list", pattern):
-                found = expand_local(parts)
+                found = expand_local(pattern)
         else:
             found = self._asked("list", pattern, lambda: self._expand_url(pattern))
         for file in found:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bpe_beam.storage.facts import Found
+from bpe_beam.storage.names import escape_glob, local_path
 
 
 def stat_local(path: Path, opened: int | None = None) -> Found:
@@ -16,11 +17,14 @@ def stat_local(path: Path, opened: int | None = None) -> Found:
     return _found(str(path), path.stat() if opened is None else os.fstat(opened))
 
 
-def expand_local(parts: Sequence[str]) -> list[Found]:
-    """The files that a path, cut at its slashes, means."""
-    path = Path("/".join(parts))
+def expand_local(pattern: str) -> list[Found]:
+    """The files that a local path, `file://` URL or glob means."""
+    path = local_path(pattern)
     if path.is_file():
         return [stat_local(path)]
+    # The working directory's own name may hold characters of globs.
+    below = pattern.removeprefix("file://")
+    parts = str(local_path(str(Path(escape_glob(str(Path.cwd())), below)))).split("/")
     magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
     if magic is None:
         return []

@@ -52,6 +52,13 @@ def local_path(url: str) -> Path:
     return Path(*path.parts[:below]).resolve().joinpath(*path.parts[below:])
 
 
+def escape_glob(url: str) -> str:
+    """The pattern that only this path or URL matches, with `*`, `?` and `[` as plain characters."""
+    scheme = SCHEME.match(url)
+    start = scheme.end() if scheme else 0
+    return url[:start] + re.sub(r"[*?[]", r"[\g<0>]", url[start:])
+
+
 def join(folder: str, *names: str) -> str:
     """The path or URL of a name below a folder. A web query stays behind the path."""
     query = ""

@@ -57,6 +57,8 @@ def parse(data: bytes | str, source: str) -> Any:
     try:
         text = data if isinstance(data, str) else str(data, "utf-8")
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except UsageError:
+        raise
     except UnicodeDecodeError as error:
         raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:

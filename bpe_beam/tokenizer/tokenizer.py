@@ -50,7 +50,7 @@ class Tokenizer:
         """Reads a `tokenizer.json`.
 
         Args:
-            path: A path or any URL that fsspec opens.
+            path: A path or any URL that fsspec opens, of the file or of the folder that holds it.
             storage: How to open it; needed only for storage options.
 
         Raises:
@@ -202,6 +202,19 @@ class Tokenizer:
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[Parts]]:
         """Pickles as its parts, without the native encoder."""
         return Tokenizer, (self._parts,)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same fingerprint, that is, say the same in their files."""
+        if not isinstance(other, Tokenizer):
+            return NotImplemented
+        return self is other or self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __len__(self) -> int:
+        """The number of tokens, `vocab_size`."""
+        return self.vocab_size
 
     def __repr__(self) -> str:
         kind = "byte-level BPE" if self._parts.model_reads_bytes else self._parts.model.JSON_TYPE

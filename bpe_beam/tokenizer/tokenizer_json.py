@@ -43,33 +43,39 @@ def read_file(
     """Reads one of a tokenizer's files.
 
     Args:
-        path: A path or any URL that fsspec opens.
+        path: A path or any URL that fsspec opens, of the file or of the folder that holds it.
         storage: How to open it; needed only for storage options.
-        name: What it is called in a folder, for whoever gave the folder.
+        name: The file's name in a folder.
 
     Returns:
         Its bytes, and how messages name it.
 
     Raises:
-        UsageError: There is no such file, it is a folder, or too large to be one of a tokenizer's.
+        UsageError: There is no such file, or it is too large to be one of a tokenizer's.
     """
     from bpe_beam.storage import Storage, redact
 
     storage = storage or Storage()
-    source = redact(path)
     if not storage.exists(path):
-        raise UsageError(f"{source}: no such file")
+        raise UsageError(f"{redact(path)}: no such file")
     try:
-        size = storage.size(path)
-        if size > MAX_FILE_BYTES:
-            raise UsageError(f"{source}: {size} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
-        return storage.read_bytes(path), source
+        return _read_whole(storage, path)
     except DataError:
         if not storage.is_folder(path):
             raise
     file = storage.join(path, name)
-    give = redact(file) if storage.exists(file) else f"a {name}"
-    raise UsageError(f"{source} is a folder: give {give}")
+    if not storage.exists(file):
+        raise UsageError(f"{redact(path)} is a folder without a {name}")
+    return _read_whole(storage, file)
+
+
+def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
+    from bpe_beam.storage import redact
+
+    size = storage.size(path)
+    if size > MAX_FILE_BYTES:
+        raise UsageError(f"{redact(path)}: {size} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
+    return storage.read_bytes(path), redact(path)
 
 
 def read(data: bytes | str, source: str) -> Parts:

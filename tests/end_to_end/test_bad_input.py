@@ -91,7 +91,7 @@ def nothing_finished(out: Path) -> None:
         (["missing.txt"], "'missing.txt': no file matches"),
         (["fine.txt", "missing.txt"], "'missing.txt': no file matches"),
         (["*.jsonl"], "'*.jsonl': no file matches"),
-        (["folder"], "'folder' is a folder"),
+        (["folder"], "'folder' is a folder without files to read"),
         (["folder/**/*.txt"], "no file matches"),
         (["@list"], "there is no list of inputs at 'list'"),
         (["@empty.txt"], "there are no input files"),
@@ -508,17 +508,19 @@ def test_the_folder_of_another_job(place: Path) -> None:
         ("counts show", ("m2",), "m2 holds shards, not word counts"),
         ("counts filter", ("kt", "--min-count", "2", "--output", "out"), kt),
         ("counts merge", ("kt/counts", "kt", "--output", "out"), kt),
-        ("encode", ("--tokenizer", "tok", "x"), "tok is a folder: give tok/tokenizer.json"),
-        ("encode", ("--tokenizer", "kt/counts", "x"), "is a folder: give a tokenizer.json"),
-        (
-            "train",
-            ("--input", "a.txt", "--continue-from", "tok", *train),
-            "tok is a folder: give tok/tokenizer.json",
-        ),
+        ("encode", ("--tokenizer", "kt/counts", "x"), "is a folder without a tokenizer.json"),
     ):
         ran = run(*job.split(), *args)
         refuses(ran, job, 2, said)
         assert ran.message.endswith(said)
+    # A tokenizer's folder serves as well as its file; a corpus is none of them.
+    assert (
+        run("encode", "--tokenizer", "tok", "x").out == run("encode", "--tokenizer", "kt", "x").out
+    )
+    refuses(run("count", "--input", "m1", "--output", "out"), "count", 2, "m1 holds shards")
+    refuses(
+        run("count", "--input", ".", "--output", "out"), "count", 2, "out is in the input folder ."
+    )
     # What was killed is told by its job; what is broken is not taken for something else.
     (place / "kt" / "tokenizer.json").unlink()
     refuses(run("verify", "kt"), "verify", 2, "kt holds a tokenizer, not shards")

@@ -193,7 +193,9 @@ def test_what_is_no_size(text: str) -> None:
         parse_size("--range-bytes", text)
 
 
-@pytest.mark.parametrize("text", ["", "1.0", "8e3", "8_000", "0x10", "٣", "1 ", "9" * 21])
+@pytest.mark.parametrize(
+    "text", ["", "1.0", "8e3", "8_000", "0x10", "٣", "1 ", "9" * 21, "k", "0.5k"]
+)
 def test_what_is_no_integer(text: str) -> None:
     with pytest.raises(UsageError, match="--vocab-size must be a whole number"):
         parse_integer("--vocab-size", text)
@@ -201,6 +203,7 @@ def test_what_is_no_integer(text: str) -> None:
 
 def test_integers() -> None:
     assert [parse_integer("n", text) for text in ("0", "-1", "007", "32000")] == [0, -1, 7, 32000]
+    assert [parse_integer("n", text) for text in ("32k", "32K", "1M")] == [32000, 32000, 10**6]
 
 
 @pytest.mark.parametrize(

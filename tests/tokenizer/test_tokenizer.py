@@ -311,6 +311,21 @@ class TestLookingAtIt:
         assert repr(tokenizer).startswith("<Tokenizer: byte-level BPE, 412 tokens, 6 special,")
 
 
+class TestComparing:
+    def test_equal_tokenizers(self, tokenizer: Tokenizer) -> None:
+        again = Tokenizer.from_json(tokenizer.to_json())
+        assert again == tokenizer
+        assert {again: 1}[tokenizer] == 1
+
+    def test_other_tokenizers_and_things(self, tokenizer: Tokenizer) -> None:
+        other = Tokenizer.from_learned([byte_level.to_chars(bytes([b])) for b in range(256)], [])
+        assert other != tokenizer
+        assert tokenizer != tokenizer.to_json()
+
+    def test_length(self, tokenizer: Tokenizer) -> None:
+        assert len(tokenizer) == tokenizer.vocab_size == len(tokenizer.vocab)
+
+
 class TestKeeping:
     def test_pickle(self, tokenizer: Tokenizer, sample: str) -> None:
         tokenizer.encode("x")  # the native encoder is there and stays behind
@@ -356,6 +371,14 @@ class TestKeeping:
             Tokenizer.from_learned(["a b"], [])
         with pytest.raises(UsageError, match='special_tokens: "é" is also how the model writes'):
             Tokenizer.from_learned(["é"], [], ["é"])
+
+
+def test_a_folder_is_read_by_its_file(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    assert Tokenizer.from_file(str(tmp_path)) == tokenizer
+    with pytest.raises(ValueError, match="is a folder without a tokenizer") as caught:
+        Tokenizer.from_file(str(tmp_path.parent))
+    assert isinstance(caught.value, UsageError)
 
 
 def test_ids_with_holes() -> None:
