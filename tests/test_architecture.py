@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": EVERYWHERE | {"counts", "tokenizer"},
     "splits": EVERYWHERE | PLAIN | {"progress"},
     "transforms": EVERYWHERE | PLAIN | {"progress", "splits"},
-    "jobs": EVERYWHERE | PLAIN | {"progress", "splits", "transforms"},
+    "jobs": EVERYWHERE | PLAIN | {"folders", "progress", "splits", "transforms"},
     "cli": EVERYWHERE | {"jobs", "progress"},
     "__main__": {"cli"},
     "__init__": {"tokenizer"},
