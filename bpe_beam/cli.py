@@ -9,6 +9,7 @@ have it for SIGINT); 141 whoever read stdout went away (as for SIGPIPE).
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -64,6 +65,9 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     argv = sys.argv[1:] if argv is None else argv
+    codes: list[int] = []
+    # Registered first, so called last: what the job registers for the exit has run by then.
+    atexit.register(_leave, codes)
     _prepare_process()
     if "--debug" not in argv:
         # A failure of a runner's worker thread reaches the job, which reports it. What its other
@@ -74,7 +78,26 @@ def run(argv: Sequence[str] | None = None) -> NoReturn:
         # Threads of a runner would be waited for until their last batch is done; what they leave
         # unfinished was never visible.
         os._exit(code)
+    codes.append(code)
     sys.exit(code)
+
+
+def _leave(codes: Sequence[int]) -> None:
+    """End the process without tearing the interpreter down.
+
+    A thread of pyarrow's pools may release a buffer of Python a moment after the read that it
+    belongs to has returned. Python ends a thread that enters it during the teardown, and C++ then
+    aborts the process.
+
+    Args:
+        codes: The exit code; empty if `main` did not return, whose error Python then reports.
+    """
+    if not codes:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(codes[0])
 
 
 def _prepare_process() -> None:

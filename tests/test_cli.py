@@ -613,3 +613,73 @@ def test_launchers_are_the_jobs(name: str) -> None:
         )
         assert done.returncode == code, done.stderr
         assert said in done.stdout + done.stderr
+
+
+# Of two threads that hold a buffer, either may be the one that releases it. Here pyarrow's takes
+# its time over that, and is still at it when the interpreter ends.
+LATE_RELEASE = """
+import io, sys, threading, time
+import pyarrow as pa
+
+reader = threading.get_ident()
+class Late(bytes):
+    def __del__(self):
+        if threading.get_ident() != reader:
+            released.set()
+            time.sleep(5)
+class File(io.BytesIO):
+    def read(self, count=-1):
+        return Late(super().read(count))
+
+released = threading.Event()
+table = pa.table({"text": ["some text"] * 1000})
+sink = io.BytesIO()
+with pa.ipc.new_file(sink, table.schema) as writer:
+    writer.write_table(table)
+for attempt in range(10_000):
+    if released.is_set():
+        break
+    pa.ipc.open_file(pa.PythonFile(File(sink.getvalue()), mode="r")).get_batch(0)
+assert released.is_set()
+from bpe_beam import cli
+cli.run(["--version"])
+"""
+
+
+def test_a_thread_that_releases_a_buffer_late_does_not_abort_the_process() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LATE_RELEASE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=600,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("bpe-beam ")
+
+
+JOB_WITH_AN_EXIT_FUNCTION = """
+import atexit, sys, types
+from bpe_beam import cli
+from bpe_beam.errors import DataError
+def run(settings, progress):
+    atexit.register(print, "stopping the job server")
+    raise DataError("too many rejects")
+module = types.ModuleType("bpe_beam.jobs.count")
+module.run = run
+sys.modules[module.__name__] = module
+cli.run(["count", "--input", "a", "--output", "o"])
+"""
+
+
+def test_what_a_job_registers_for_the_exit_runs_and_the_exit_code_is_kept() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", JOB_WITH_AN_EXIT_FUNCTION],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=600,
+    )
+    assert ended.returncode == 1
+    assert ended.stdout == "stopping the job server\n"
+    assert ended.stderr == "bpe-beam count: too many rejects\n"

@@ -153,7 +153,9 @@ def read_part(
         # Before anything is unpacked: its rows may be more than memory holds.
         if not file.schema_arrow.equals(schema) or file.metadata.num_rows != part.rows:
             raise DataError(f"{url}: expected {part.rows} rows of {schema.names}")
-        table = file.read()
+        # With threads, one of pyarrow's may release `data` after this has returned: at the end of
+        # the interpreter that aborts the process.
+        table = file.read(use_threads=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{url} is no Parquet file of words: {error}") from error

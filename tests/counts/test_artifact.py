@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bpe_beam.counts import artifact
-from bpe_beam.counts.artifact import iter_parts, part_name, write_part
+from bpe_beam.counts.artifact import iter_parts, part_name, read_part, write_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, read_manifest
 from bpe_beam.counts.word_counts import PLACED_SCHEMA, WORD_SCHEMA, WordCounts
 from bpe_beam.errors import DataError, UsageError
@@ -146,6 +147,26 @@ class TestParts:
         block = pa.record_batch([pa.array("abc", pa.large_string()), large], schema=WORD_SCHEMA)
         write_part(STORAGE, str(tmp_path), "part", [block], False)
         assert pq.read_table(tmp_path / "part")["count"].to_pylist() == large
+
+
+class TestThreads:
+    def test_the_reading_thread_releases_the_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        manifest = write_folder(tmp_path)
+        reader, elsewhere = threading.get_ident(), []
+
+        class Data(bytes):
+            def __del__(self) -> None:
+                if threading.get_ident() != reader:
+                    elsewhere.append(threading.current_thread().name)
+
+        whole = Data((tmp_path / manifest.parts[0].name).read_bytes())
+        monkeypatch.setattr(Storage, "read_bytes", lambda self, url: Data(whole))
+        # With threads, some forty of three hundred reads were released by another.
+        for _ in range(300):
+            read_part(STORAGE, str(tmp_path), manifest, manifest.parts[0])
+        assert elsewhere == []
 
 
 class TestChangedParts:
