@@ -14,6 +14,7 @@ says nothing of how large its rows are.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -24,8 +25,14 @@ from bpe_beam.corpus.formats.held_file import HeldFile
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 
+_MAGIC = b"PAR1"
+_TAIL_BYTES = 8  # the footer's length, and the magic bytes once more
+_ARROW_TYPES = b"ARROW:schema"  # the key of what Arrow's writers note of types
 _BUFFER_BYTES = 256 << 10
 _SHORT_TEXT = 1 << 10
+_PLAIN_ROWS = 1 << 10
+"""So many rows are taken at once of columns that cannot be read as dictionaries: DELTA_BYTE_ARRAY
+may store a long text that repeats in a few bytes a row."""
 
 
 def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -39,7 +46,7 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
     """
     with contextlib.closing(HeldFile(given)) as held:
         try:
-            metadata = pq.ParquetFile(pa.PythonFile(held, mode="r")).metadata
+            metadata = _read_metadata(held)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             schema = metadata.schema.to_arrow_schema()
             check_names(schema)
@@ -58,6 +65,25 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
             if count and given.start <= given.file.size * before // sum(rows) < given.end:
                 yield from _Group(given, held, metadata, group, before, columns).read()
             before += count
+
+
+def _read_metadata(held: HeldFile) -> pq.FileMetaData:
+    """The footer, without the types that its columns had in Arrow.
+
+    By those a column of type dictionary would be read as a dictionary, whether its encoding allows
+    that or not; see `_Group.read`.
+    """
+    held.seek(-_TAIL_BYTES, os.SEEK_END)
+    tail = held.read(_TAIL_BYTES)
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != _MAGIC or length + _TAIL_BYTES + len(_MAGIC) > held.size:
+        raise ValueError("the file does not end with a Parquet footer")
+    held.seek(-_TAIL_BYTES - length, os.SEEK_END)
+    footer = held.read(length)
+    at = footer.rfind(_ARROW_TYPES)
+    if at >= 0:
+        footer = footer[:at] + _ARROW_TYPES.lower() + footer[at + len(_ARROW_TYPES) :]
+    return pq.read_metadata(pa.BufferReader(_MAGIC + footer + tail))
 
 
 class _Group:
@@ -85,10 +111,12 @@ class _Group:
         expected = self.metadata.row_group(self.number).num_rows
         done, why = 0, "it ends too soon"
         batches: Iterator[pa.RecordBatch] = iter(())
+        dictionaries = list(self.columns) if self._average < _SHORT_TEXT else []
+        reopen, reopened = True, False
         while done < expected:
             try:
-                if not done:
-                    batches = self._open()
+                if reopen:
+                    batches, reopen = self._open(dictionaries, done), False
                 batch = next(batches, None)
                 if batch is None or not len(batch):
                     break
@@ -96,7 +124,13 @@ class _Group:
             except BROKEN as error:
                 self.held.check()
                 why = str(error)
-                break
+                if not dictionaries:
+                    break
+                # pyarrow reads no dictionary from the DELTA encodings, which a column may have
+                # from a page in the middle on, and calls that an OSError as it does damage.
+                dictionaries = [] if reopened or done else self._dictionaries()
+                reopen = reopened = True
+                continue
             first = self.first_row + done
             yield from reader.documents(rows, first, first)
             done += len(batch)
@@ -106,24 +140,49 @@ class _Group:
             size = self.metadata.row_group(self.number).total_byte_size
             _reject(self.given, "broken row group", detail, size, self.first_row + done)
 
-    def _open(self) -> Iterator[pa.RecordBatch]:
-        # All columns are in that, and there is no asking for less: `RowGroupMetaData.column` of
-        # pyarrow ends the process where a column's statistics are broken.
+    @property
+    def _average(self) -> int:
+        """The bytes of a row, by what the row group says of all columns together."""
+        # There is no asking for less: `RowGroupMetaData.column` of pyarrow ends the process where
+        # a column's statistics are broken.
         group = self.metadata.row_group(self.number)
-        average = max(0, group.total_byte_size) // group.num_rows + 1
+        return int(max(0, group.total_byte_size) // group.num_rows + 1)
+
+    def _dictionaries(self) -> list[str]:
+        """The columns whose first page can be read as a dictionary."""
+        found = []
+        for column in self.columns:
+            try:
+                next(self._batches([column], [column], _PLAIN_ROWS), None)
+            except BROKEN:
+                self.held.check()
+            else:
+                found.append(column)
+        return found
+
+    def _open(self, dictionaries: list[str], done: int) -> Iterator[pa.RecordBatch]:
+        """The rows behind the first `done`, these columns of them as dictionaries."""
+        most = min(self.given.max_rows, max(1, self.given.batch_bytes // self._average))
+        if len(dictionaries) < len(self.columns):
+            most = min(most, _PLAIN_ROWS)
+        for batch in self._batches(self.columns, dictionaries, most):
+            if len(batch) > done:
+                yield batch.slice(done)
+            done = max(0, done - len(batch))
+
+    def _batches(
+        self, columns: list[str], dictionaries: list[str], rows: int
+    ) -> Iterator[pa.RecordBatch]:
         file = pq.ParquetFile(
             pa.PythonFile(self.held, mode="r"),
             metadata=self.metadata,
-            read_dictionary=self.columns if average < _SHORT_TEXT else None,
+            read_dictionary=dictionaries or None,
             buffer_size=_BUFFER_BYTES,
             pre_buffer=False,
             page_checksum_verification=True,
         )
         batches: Iterator[pa.RecordBatch] = file.iter_batches(
-            min(self.given.max_rows, max(1, self.given.batch_bytes // average)),
-            row_groups=[self.number],
-            columns=self.columns,
-            use_threads=False,
+            rows, row_groups=[self.number], columns=columns, use_threads=False
         )
         return batches
 
