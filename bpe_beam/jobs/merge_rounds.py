@@ -122,6 +122,7 @@ class RoundsJob:
             if commit is None:
                 commit = self._begin(vocabulary)
             vocabulary.add(commit.rows, commit.counts)
+            vocabulary.text_full = commit.text_full
             target = len(commit.rows) + vocabulary.room
             stage.advance(commit.number, merges=len(commit.rows))
             while not commit.done:
@@ -207,6 +208,7 @@ class RoundsJob:
         taken, threshold, how = self._take(vocabulary, task, came)
         known = len(vocabulary.tokens)
         vocabulary.add(taken.rows, taken.counts)
+        vocabulary.text_full = taken.text_full
         ended = came.most < self._least or (taken.at_end and threshold <= self._least)
         now = time.monotonic()
         floor = threshold if taken.rows else min(threshold, came.most)
@@ -229,7 +231,8 @@ class RoundsJob:
             applied=len(last.rows),
             floor=max(self._least, floor // (last.divisor * _LOOK_FURTHER)),
             divisor=next_divisor(last.divisor, came.segments, came.segment_symbols, self.memory),
-            done=ended or vocabulary.room == 0,
+            done=ended or taken.text_full or vocabulary.room == 0,
+            text_full=taken.text_full,
             history=[*last.history, facts],
             start=self._spelling,
         )
@@ -277,13 +280,18 @@ class RoundsJob:
         )  # fmt: skip
         rows = []
         made = len(vocabulary.tokens)
+        text_left = vocabulary.text_left
         for left, right in zip(lefts[:taken].tolist(), rights[:taken].tolist(), strict=True):
+            text_left -= vocabulary.text_of(left, right)
+            if text_left < 0:
+                break
             known = vocabulary.find(left, right)
             rows.append((left, right, made if known is None else known))
             made += known is None
             if made - len(vocabulary.tokens) == vocabulary.room:
                 break
-        return Round(rows, counts[: len(rows)].tolist(), at_end=not rows)
+        found = counts[: len(rows)].tolist()
+        return Round(rows, found, at_end=not rows, text_full=text_left < 0)
 
     def _unproven(self, why: str) -> UsageError:
         return UsageError(

@@ -73,6 +73,7 @@ class Commit:
         floor: Where the next round looks for pairs.
         divisor: See `training.rounds.threshold`; of the next round.
         done: Nothing more can be learned.
+        text_full: Since the tokens would be too long together, see `learning.MAX_TEXT`.
         history: A row for each round, for the summary.
         start: SHA-256 of what words are spelled by.
     """
@@ -89,6 +90,7 @@ class Commit:
     done: bool
     history: list[dict[str, Any]]
     start: str
+    text_full: bool = False
 
 
 class RoundsFolder:
@@ -197,6 +199,11 @@ def _name(number: int) -> str:
 
 def _digest(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def holds_merges(storage: Storage, url: str) -> bool:
+    """Whether rounds have learned merges in a folder, of whatever job."""
+    return any(map(_COMMIT.fullmatch, storage.list_names(url)))
 
 
 def remove_rounds(storage: Storage, url: str) -> None:

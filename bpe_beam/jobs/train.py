@@ -21,8 +21,8 @@ from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import COUNTS, OutputFolder
 from bpe_beam.jobs.settings import CountSettings
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
-from bpe_beam.jobs.train_learning import ROUNDS, Learning, clear_rounds
-from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, recipe_of
+from bpe_beam.jobs.train_learning import ROUNDS, Learning, clear_rounds, holds_merges
+from bpe_beam.jobs.train_recipe import check_vocab_size, identity_of, recipe_of, tokenizer_from
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.train_weights import (
     tokens_by_source,
@@ -32,12 +32,14 @@ from bpe_beam.jobs.train_weights import (
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.exports import vocab_txt
+from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.continuing import continued
-from bpe_beam.training.learning import Learned
-from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.learning import MAX_TEXT, Learned
+from bpe_beam.training.recipe import Recipe
 from bpe_beam.training.start import check_distributed
-from bpe_beam.training.trained import tokenizer_of
+
+_LONG_TOKEN = 1_000
+"""Characters of a token that people are told of."""
 
 _SUMMARY = "summary.json"
 _SUMS = ("counters", "distributions")
@@ -118,19 +120,18 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         if learning is None:
             learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
         learned = learning.learn(progress)
-        if old is not None and isinstance(recipe, BpeRecipe):
-            tokenizer = continued(old, learned, recipe)
-        else:
-            tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
     except UsageError:
         # What the words do not allow: another try, with other settings, finds the folder free. But
-        # where nothing was tried yet, what a killed run has learned stays, and the folder its own.
-        if learning is not None:
+        # merges that were learned stay, and so does the claim of the settings that go on from them.
+        rounds = storage.join(settings.output, ROUNDS)
+        if learning is not None and not holds_merges(settings, storage):
             clear_rounds(settings, storage)
-        if learning is not None or not storage.exists(storage.join(settings.output, ROUNDS)):
+        if not storage.exists(rounds):
             folder.release()
         raise
-    warnings = _warnings(settings, manifest, recipe, tokenizer)
+    names = (manifest.normalizer, manifest.pretokenizer)
+    tokenizer = tokenizer_from(learned, recipe, *names, old)
+    warnings = _warnings(settings, manifest, recipe, tokenizer, learned)
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
@@ -296,7 +297,11 @@ def _last_count(learned: Learned, weights: Weights | None) -> int | float | None
 
 
 def _warnings(
-    settings: TrainSettings, manifest: CountsManifest, recipe: Recipe, tokenizer: Tokenizer
+    settings: TrainSettings,
+    manifest: CountsManifest,
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    learned: Learned,
 ) -> list[str]:
     """What went otherwise than one may think."""
     warnings = []
@@ -306,7 +311,19 @@ def _warnings(
             f"{', '.join(added)}: not cut out of the text when it was counted; where they stand "
             "in the corpus, their pieces were learned from as plain text"
         )
-    if tokenizer.vocab_size < settings.vocab_size:
+    longest = max(tokenizer.vocab.keys() - set(recipe.specials), key=len, default="")
+    if len(longest) > _LONG_TOKEN and settings.model != "word_level":
+        warnings.append(
+            f"the longest token has {len(longest):,} characters, {shortened(longest)}: the text "
+            "repeats it; --max-token-length makes no token so long"
+        )
+    if learned.text_full:
+        warnings.append(
+            f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
+            f"the merges have {MAX_TEXT:,} bytes together, which is the most there can be; give "
+            "--max-token-length"
+        )
+    elif tokenizer.vocab_size < settings.vocab_size:
         left = "word" if settings.model == "word_level" else "pair"
         warnings.append(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "

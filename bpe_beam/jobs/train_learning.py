@@ -180,5 +180,15 @@ def clear_rounds(settings: TrainSettings, storage: Storage) -> None:
         remove_rounds(storage, url)
 
 
+def holds_merges(settings: TrainSettings, storage: Storage) -> bool:
+    """Whether rounds left merges on storage, which another try would go on from."""
+    url = storage.join(settings.output, ROUNDS)
+    if not storage.exists(url):
+        return False
+    from bpe_beam.jobs import rounds_folder
+
+    return rounds_folder.holds_merges(storage, url)
+
+
 def _size(size: int) -> str:
     return f"{size / 1e9:,.2f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"

@@ -11,9 +11,15 @@ from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import as_typed
 from bpe_beam.tokenizer.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.continuing import check_same_words, recipe_like
+from bpe_beam.training.continuing import (
+    check_continued,
+    check_same_words,
+    continued,
+    recipe_like,
+)
+from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.trained import check_text_steps
+from bpe_beam.training.trained import check_parts, check_text_steps, tokenizer_of
 
 UNKNOWN = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
 """The unknown token of models that cannot do without, unless told otherwise."""
@@ -38,10 +44,15 @@ def recipe_of(
         old: The tokenizer to continue, if any.
 
     Raises:
-        UsageError: Settings that exclude each other.
+        UsageError: Settings that exclude each other, or that no tokenizer could be made by.
     """
     try:
-        return _recipe(settings, normalizer, pretokenizer, cut, old)
+        recipe = _recipe(settings, normalizer, pretokenizer, cut, old)
+        if old is not None and isinstance(recipe, BpeRecipe):
+            check_continued(old, recipe)
+        else:
+            check_parts(recipe, normalizer, pretokenizer)
+        return recipe
     except UsageError as error:
         raise UsageError(as_typed(str(error), JOBS["train"].typed)) from error
 
@@ -103,6 +114,23 @@ def _recipe(
             "--alphabet seen, or --symbols characters, with it"
         )
     return recipe
+
+
+def tokenizer_from(
+    learned: Learned, recipe: Recipe, normalizer: str, pretokenizer: str, old: Tokenizer | None
+) -> Tokenizer:
+    """Makes the tokenizer.
+
+    Args:
+        learned: What was learned by the recipe.
+        recipe: As `recipe_of` gave it, which has refused what could not be made.
+        normalizer: By which the words were made.
+        pretokenizer: By which the words were made.
+        old: The tokenizer that was continued, if any.
+    """
+    if old is not None and isinstance(recipe, BpeRecipe):
+        return continued(old, learned, recipe)
+    return tokenizer_of(learned, recipe, normalizer, pretokenizer)
 
 
 def least_entries(recipe: Recipe, old: Tokenizer | None) -> int:

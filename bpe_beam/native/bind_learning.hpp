@@ -38,9 +38,15 @@ class PyBpeLearner {
                std::size_t vocab_size, std::int64_t min_frequency, const std::string& tie_break,
                const std::string& score, bool decorated, const std::string& prefix,
                std::optional<std::uint64_t> max_token_length,
-               const std::optional<InputArray<std::uint32_t>>& spans, bool stop_at_known) {
-    const LearningRules rules{vocab_size,      min_frequency, tie_break_of(tie_break),
-                              score_of(score), decorated,     stop_at_known};
+               const std::optional<InputArray<std::uint32_t>>& spans, bool stop_at_known,
+               std::optional<std::uint64_t> max_text) {
+    const LearningRules rules{.vocab_size = vocab_size,
+                              .min_frequency = min_frequency,
+                              .tie_break = tie_break_of(tie_break),
+                              .score = score_of(score),
+                              .decorated = decorated,
+                              .stop_at_known = stop_at_known,
+                              .max_text = max_text.value_or(UINT64_MAX)};
     WordsToLearn words{.symbols = span_of(symbols),
                        .offsets = span_of(offsets),
                        .counts = span_of(counts),
@@ -75,6 +81,18 @@ class PyBpeLearner {
     return learner_->stopped();
   }
 
+  bool text_full() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return learner_->text_full();
+  }
+
+  std::int64_t token_count() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return learner_->token_count();
+  }
+
   py::list tokens() {
     const std::lock_guard lock(mutex_);
     py::list result;
@@ -94,15 +112,19 @@ inline void bind_learning(py::module_& m) {
                     const InputArray<std::int64_t>&, std::vector<std::string>, std::size_t,
                     std::int64_t, const std::string&, const std::string&, bool, const std::string&,
                     std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&,
-                    bool>(),
+                    bool, std::optional<std::uint64_t>>(),
            "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
            "tie_break"_a, "score"_a = "count", "decorated"_a = false, "prefix"_a = "",
            "max_token_length"_a = py::none(), "spans"_a = py::none(),
-           "stop_at_known"_a = false)
+           "stop_at_known"_a = false, "max_text"_a = py::none())
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
       .def_property_readonly("stopped", &PyBpeLearner::stopped,
                              "Whether it ended after a merge whose token had an id before.")
+      .def_property_readonly("text_full", &PyBpeLearner::text_full,
+                             "Whether it ended before a merge beyond `max_text`.")
+      .def_property_readonly("token_count", &PyBpeLearner::token_count,
+                             "The number of tokens that the words have now.")
       .def("tokens", &PyBpeLearner::tokens, "The bytes of every id.");
 }
 

@@ -13,7 +13,10 @@ MAX_ID = 2**31 - 1
 """The greatest id: the formats that hold token ids have 31 bits for them."""
 
 MAX_TOKEN_CHARS = 4_096
-"""A longer token is no token: no text repeats it, and a search for it would be slow."""
+"""The longest added token, in characters: each is searched for at every position of a text.
+
+A model's own tokens may be longer: a text with a long run of one letter makes them.
+"""
 
 
 @dataclass(frozen=True)
@@ -111,11 +114,17 @@ class WordPiece:
     def check(self, naming: Naming) -> None:
         """Refuses a vocabulary that cannot work; see `BPE.check`."""
         check_vocab(self.vocab, naming)
-        if self.max_input_chars_per_word < 0:
-            raise UsageError(
-                f"{naming.setting('max_input_chars_per_word')}: "
-                f"{self.max_input_chars_per_word} is below 0"
-            )
+        most, place = self.max_input_chars_per_word, naming.setting("max_input_chars_per_word")
+        if most < 0:
+            raise UsageError(f"{place}: {most} is below 0")
+        # The time of a word is its length times the longest token that it can hold.
+        if most > MAX_TOKEN_CHARS:
+            for token in self.vocab:
+                if len(token) > MAX_TOKEN_CHARS:
+                    raise UsageError(
+                        f"{naming.token(token)}: a token of {len(token):,} characters must be at "
+                        f"most {MAX_TOKEN_CHARS:,} where {place} is {most:,}: give a smaller one"
+                    )
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ Model = BPE | WordPiece | WordLevel
 
 
 def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
-    """Refuses ids that are none or stand twice, and tokens that are empty or absurdly long.
+    """Refuses invalid ids, ids of two tokens, and an empty token.
 
     Raises:
         UsageError: Names the place.
@@ -155,11 +164,6 @@ def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
             raise UsageError(f"{naming.token(token)}: id {token_id} is taken by {shortened(other)}")
         if not token:
             raise UsageError(f"{naming.token(token)}: an empty token")
-        if len(token) > MAX_TOKEN_CHARS:
-            raise UsageError(
-                f"{naming.token(token)}: a token of {len(token):,} characters; at most "
-                f"{MAX_TOKEN_CHARS:,}"
-            )
 
 
 def check_unknown(unk_token: str | None, vocab: Collection[str], naming: Naming) -> None:

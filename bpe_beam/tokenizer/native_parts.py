@@ -86,11 +86,14 @@ def make_model(parts: Parts) -> _native.Model:
     model = parts.model
     if isinstance(model, BPE):
         return _byte_bpe(model) if parts.model_reads_bytes else _char_bpe(model)
-    tokens = [(token.encode(), token_id) for token, token_id in model.vocab.items()]
     unknown = model.vocab.get(model.unk_token)
     if isinstance(model, WordPiece):
-        prefix = model.continuing_subword_prefix.encode()
-        return _native.wordpiece(tokens, prefix, unknown, model.max_input_chars_per_word)
+        prefix = model.continuing_subword_prefix
+        # A longer token fits no word that is not unknown for its length.
+        most = model.max_input_chars_per_word + len(prefix)
+        tokens = [(token.encode(), i) for token, i in model.vocab.items() if len(token) <= most]
+        return _native.wordpiece(tokens, prefix.encode(), unknown, model.max_input_chars_per_word)
+    tokens = [(token.encode(), token_id) for token, token_id in model.vocab.items()]
     return _native.word_level(tokens, unknown)
 
 

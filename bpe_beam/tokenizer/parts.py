@@ -111,7 +111,7 @@ class Parts:
         doubtful = {
             token.content: number
             for number, token in enumerate(self.added_tokens)
-            if byte_level.is_byte_level(token.content) and not token.content.isascii()
+            if byte_level.is_ambiguous(token.content)
         }
         if not doubtful:
             return

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, Naming
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.learning import Learned, Progress, learn
-from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.learning import Learned, Progress, learn, number
+from bpe_beam.training.recipe import BpeRecipe, may_be_learned
 from bpe_beam.training.start import merges_of, needs_seen, see_for, start_of
 from bpe_beam.training.words import Words
 
@@ -50,6 +53,12 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
             raise UsageError(
                 f"continue_from: its added token {token.content!r} is a single character, which "
                 "could also be learned from the text"
+            )
+        if in_bytes and may_be_learned(token.content):
+            raise UsageError(
+                f"continue_from: its added token {token.content!r} is also how the model writes "
+                f"the bytes {byte_level.to_bytes(token.content)!r}, which could be learned from "
+                "the text"
             )
     if recipe.limit_alphabet is not None:
         raise UsageError("limit_alphabet: a tokenizer that is continued keeps its alphabet")
@@ -90,6 +99,20 @@ def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -
         )
 
 
+def check_continued(tokenizer: Tokenizer, recipe: BpeRecipe) -> None:
+    """Refuses, before anything is learned, a tokenizer that could not be continued.
+
+    Args:
+        tokenizer: What is continued.
+        recipe: As `recipe_like` gave it.
+
+    Raises:
+        UsageError: What `continued` would refuse.
+    """
+    ids = number(tokenizer.vocab, recipe.specials)
+    continued(tokenizer, Learned(ids, merges_of(tokenizer), np.zeros(0, np.int64)), recipe)
+
+
 def continue_bpe(
     words: Words, recipe: BpeRecipe, tokenizer: Tokenizer, on_progress: Progress | None = None
 ) -> Learned:
@@ -117,17 +140,20 @@ def continue_bpe(
 
 
 def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:
-    """The tokenizer with what was learned; all its other parts stay."""
+    """The tokenizer with what was learned; all its other parts stay.
+
+    As soon as its model has more entries or merges it has the added tokens, too: a merge may make
+    one that the text spells, and other programs number those that a model lacks anew.
+    """
     parts = tokenizer.parts
     model = parts.model
     assert isinstance(model, BPE)
-    outside = {token.content for token in parts.added_tokens}.difference(model.vocab)
-    vocab = {token: i for token, i in learned.vocab.items() if token not in outside}
+    grown = (len(learned.vocab), len(learned.merges)) > (len(tokenizer.vocab), len(model.merges))
     known = {token.content for token in parts.added_tokens}
     new = [token for token in recipe.specials if token not in known]
     added = [AddedToken(learned.vocab[token], token) for token in new]
     result = Parts(
-        replace(model, vocab=vocab, merges=learned.merges),
+        replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
         (*parts.added_tokens, *sorted(added, key=lambda token: token.id)),
         parts.normalizer,
         parts.pre_tokenizer,

@@ -13,6 +13,10 @@ from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 
+MAX_TEXT = 1 << 26
+"""Bytes of the parts of all merges together. Learning ends before the merge that goes beyond: a
+text of one letter makes tokens as long as itself, and no program could read their file."""
+
 _MERGES_A_STEP = 500
 
 Progress = Callable[[int], None]
@@ -27,11 +31,13 @@ class Learned:
         merges: Pairs of tokens, in the order learned; of a tokenizer that was continued, its own
             come first. Empty for a word-level vocabulary.
         counts: int64: how often each newly learned pair occurred when it was merged.
+        text_full: Whether learning ended at `MAX_TEXT`.
     """
 
     vocab: Mapping[str, int]
     merges: tuple[tuple[str, str], ...]
     counts: npt.NDArray[np.int64]
+    text_full: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,7 @@ def learn(
         recipe.continuing_subword_prefix.encode(),
         recipe.max_token_length,
         symbols.spans,
+        max_text=MAX_TEXT,
     )
     rows: list[list[int]] = []
     counts = [np.zeros(0, np.int64)]
@@ -116,7 +123,7 @@ def learn(
         strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
     vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
     merges = tuple((strings[left], strings[right]) for left, right, _ in rows)
-    return Learned(vocab, merges, np.concatenate(counts))
+    return Learned(vocab, merges, np.concatenate(counts), learner.text_full)
 
 
 def check_size(vocab_size: int, entries: int) -> None:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.training import learning
 from bpe_beam.training.learning import Learned, check_size, mergeable_bytes
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.start import Start, merges_of
@@ -87,6 +88,8 @@ class Vocabulary:
         widths: How many characters each id covers; empty where no rule asks for it.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
+        text_left: Bytes that the parts of more merges may have; see `learning.MAX_TEXT`.
+        text_full: Whether the best pair has more.
     """
 
     start: Start
@@ -95,6 +98,8 @@ class Vocabulary:
     widths: list[int] = field(init=False)
     rows: list[Row] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
+    text_left: int = field(init=False)
+    text_full: bool = False
 
     def __post_init__(self) -> None:
         """Begins with the first ids.
@@ -112,6 +117,7 @@ class Vocabulary:
             widths = self.start.widths
             assert widths is not None, "check_distributed refuses what has none"
             self.widths = widths.tolist()
+        self.text_left = learning.MAX_TEXT
         self._ids = {made: number for number, made in enumerate(self.tokens) if made}
         self._holes = len(self.tokens) - len(ids)
 
@@ -123,6 +129,7 @@ class Vocabulary:
     def add(self, rows: Iterable[Row], counts: Iterable[int]) -> None:
         """Takes the merges of a round."""
         for left, right, joined in rows:
+            self.text_left -= self.text_of(left, right)
             if joined == len(self.tokens):
                 made = self.joined(left, right)
                 self._ids[made] = joined
@@ -131,6 +138,10 @@ class Vocabulary:
                     self.widths.append(self.widths[left] + self.widths[right])
             self.rows.append((left, right, joined))
         self.counts += counts
+
+    def text_of(self, left: int, right: int) -> int:
+        """The bytes of the parts of a merge."""
+        return len(self.tokens[left]) + len(self.tokens[right])
 
     def find(self, left: int, right: int) -> int | None:
         """The id that the joined token of a pair has already."""
@@ -163,7 +174,7 @@ class Vocabulary:
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         merges = tuple((strings[left], strings[right]) for left, right, _ in self.rows)
         old = () if self.start.old is None else merges_of(self.start.old)
-        return Learned(vocab, (*old, *merges), np.array(self.counts, np.int64))
+        return Learned(vocab, (*old, *merges), np.array(self.counts, np.int64), self.text_full)
 
     @property
     def _in_bytes(self) -> bool:
@@ -178,11 +189,13 @@ class Round:
         rows: The merges.
         counts: How often each pair occurred.
         at_end: No pair is left that counts the round's threshold.
+        text_full: Whether the best pair left would make the text of all merges too long.
     """
 
     rows: list[Row]
     counts: list[int]
     at_end: bool
+    text_full: bool = False
 
 
 def learn_round(
@@ -222,6 +235,7 @@ def learn_round(
         recipe.max_token_length,
         spans,
         stop_at_known=cut,
+        max_text=vocabulary.text_left,
     )
     rows: list[Row] = []
     found: list[int] = []
@@ -231,7 +245,7 @@ def learn_round(
             break
         rows += map(tuple, step.tolist())
         found += step_counts.tolist()
-    return Round(rows, found, not learner.stopped)
+    return Round(rows, found, not learner.stopped, learner.text_full)
 
 
 def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+import numpy as np
+
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import (
@@ -37,7 +39,7 @@ from bpe_beam.tokenizer.postprocessors import (
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.bpe import learn_bpe
-from bpe_beam.training.learning import Learned, Progress
+from bpe_beam.training.learning import Learned, Progress, number
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.word_level import learn_word_level
 from bpe_beam.training.wordpiece import learn_wordpiece
@@ -87,6 +89,21 @@ def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
         )
 
 
+def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
+    """Refuses, before anything is learned, a recipe whose tokenizer could not be made.
+
+    Args:
+        recipe: The settings.
+        normalizer: What is done to the text before it is counted, by name.
+        pretokenizer: How it is cut into words, by name.
+
+    Raises:
+        UsageError: What `tokenizer_of` would refuse.
+    """
+    nothing = Learned(number({}, recipe.specials), (), np.zeros(0, np.int64))
+    tokenizer_of(nothing, recipe, normalizer, pretokenizer)
+
+
 def tokenizer_of(
     learned: Learned, recipe: Recipe, normalizer: str = "none", pretokenizer: str = "gpt2"
 ) -> Tokenizer:
@@ -99,8 +116,7 @@ def tokenizer_of(
         pretokenizer: How it was cut into words, by name.
 
     Raises:
-        UsageError: A special token that cannot be told from a token of the model, or what
-            `check_text_steps` refuses.
+        UsageError: Text steps that do not fit the recipe; none that `check_parts` let pass.
     """
     check_text_steps(recipe, pretokenizer)
     in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"

@@ -14,7 +14,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.trained import check_text_steps, learn, tokenizer_of
+from bpe_beam.training.trained import check_parts, learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
 
@@ -51,7 +51,7 @@ class LearnMerges(beam.PTransform):
         super().__init__()
         normalizer_from_name(normalizer)
         check_pretokenizer_name(pretokenizer)
-        check_text_steps(recipe, pretokenizer)
+        check_parts(recipe, normalizer, pretokenizer)
         if memory_bytes < 1_000_000:
             raise UsageError(f"memory_bytes is {memory_bytes}: at least 1,000,000")
         self.recipe = recipe

@@ -19,6 +19,7 @@ from bpe_beam.jobs.job_folder import ReceiptWriter
 from bpe_beam.jobs.merge_rounds import rounds_left
 from bpe_beam.jobs.rounds_folder import remove_rounds
 from bpe_beam.progress import Progress
+from bpe_beam.training import learning
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.trained import learn
@@ -98,6 +99,26 @@ def test_each_way_to_learn_a_round_is_taken(tmp_path: Path) -> None:
         job = job_of(tmp_path / f"rounds{memory}", counts, recipe, memory)
         seen |= {row["learned_from"] for row in learn_by_hand(job)[1]}
     assert seen == {"segments", "the best pairs", "all words"}
+
+
+@pytest.mark.parametrize("memory", [NOTHING, 6_000, EVERYTHING])
+@pytest.mark.parametrize("tie_break", ["lowest_id", "greatest_bytes"])
+def test_the_text_of_all_merges_is_limited(
+    tie_break: Any, memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {**made_words(seed=3), "a" * 300: 9}
+    counts = counts_folder(tmp_path / "counts", words)
+    recipe = BpeRecipe(500, tie_break=tie_break)
+    whole = len(learned_here(counts, recipe).merges)
+    monkeypatch.setattr(learning, "MAX_TEXT", 200)
+    here = learned_here(counts, recipe)
+    assert 5 < len(here.merges) < whole and here.text_full
+    job = job_of(tmp_path / "rounds", counts, recipe, memory)
+    learned, _ = learn_by_hand(job)
+    same(learned, here)
+    assert learned.text_full
+    # Another try goes on from the last commit.
+    assert learn_by_hand(job)[0].text_full
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -261,6 +261,24 @@ void stops_at_a_token_it_knows() {
 }
 
 /// Words that begin and end like others.
+/// Tokens of `a` double in length; the merge that would go beyond the limit ends learning.
+void the_text_of_all_merges_is_limited() {
+  const Corpus corpus({{"aaaaaaaa", 3}, {"b", 2}});
+  for (const std::size_t step : {std::size_t{1}, std::size_t{9}}) {
+    BpeLearner learner(corpus.words(), {.vocab_size = 99, .max_text = 2 + 4 + 7});
+    CHECK(!learner.text_full());
+    CHECK(learner.token_count() == 3 * 8 + 2);
+    CHECK(learn_by_steps(learner, step).size() == 2);
+    CHECK(learner.text_full() && !learner.stopped());
+    CHECK(learner.token_count() == 3 * 2 + 2);
+    CHECK(learner.learn(9).empty() && learner.tokens().size() == 4);
+  }
+  BpeLearner whole(corpus.words(), {.vocab_size = 99, .max_text = 2 + 4 + 8});
+  CHECK(whole.learn(9).size() == 3);
+  CHECK(!whole.text_full());
+  CHECK(whole.token_count() == 3 + 2);
+}
+
 void words_within_words() {
   const Corpus corpus({{"abc", 9}, {"abcd", 4}, {"cd", 20}, {"abcdx", 1}});
   for (const TieBreak tie_break : kTieBreaks) check_against_naive(corpus, 40, tie_break, 0, 3);
@@ -459,6 +477,7 @@ int main() {
   a_long_run();
   a_joined_token_that_exists();
   stops_at_a_token_it_knows();
+  the_text_of_all_merges_is_limited();
   words_within_words();
   special_tokens_that_collide();
   stops_where_it_should();
