@@ -118,10 +118,10 @@ def check_finished(
 
 
 def _write_plan(folder: OutputFolder, plan: Plan) -> None:
-    """Leaves the plan beside the counts, unless it stands there, by name and size."""
-    url, data = folder.path(_PLAN), json_bytes(plan.to_json())
-    if not folder.storage.exists(url) or folder.storage.size(url) != len(data):
-        folder.storage.write_bytes(url, data)
+    """Write the plan beside the counts, unless it is there."""
+    data = json_bytes(plan.to_json())
+    if not folder.holds(_PLAN, data):
+        folder.storage.write_bytes(folder.path(_PLAN), data)
 
 
 def _names(plan: Plan) -> list[str]:

@@ -156,6 +156,18 @@ class JobFolder:
             raise DataError(f"cannot read {url}: {error.strerror or error}") from error
         return digest.hexdigest() == str(file["sha256"])
 
+    def holds(self, name: str, data: bytes) -> bool:
+        """Whether a file is there and has exactly these bytes.
+
+        Args:
+            name: The file, relative to the folder.
+            data: What it should hold.
+
+        Cost: one request, and a second one for a file of the same size, which is then read.
+        """
+        file = {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        return self.matches(file)
+
     # ---- runs ----
 
     def new_run(self) -> JobFolder:
@@ -183,7 +195,7 @@ class JobFolder:
         """
         inside = f"{WORK}/{run.url.rstrip('/').rpartition('/')[2]}"
 
-        def take_piece(receipt: Receipt) -> None:
+        def move_files(receipt: Receipt) -> list[dict[str, Any]] | None:
             files = []
             whole = True
             for file in receipt["files"]:
@@ -193,14 +205,21 @@ class JobFolder:
                 else:
                     name = f"{inside}/{name}"
                 files.append({**file, "name": name})
-            if whole:
-                self.writer().write_receipt(receipt["piece"], files, receipt["facts"])
-            self.storage.remove(run.path(f"{WORK}/{receipt['piece']}.json"))
+            return files if whole else None
 
-        receipts = run.receipts().values()
-        for folder in folders_of(file["name"] for receipt in receipts for file in receipt["files"]):
+        def write_receipt(receipt: Receipt, files: list[dict[str, Any]] | None) -> None:
+            if files is not None:
+                self.writer().write_receipt(receipt["piece"], files, receipt["facts"])
+
+        receipts = list(run.receipts().values())
+        folders = folders_of(file["name"] for receipt in receipts for file in receipt["files"])
+        for folder in folders:
             self.storage.make_folder(self.path(folder))
-        side_by_side(take_piece, receipts)
+        moved = side_by_side(move_files, receipts)
+        self.storage.sync_folders(self.url, *map(self.path, folders))
+        side_by_side(lambda pair: write_receipt(*pair), zip(receipts, moved, strict=True))
+        self.storage.sync_folders(self.path(WORK))
+        run.remove(f"{WORK}/{receipt['piece']}.json" for receipt in receipts)
 
     def _moved(self, run: JobFolder, name: str) -> bool:
         """Moves a file of a run; False if it is nowhere, so that its piece must be made again."""
@@ -214,6 +233,11 @@ class JobFolder:
 
     def _run(self, name: str) -> JobFolder:
         return JobFolder(self.storage, self.path(f"{WORK}/{name}"), self.record)
+
+    def sync(self) -> None:
+        """Make the names of all that the job wrote survive a power cut; the files' bytes do."""
+        folders = {*folders_of(self.record.names), WORK}
+        self.storage.sync_folders(self.url, *map(self.path, folders))
 
     # ---- removing ----
 

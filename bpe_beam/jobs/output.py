@@ -35,8 +35,13 @@ from bpe_beam.jobs.job_folder import (
 )
 from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, differences
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import is_local
 
 _MAX_JOB_BYTES = 1 << 28
+
+HASHED_BYTES = 256 << 20
+"""Bytes of a finished local folder that are read again when its job is started once more: half a
+second of work. `bpe-beam verify` reads all."""
 
 COUNTS = "counts"
 """Where training on a corpus leaves its counts, within its output."""
@@ -83,9 +88,9 @@ class OutputFolder(JobFolder):
             final: The file whose presence says that the job has finished.
             restore: For a finished folder: from the final file's bytes to its pieces, each
                 `{"files": [...], "facts": {...}}`. With it a finished folder that misses a file,
-                or holds one of another size, is opened again and mended; without it the final
-                file is believed. Facts None: the piece is looked at too, but made again then,
-                since the final file does not say all about it.
+                or holds one of another size or, where that is cheap to see, other bytes, is opened
+                again and mended; without it the final file is believed. Facts None: the piece is
+                looked at too, but made again then, since the final file does not say all about it.
             beside: Names of folders in it that may stand there already: other jobs claim them, and
                 `overwrite` leaves them.
 
@@ -195,7 +200,9 @@ class OutputFolder(JobFolder):
         if final_name != self.record.final:
             raise ValueError(f"claimed with final={self.record.final!r}, not {final_name!r}")
         self.require_ours()
+        self.sync()
         self.storage.write_bytes(self.path(final_name), data)
+        self.storage.sync_folders(self.url)
         self.finished = True
         self.clear_attempts(names_present(self.storage, self.url, self.record.all_names))
         self.remove_work()
@@ -223,7 +230,7 @@ class OutputFolder(JobFolder):
         present: frozenset[str],
         restore: Callable[[bytes], Mapping[str, Mapping[str, Any]]] | None,
     ) -> bool:
-        """Whether a finished folder is whole by names and sizes.
+        """Whether a finished folder is whole by names and sizes, and by hashes where cheap.
 
         If not, the receipts of its pieces are written again, for what stands to be kept.
         """
@@ -236,7 +243,7 @@ class OutputFolder(JobFolder):
                 file["name"] in present
                 and self.storage.size(self.path(file["name"])) == file["bytes"]
                 for file in files
-            )
+            ) and all(side_by_side(self.matches, self._cheap_to_read(files)))
         except UsageError:
             raise
         except (ValueError, KeyError, TypeError, DataError):
@@ -248,6 +255,18 @@ class OutputFolder(JobFolder):
                 if piece["facts"] is not None:
                     self.write_receipt(name, piece["files"], piece["facts"])
         return whole
+
+    def _cheap_to_read(self, files: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The files whose hashes are compared at every start: on local disks, the smallest ones, up
+        to HASHED_BYTES in total."""
+        chosen: list[dict[str, Any]] = []
+        left = HASHED_BYTES if is_local(self.url) else 0
+        for file in sorted(files, key=lambda file: int(file["bytes"])):
+            left -= int(file["bytes"])
+            if left < 0:
+                break
+            chosen.append(file)
+        return chosen
 
     def _remove_all(self, present: frozenset[str]) -> None:
         """Removes all that the recorded job wrote, but for `job.json`, which the next replaces.

@@ -151,7 +151,9 @@ class RoundsFolder:
             )
         data = {"fingerprint": self.folder.record.fingerprint, **asdict(commit)}
         signed = json.dumps({"commit": data, "sha256": _digest(data)})
+        self.storage.sync_folders(*(self.run_url(commit.run, folder) for folder in FOLDERS))
         self.storage.write_bytes(self.folder.path(_name(commit.number)), signed.encode())
+        self.storage.sync_folders(self.folder.url)
         self._keep(commit, there, self.folder.runs())
 
     def _commits(self) -> list[str]:

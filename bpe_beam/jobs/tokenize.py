@@ -71,7 +71,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         restore=_restore,
     )
     resumed = folder.finished
-    if not resumed or not _has_tokenizer(folder, tokenizer):
+    if not resumed or not folder.holds(_TOKENIZER, tokenizer.to_json().encode()):
         tokenizer.save(folder.path(_TOKENIZER), storage=storage)
     kept = len(corpus_input.done_splits(folder, plan, "shard"))
     not_cut: list[str] = []
@@ -90,13 +90,6 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         **summary_of(settings.run, len(plan.splits)),
         **measured.to_json(),
     }
-
-
-def _has_tokenizer(folder: OutputFolder, tokenizer: Tokenizer) -> bool:
-    """Whether a finished folder has its tokenizer, by name and size, as for the shards."""
-    url = folder.path(_TOKENIZER)
-    size = len(tokenizer.to_json().encode())
-    return folder.storage.exists(url) and folder.storage.size(url) == size
 
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:

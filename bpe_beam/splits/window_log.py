@@ -90,7 +90,9 @@ class WindowFolder:
         """Writes what makes the folder whole, the manifest last."""
         storage = self.storage
         storage.write_bytes(storage.join(self.url, "tokenizer.json"), tokenizer.encode())
+        storage.sync_folders(self.url, storage.join(self.url, "rejects"))
         storage.write_bytes(storage.join(self.url, MANIFEST), manifest)
+        storage.sync_folders(self.url)
         self.clear()
 
     def clear(self) -> None:

@@ -27,11 +27,15 @@ from bpe_beam.storage import names
 from bpe_beam.storage.connect import check_protocols, connect, secrets_of
 from bpe_beam.storage.facts import Found, found_of
 from bpe_beam.storage.failures import named_errors, retried
-from bpe_beam.storage.local import expand_local, stat_local
+from bpe_beam.storage.local import (
+    expand_local,
+    make_local_folder,
+    stat_local,
+    sync_folder,
+)
 from bpe_beam.storage.moving import move_local, move_remote, rename
 from bpe_beam.storage.names import (
     OBJECT_STORES,
-    SCHEME,
     WEB,
     is_local,
     local_path,
@@ -41,9 +45,13 @@ from bpe_beam.storage.names import (
 from bpe_beam.storage.ranges import Opened, open_ranges
 from bpe_beam.storage.reading import open_reader, read_part
 from bpe_beam.storage.web import open_web, stat_web
-from bpe_beam.storage.writing import Destination, Upload, is_outlet, write_straight
-
-_WRITE_BUFFER = 1 << 20
+from bpe_beam.storage.writing import (
+    WRITE_BUFFER,
+    Destination,
+    is_outlet,
+    uploading,
+    write_straight,
+)
 
 T = TypeVar("T")
 
@@ -217,6 +225,8 @@ class Storage:
         memory, and the upload is completed at the end and taken back if the block raises; a killed
         process can leave parts that only the store sees. Elsewhere the file is
         `<url>.attempt-<12 hex digits>` until it is moved, and is removed if the block raises.
+        A local file's bytes are on disk before its name appears, so that a power cut leaves no
+        empty file; `sync_folders` makes the name itself survive one.
         A device or a pipe, such as /dev/null, is never replaced: it gets the bytes as they come.
 
         Args:
@@ -231,10 +241,13 @@ class Storage:
         protocol = protocol_of(url)
         if protocol in WEB:
             raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
+        writing: contextlib.AbstractContextManager[BinaryIO]
         if is_local(url) and is_outlet(local_path(url)):
             writing = write_straight(local_path(url), url)
+        elif protocol in OBJECT_STORES:
+            writing = self._write_object(url)
         else:
-            writing = self._upload(url) if protocol in OBJECT_STORES else self._write_attempt(url)
+            writing = self._write_attempt(url)
         with writing as stream:
             yield stream
 
@@ -270,10 +283,20 @@ class Storage:
         """Makes a folder and those above it, where the store has folders."""
         if is_local(url):
             with named_errors("make folder", url):
-                local_path(url).mkdir(parents=True, exist_ok=True)
+                make_local_folder(local_path(url))
         elif protocol_of(url) not in OBJECT_STORES:
             fs, path = self._remote(url)
             self._asked("make folder", url, lambda: fs.makedirs(path, exist_ok=True))
+
+    def sync_folders(self, *urls: str) -> None:
+        """Make what was created in, or moved to, folders survive a power cut.
+
+        The files' content is on disk already when their names appear; this is for the names.
+        On stores nothing is to do, and nothing for a folder that is not there.
+        """
+        for url in filter(is_local, urls):
+            with named_errors("sync", url):
+                sync_folder(local_path(url))
 
     def remove_folder_if_empty(self, url: str) -> None:
         """Removes a folder that holds nothing; otherwise nothing happens."""
@@ -348,7 +371,7 @@ class Storage:
         fs, path = self._remote(pattern)
         web = protocol_of(pattern) in WEB
         if self._kind(pattern) == "file":
-            return [self._stat_url(_url_of(fs, pattern, path, path))]
+            return [self._stat_url(names.url_of(fs, pattern, path, path))]
         magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
         if magic is None:
             return []
@@ -365,7 +388,7 @@ class Storage:
                 continue
             if "/." in "/" + name[len(fixed) :] and not dotted:
                 continue
-            url = _url_of(fs, pattern, path, name)
+            url = names.url_of(fs, pattern, path, name)
             # a web page tells no sizes
             found.append(self._stat_url(url) if web else found_of(url, info))
         return found
@@ -375,35 +398,24 @@ class Storage:
         with contextlib.suppress(FileNotFoundError):
             fs.rm_file(path)
 
-    @contextlib.contextmanager
-    def _upload(self, url: str) -> Iterator[BinaryIO]:
+    def _write_object(self, url: str) -> contextlib.AbstractContextManager[BinaryIO]:
         fs, path = self._remote(url)
-        upload = Upload(fs, path, url, self._secrets)
-        buffered = io.BufferedWriter(upload, _WRITE_BUFFER)
-        try:
-            yield cast(BinaryIO, buffered)
-            if not buffered.closed:
-                buffered.flush()
-            upload.finish()
-        except BaseException:
-            upload.give_up()
-            raise
-        finally:
-            with contextlib.suppress(Exception):
-                buffered.close()
+        return uploading(fs, path, url, self._secrets)
 
     @contextlib.contextmanager
     def _write_attempt(self, url: str) -> Iterator[BinaryIO]:
         attempt = f"{url}.attempt-{secrets.token_hex(6)}"
         with named_errors("write", url, self._secrets):
-            destination = Destination(self._open_new(attempt), url, self._secrets)
-        buffered = io.BufferedWriter(destination, _WRITE_BUFFER)
+            new = self._open_new(attempt)
+        destination = Destination(new, url, self._secrets, synced=is_local(url))
+        buffered = io.BufferedWriter(destination, WRITE_BUFFER)
         try:
             yield cast(BinaryIO, buffered)
             buffered.close()
             with named_errors("write", url, self._secrets):
                 self._publish(attempt, url)
         except BaseException:
+            destination.synced = False
             with contextlib.suppress(Exception):
                 buffered.close()
             with contextlib.suppress(Exception):
@@ -432,18 +444,3 @@ class Storage:
             lambda path: int(fs.info(path)["size"]),
             copies=protocol_of(source) in OBJECT_STORES,
         )
-
-
-def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
-    """The URL of a name that a file system found: what stood before the path in the pattern
-    (protocol, host), then the name."""
-    pattern = pattern.rstrip("/")
-    if pattern.endswith(stripped):
-        head = pattern[: len(pattern) - len(stripped)]
-        scheme = SCHEME.match(head)
-        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
-    scheme = SCHEME.match(pattern)
-    host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
-    if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
-        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
-    return cast(str, fs.unstrip_protocol(found))

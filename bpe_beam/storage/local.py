@@ -1,7 +1,13 @@
-"""Local files: what a path or a glob means."""
+"""Local files: what a path or a glob means, and what it takes for them to survive a power cut.
+
+A file that was written and renamed may be empty after a power cut: the disk may have learned its
+name and not its bytes. So its bytes are forced to disk first (`sync_file`), then it is renamed,
+and whatever relies on its name waits for the folder as well (`sync_folder`).
+"""
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import re
@@ -30,6 +36,43 @@ def expand_local(pattern: str) -> list[Found]:
         return []
     dotted = any(part.startswith(".") for part in parts[magic:])
     return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
+
+
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
+"""What file systems and devices answer that have nothing to sync, or no way to."""
+
+
+def sync_file(opened: int) -> None:
+    """Force the bytes of an open file to disk, where the file system can.
+
+    Raises:
+        OSError: The disk is full or fails.
+    """
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+
+
+def sync_folder(path: Path) -> None:
+    """Force the names in a folder to disk; nothing happens if it is gone, or may not be read."""
+    try:
+        opened = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, PermissionError):
+        return
+    try:
+        sync_file(opened)
+    finally:
+        os.close(opened)
+
+
+def make_local_folder(path: Path) -> None:
+    """Make a folder and those above it, each of which survives a power cut."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
 
 
 def _walk(folder: str, parts: Sequence[str], dotted: bool) -> Iterator[Found]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any, cast
 
 WEB = ("http", "https")
 OBJECT_STORES = ("s3", "gs", "az", "abfs", "abfss", "hf", *WEB)
@@ -68,3 +69,18 @@ def join(folder: str, *names: str) -> str:
     for name in names:
         folder = name if not folder else folder + ("" if folder.endswith("/") else "/") + name
     return folder + query
+
+
+def url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
+    """The URL of a name that a file system found: what stood before the path in the pattern
+    (protocol, host), then the name."""
+    pattern = pattern.rstrip("/")
+    if pattern.endswith(stripped):
+        head = pattern[: len(pattern) - len(stripped)]
+        scheme = SCHEME.match(head)
+        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
+    scheme = SCHEME.match(pattern)
+    host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
+    if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
+        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
+    return cast(str, fs.unstrip_protocol(found))

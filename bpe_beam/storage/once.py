@@ -12,6 +12,7 @@ from typing import Any
 from bpe_beam.storage.connect import connect, secrets_of
 from bpe_beam.storage.door import Storage
 from bpe_beam.storage.failures import named_errors, retried
+from bpe_beam.storage.local import sync_file, sync_folder
 from bpe_beam.storage.moving import rename
 from bpe_beam.storage.names import OBJECT_STORES, is_local, local_path, protocol_of
 
@@ -50,11 +51,15 @@ def _link(path: Path, data: bytes) -> bool:
     if not path.exists():
         attempt = path.with_name(f"{path.name}.attempt-{secrets.token_hex(6)}")
         try:
-            attempt.write_bytes(data)
+            with attempt.open("wb") as file:
+                file.write(data)
+                file.flush()
+                sync_file(file.fileno())
             with contextlib.suppress(FileExistsError):
                 os.link(attempt, path)
         finally:
             attempt.unlink(missing_ok=True)
+        sync_folder(path.parent)
     return path.read_bytes() == data
 
 

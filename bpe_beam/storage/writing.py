@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpe_beam.storage.failures import named_errors
+from bpe_beam.storage.local import sync_file
 
 # A store takes an upload in parts: S3 10,000 at most, equal ones on some servers. So 62.5 GiB go
 # up in parts that cost little memory, and 1.4 TiB more in large ones.
 PART = 16 << 20
 _MANY_PARTS = 4000
 LARGE_PART = 256 << 20
+
+WRITE_BUFFER = 1 << 20
+"""Bytes that are gathered before they are handed on."""
 
 
 def is_outlet(path: Path) -> bool:
@@ -41,10 +45,18 @@ def write_straight(path: Path, url: str) -> Iterator[BinaryIO]:
 
 
 class Destination(io.RawIOBase):
-    """Where a stream's bytes go, so that a failing write names the file."""
+    """Where a stream's bytes go, so that a failing write names the file.
 
-    def __init__(self, stream: BinaryIO, url: str, secrets: Collection[str] = ()) -> None:
+    Attributes:
+        synced: Whether the bytes are forced to disk when the stream is closed; only for files that
+            have a number.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, url: str, secrets: Collection[str] = (), *, synced: bool = False
+    ) -> None:
         super().__init__()
+        self.synced = synced
         self._stream, self._url, self._secrets = stream, url, secrets
 
     def writable(self) -> bool:
@@ -61,7 +73,11 @@ class Destination(io.RawIOBase):
         if not self.closed:
             super().close()
             with named_errors("write", self._url, self._secrets):
-                self._stream.close()
+                try:
+                    if self.synced:
+                        sync_file(self._stream.fileno())
+                finally:
+                    self._stream.close()
 
 
 class Upload(io.RawIOBase):
@@ -113,3 +129,34 @@ class Upload(io.RawIOBase):
             with contextlib.suppress(Exception):
                 spool.close()
                 Path(spool.name).unlink()
+
+
+@contextlib.contextmanager
+def uploading(fs: Any, path: str, url: str, secrets: Collection[str]) -> Iterator[BinaryIO]:
+    """Open an object for writing; it appears when the block ends well.
+
+    Args:
+        fs: The file system.
+        path: The object's path there.
+        url: For errors.
+        secrets: What errors must not show.
+
+    Yields:
+        A buffered stream of bytes.
+
+    Raises:
+        DataError: The store fails.
+    """
+    upload = Upload(fs, path, url, secrets)
+    buffered = io.BufferedWriter(upload, WRITE_BUFFER)
+    try:
+        yield cast(BinaryIO, buffered)
+        if not buffered.closed:
+            buffered.flush()
+        upload.finish()
+    except BaseException:
+        upload.give_up()
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            buffered.close()

@@ -269,5 +269,7 @@ class _WriteManifest(beam.DoFn):
             reject_files=(),
         )
         url = storage.join(folder, MANIFEST)
+        storage.sync_folders(folder)
         storage.write_bytes(url, manifest.to_bytes())
+        storage.sync_folders(folder)
         yield url

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs import output
 from bpe_beam.jobs.job_folder import JobFolder, ReceiptWriter
 from bpe_beam.jobs.job_record import JobRecord
 from bpe_beam.jobs.name_runs import pack_names, unpack_names
@@ -211,6 +212,23 @@ def test_a_finished_folder_that_misses_a_file_is_mended(
     (url / "shard-00000-of-00003.idx").write_bytes(b"short")
     assert run_job(url) == [0]
     assert tree(url) == whole
+
+
+def test_a_finished_folder_with_other_bytes_of_the_same_size_is_mended(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = tmp_path / "whole"
+    broken = url / "shard-00001-of-00003.bin"
+    size = broken.stat().st_size
+    broken.write_bytes(bytes(size))
+    assert run_job(url) == [1]
+    assert tree(url) == whole
+    # Beyond what is cheap to read, sizes decide.
+    broken.write_bytes(bytes(size))
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "HASHED_BYTES", size - 1)
+        assert run_job(url) == []
+    assert run_job(url) == [1]
 
 
 def test_a_piece_without_facts_is_made_again_once_something_is_missing(
