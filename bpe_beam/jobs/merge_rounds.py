@@ -54,7 +54,7 @@ from bpe_beam.training.rounds import (
 from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.segments import Hot, cut_to_fit, gather
 from bpe_beam.training.start import Start, needs_seen, start_of
-from bpe_beam.training.words import memory_needed
+from bpe_beam.training.words import memory_needed, memory_of_tokens
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -300,8 +300,9 @@ class RoundsJob:
         )
 
     def _too_little(self, came: _CameOf) -> UsageError:
-        needed = self.share * memory_needed(came.segment_symbols, came.segments)
-        whole = memory_needed(self.manifest.word_bytes, self.manifest.unique_words)
+        needed = self.share * memory_of_tokens(came.segment_symbols, came.segments)
+        manifest = self.manifest
+        whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe.vocab_size)
         return UsageError(
             "the score of WordPiece goes by all pairs of at least min_frequency "
             f"({self._least:,}) at once, and what is left of the words when they are cut at all "

@@ -81,7 +81,8 @@ class Learning:
     def _decide(self) -> bool:
         """Whether words stay on storage; and says why."""
         settings, manifest, wanted = self._settings, self._manifest, self._settings.merge_rounds
-        needed = memory_needed(manifest.word_bytes, manifest.unique_words)
+        entries = self._recipe.vocab_size
+        needed = memory_needed(manifest.word_bytes, manifest.unique_words, entries)
         takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
         fits = needed <= settings.driver_memory
         relation = "within" if fits else "more than"

@@ -66,9 +66,8 @@ class CountQueue {
                     [this](const Entry& a, const Entry& b) { return worse(a, b); });
       const Entry entry = heap_.back();
       heap_.pop_back();
+      if (is_stale(entry)) continue;
       auto& pair = table_.pairs()[entry.pair];
-      // An entry that a later one has replaced.
-      if (entry.count != pair.mark.queued || entry.tie != pair.mark.tie) continue;
       pair.mark.queued = 0;
       if (pair.count < floor_) continue;
       const std::uint64_t tie = tie_of(table_, pair, tie_break_);
@@ -91,9 +90,26 @@ class CountQueue {
     return less_bytes(table_, a.pair, b.pair);
   }
 
+  /// Whether a later entry has replaced this one.
+  [[nodiscard]] bool is_stale(const Entry& entry) const {
+    const Mark& mark = table_.pairs()[entry.pair].mark;
+    return entry.count != mark.queued || entry.tie != mark.tie;
+  }
+
+  /// Makes room for one more entry: first by leaving out stale ones, then by a quarter more.
+  void make_room() {
+    if (heap_.size() < heap_.capacity()) return;
+    std::erase_if(heap_, [this](const Entry& entry) { return is_stale(entry); });
+    std::make_heap(heap_.begin(), heap_.end(),
+                   [this](const Entry& a, const Entry& b) { return worse(a, b); });
+    const std::size_t room = heap_.capacity();
+    if (heap_.size() >= room - room / 4) heap_.reserve(room + room / 4 + 64);
+  }
+
   void requeue(std::uint32_t index, std::uint64_t tie) {
     auto& pair = table_.pairs()[index];
     pair.mark = {pair.count, tie};
+    make_room();
     heap_.push_back({pair.count, tie, index});
     std::push_heap(heap_.begin(), heap_.end(),
                    [this](const Entry& a, const Entry& b) { return worse(a, b); });
@@ -103,9 +119,18 @@ class CountQueue {
   bool lower_floor() {
     if (floor_ <= min_frequency_) return false;
     std::int64_t highest = 0;
-    for (const auto& pair : table_.pairs()) highest = std::max(highest, pair.count);
-    // No pair is above the old floor, so an eighth of the highest is below it.
-    floor_ = std::max(min_frequency_, std::min(highest, floor_ - 1) / 8);
+    for (std::size_t i = 0; i < table_.pairs().size(); ++i) {
+      highest = std::max(highest, table_.pairs()[i].count);
+    }
+    // No pair is above the old floor, so a part of the highest is below it. Most pairs of all occur
+    // once: near the end the floor falls slowly, so that these enter only when they are the best.
+    highest = std::min(highest, floor_ - 1);
+    floor_ = std::max(min_frequency_, highest < 64 ? highest / 2 + 1 : highest / 8);
+    std::size_t entering = 0;
+    for (std::size_t i = 0; i < table_.pairs().size(); ++i) {
+      entering += table_.pairs()[i].count >= floor_ ? 1 : 0;
+    }
+    heap_.reserve(entering + entering / 8);
     for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) gained(i);
     return true;
   }

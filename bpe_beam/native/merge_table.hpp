@@ -10,7 +10,9 @@
 // itself makes the same string from other symbols. There, and only there (kByPlace), each place
 // knows the span of its token; that takes 4 bytes a symbol more.
 //
-// All merges together take O(n log n) in the symbols. Memory: 12 bytes a symbol, and the pairs.
+// All merges together take O(n log n) in the symbols. Memory: 12 bytes a symbol, and 64 bytes and
+// a slot of the index for each pair that ever was, at most some 100; natural text makes a pair for
+// every two to ten of its symbols, random bytes one for each.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +26,10 @@
 #include <utility>
 #include <vector>
 
+#include "chunked_vector.hpp"
+#include "pair_index.hpp"
 #include "pair_map.hpp"
+#include "position_list.hpp"
 
 namespace bpe_beam {
 
@@ -70,10 +75,11 @@ class MergeTable {
     std::uint32_t right;
     std::int64_t count = 0;
     Mark mark{};
-    bool in_order = true;  // places ascend
-    std::size_t head = 0;  // places before it are known to be dead
-    std::vector<Position> places;
+    bool in_order = true;    // places ascend
+    std::uint32_t head = 0;  // places before it are known to be dead
+    PositionList places;
   };
+  using Pairs = ChunkedVector<Pair>;
 
   explicit MergeTable(WordsToLearn words)
       : tokens_(std::move(words.tokens)),
@@ -103,22 +109,22 @@ class MergeTable {
   [[nodiscard]] const std::vector<std::string>& tokens() const { return tokens_; }
   /// How often a token stands in the words now.
   [[nodiscard]] std::int64_t frequency(std::uint32_t token) const { return frequency_[token]; }
-  std::vector<Pair>& pairs() { return pairs_; }
-  [[nodiscard]] const std::vector<Pair>& pairs() const { return pairs_; }
+  Pairs& pairs() { return pairs_; }
+  [[nodiscard]] const Pairs& pairs() const { return pairs_; }
   /// The pair's number, or PairMap::kNone.
   [[nodiscard]] std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
-    return pair_index_.find(PairMap::key(left, right));
+    return pair_index_.find(pairs_, left, right);
   }
 
   /// The place where the pair stands first; kMaxPositions when nowhere.
   Position first_place(Pair& pair) {
+    const std::span<Position> places = pair.places.positions();
     if (!pair.in_order) {
-      std::sort(pair.places.begin() + static_cast<std::ptrdiff_t>(pair.head), pair.places.end());
+      std::ranges::sort(places.subspan(pair.head));
       pair.in_order = true;
     }
-    while (pair.head < pair.places.size() && !stands_at(pair, pair.places[pair.head])) ++pair.head;
-    return pair.head < pair.places.size() ? pair.places[pair.head]
-                                          : static_cast<Position>(kMaxPositions);
+    while (pair.head < places.size() && !stands_at(pair, places[pair.head])) ++pair.head;
+    return pair.head < places.size() ? places[pair.head] : static_cast<Position>(kMaxPositions);
   }
 
   /// Joins the pair wherever it stands. `on_gain` is then called with each pair that may count
@@ -128,9 +134,9 @@ class MergeTable {
     const std::uint32_t left = pairs_[index].left;
     const std::uint32_t right = pairs_[index].right;
     const LearnedMerge learned{left, right, joined_token(left, right), pairs_[index].count};
-    std::vector<Position> places = std::move(pairs_[index].places);
-    if (!pairs_[index].in_order) std::sort(places.begin(), places.end());
-    pairs_[index].places = {};
+    PositionList taken = pairs_[index].places.take();
+    const std::span<Position> places = taken.positions();
+    if (!pairs_[index].in_order) std::ranges::sort(places);
     pairs_[index].head = 0;
     pairs_[index].in_order = true;
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -328,10 +334,10 @@ class MergeTable {
 
   /// The pair's number; a new pair counts 0.
   std::uint32_t pair_of(std::uint32_t left, std::uint32_t right) {
-    std::uint32_t& index = pair_index_[PairMap::key(left, right)];
+    std::uint32_t& index = pair_index_(pairs_, left, right);
     if (index == PairMap::kNone) {
       if (pairs_.size() >= PairMap::kNone) throw std::length_error("more than 2^32 pairs");
-      pairs_.push_back(Pair{.left = left, .right = right, .places = {}});
+      pairs_.push_back({.left = left, .right = right, .places = {}});
       index = static_cast<std::uint32_t>(pairs_.size() - 1);
     }
     return index;
@@ -421,10 +427,10 @@ class MergeTable {
     if (neighbour.places.empty()) return;
     Pair& pair = pairs_[index];
     pair.count += neighbour.gained;
-    if (!pair.places.empty() && pair.places.back() > neighbour.places.front()) {
+    if (!pair.places.empty() && pair.places.positions().back() > neighbour.places.front()) {
       pair.in_order = false;
     }
-    pair.places.insert(pair.places.end(), neighbour.places.begin(), neighbour.places.end());
+    pair.places.append(neighbour.places);
     gained_.push_back(index);
   }
 
@@ -439,8 +445,8 @@ class MergeTable {
   std::vector<std::uint32_t> symbols_;   // by place
   std::vector<std::uint32_t> word_of_;   // by place
   std::vector<std::int32_t> spans_;      // by place (kByPlace)
-  PairMap pair_index_;
-  std::vector<Pair> pairs_;
+  PairIndex<Pairs> pair_index_;
+  Pairs pairs_;
   Neighbours before_;
   Neighbours after_;
   std::vector<std::uint32_t> gained_;

@@ -31,7 +31,7 @@ from bpe_beam.training import learning
 from bpe_beam.training.learning import Learned, check_size, mergeable_bytes
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.start import Start, merges_of
-from bpe_beam.training.words import memory_needed
+from bpe_beam.training.words import memory_of_tokens
 
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""
@@ -66,12 +66,12 @@ def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
 
 def fits(words: int, symbols: int, memory: int) -> bool:
     """Whether a learner over so much takes at most `memory` bytes."""
-    return memory_needed(symbols, words) <= memory
+    return memory_of_tokens(symbols, words) <= memory
 
 
 def next_divisor(divisor: int, words: int, symbols: int, memory: int) -> int:
     """The next round's divisor, from the size of the segments: further where there is room."""
-    needed = memory_needed(symbols, words)
+    needed = memory_of_tokens(symbols, words)
     if needed > memory:
         return max(2, divisor // 2)
     return min(_MOST_DIVISOR, divisor * 2) if needed * 16 < memory else divisor

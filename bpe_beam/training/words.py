@@ -1,7 +1,6 @@
 """Counted words, put together for a learner.
 
-A learner holds every unique word: about `BYTES_PER_SYMBOL` bytes for each byte of them and
-`BYTES_PER_WORD` for each word. Nothing else grows with the corpus.
+A learner holds every unique word: see `memory_needed`. Nothing else grows with the corpus.
 """
 
 from __future__ import annotations
@@ -15,10 +14,15 @@ import pyarrow as pa
 from bpe_beam.counts.word_counts import string_buffers
 from bpe_beam.errors import UsageError
 
-# Measured on the unique words of English, Chinese and 46 languages, 32,000 merges; see
-# benchmarks/learner_memory.py.
-BYTES_PER_SYMBOL = 80
+# What natural text and random bytes take at most, with vocabularies of 32,000 and 200,000: most of
+# it is for pairs, and random bytes make nearly as many different pairs as they have symbols.
+# benchmarks/memory.py measures it.
+BYTES_PER_SYMBOL = 90
 BYTES_PER_WORD = 60
+BYTES_PER_ENTRY = 600
+
+# The symbols of a merge round are tokens: fewer than the characters, and their pairs differ more.
+BYTES_PER_TOKEN = 120
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,32 @@ class Words:
     counts: np.ndarray
 
 
-def memory_needed(word_bytes: int, unique_words: int) -> int:
-    """Bytes that learning takes, about, by the unique words' bytes and number."""
-    return BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
+def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> int:
+    """Return an upper estimate of the bytes that learning from counted words takes.
+
+    Args:
+        word_bytes: The bytes of all unique words.
+        unique_words: How many these are.
+        vocab_size: The entries that are learned; 0 leaves the vocabulary out.
+
+    Returns:
+        Bytes, for this process beyond what it held before.
+    """
+    words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
+    return words + BYTES_PER_ENTRY * vocab_size
+
+
+def memory_of_tokens(tokens: int, words: int) -> int:
+    """Return an upper estimate of the bytes that learning takes from words spelled in tokens.
+
+    Args:
+        tokens: The symbols of all words, or segments: characters, bytes or longer tokens.
+        words: How many words or segments these are.
+
+    Returns:
+        Bytes; the vocabulary is not part of it.
+    """
+    return BYTES_PER_TOKEN * tokens + BYTES_PER_WORD * words
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:

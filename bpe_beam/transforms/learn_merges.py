@@ -124,7 +124,8 @@ class _Learn(beam.DoFn):
             blocks.append(block)
             word_bytes += len(data)
             unique_words += block.num_rows
-            if memory_needed(word_bytes, unique_words) > self.memory_bytes:
+            needed = memory_needed(word_bytes, unique_words, self.recipe.vocab_size)
+            if needed > self.memory_bytes:
                 raise DataError(
                     f"the unique words, {unique_words:,} so far, take more than memory_bytes "
                     f"({self.memory_bytes:,}) to learn from: give LearnMerges more"
