@@ -46,13 +46,14 @@ def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> in
     Args:
         word_bytes: The bytes of all unique words.
         unique_words: How many these are.
-        vocab_size: The entries that are learned; 0 leaves the vocabulary out.
+        vocab_size: The entries that are learned, of which there are no more than bytes of words; 0
+            leaves the vocabulary out.
 
     Returns:
         Bytes, for this process beyond what it held before.
     """
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
-    return words + BYTES_PER_ENTRY * vocab_size
+    return words + BYTES_PER_ENTRY * min(vocab_size, word_bytes)
 
 
 def memory_of_tokens(tokens: int, words: int) -> int:

@@ -60,7 +60,7 @@ void is_empty_when_it_was_taken() {
 
 void refuses_what_has_no_number() {
   PositionList list;
-  CHECK_THROWS(list.reserve(std::size_t{1} << 32), std::length_error);
+  CHECK_THROWS(std::length_error, list.reserve(std::size_t{1} << 32));
 }
 
 }  // namespace
