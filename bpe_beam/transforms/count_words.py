@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from copy import copy
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms import trigger
+from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
 from bpe_beam.counts.word_counts import (
@@ -27,7 +29,18 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.splits import measures
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
-from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
+from bpe_beam.transforms.texts import (
+    DEAD,
+    Element,
+    array_of,
+    document_utf8,
+    has_texts,
+    is_batch,
+    text_column,
+    tokens_type,
+    with_value,
+    without_key,
+)
 
 TABLE_BYTES = 128_000_000
 """What a worker's tables hold before they are handed on."""
@@ -39,13 +52,15 @@ _GATHERED_BYTES = 1 << 20
 
 
 @beam.typehints.with_input_types(Element)
-@beam.typehints.with_output_types(pa.RecordBatch)
 class CountWords(beam.PTransform):
     """Counts the words of documents, per window.
 
-    Elements are documents as `str` or `bytes` (UTF-8), or Arrow batches with a column `text` as
-    `ReadDocuments` makes them. The output is Arrow batches of `word` (string) and `count` (int64),
-    each word once, in blocks of at most 1 MB.
+    Elements are documents as `str` or `bytes` (UTF-8), dicts, `beam.Row`s or named tuples with the
+    text in a field, or Arrow batches or tables with it in a column, as `ReadDocuments` makes them.
+    Of `(key, document)` the key is left out: the words of all keys are counted together. The
+    output is Arrow batches of `word` (string) and `count` (int64), each word once, in blocks of at
+    most 1 MB. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes
+    it out.
 
     Where windows fire more than once, each pane has the words of its own documents, so that the
     panes of a window add up to what one would have given. Triggers that count elements count
@@ -55,14 +70,15 @@ class CountWords(beam.PTransform):
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer.
         special_tokens: Cut out of the text and not counted.
+        text_field: The field or column of the text, in documents that have fields.
         with_places: Also tell where each word occurred first (`first_document`, `first_word`), as
             `first_seen` training needs it; takes batches with a column `place` only.
         partitions: Blocks of one partition are added on one worker.
         table_bytes: What a worker's tables may hold before they are handed on.
 
     Raises:
-        UsageError: A setting out of its range; panes that accumulate, whose sum would count words
-            again.
+        UsageError: A setting out of its range; elements that are known to have no such field; panes
+            that accumulate, whose sum would count words again.
     """
 
     def __init__(
@@ -71,6 +87,7 @@ class CountWords(beam.PTransform):
         normalizer: str = "none",
         pretokenizer: str = "gpt2",
         special_tokens: Iterable[str] = (),
+        text_field: str = "text",
         with_places: bool = False,
         partitions: int = PARTITIONS,
         table_bytes: int = TABLE_BYTES,
@@ -89,81 +106,172 @@ class CountWords(beam.PTransform):
             "with_places": with_places,
         }
         WordCounts(**self.settings)  # refuses what it does not know, here and not on a worker
+        self.text_field = text_field
         self.partitions = partitions
         self.table_bytes = table_bytes
+        self.dead_letters = False
 
-    def expand(self, documents: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+    def with_dead_letters(self) -> CountWords:
+        """Return the same transform with a second output, for documents that cannot be used.
+
+        `words, dead = documents | CountWords().with_dead_letters()`: `dead` holds
+        `(element, reason)`; of an Arrow batch only the rows that cannot be used, each as a batch.
+        """
+        transform = copy(self)
+        transform.dead_letters = True
+        return transform
+
+    def expand(self, documents: beam.pvalue.PCollection) -> Any:
+        """Count, gather, add up."""
+        tokens_type(documents.element_type, self.text_field)  # refuses what is no document
         if documents.windowing.accumulation_mode == trigger.AccumulationMode.ACCUMULATING:
             raise UsageError(
                 "CountWords: the windows' panes accumulate, so that their sum would count words "
                 "again; window the documents with accumulation_mode=AccumulationMode.DISCARDING"
             )
-        seconds = None if documents.is_bounded else HELD_SECONDS
-        count = _CountInTables(self.settings, self.partitions, self.table_bytes, seconds)
+        count = _CountInTables(self, None if documents.is_bounded else HELD_SECONDS)
+        step = beam.ParDo(count)
+        if not self.dead_letters:
+            return self._words(documents | "CountInTables" >> step)
+        letters = beam.typehints.Tuple[documents.element_type, str]
+        outputs = documents | "CountInTables" >> step.with_output_types(
+            tuple[int, Piece], **{DEAD: letters}
+        ).with_outputs(DEAD, main="blocks")
+        return self._words(outputs["blocks"]), outputs[DEAD]
+
+    def _words(self, blocks: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         return (
-            documents
-            | "CountInTables" >> beam.ParDo(count)
+            blocks
             | "GatherPartitions" >> beam.GroupByKey()
             | "AddBlocks" >> beam.ParDo(_AddBlocks(self.settings))
         )
 
 
+class _Waiting(NamedTuple):
+    """A document that waits to be counted with others."""
+
+    element: Element
+    utf8: bytes
+    timestamp: Timestamp
+
+
+class _Flaw(NamedTuple):
+    """A document that cannot be counted, and why."""
+
+    element: Element
+    error: DataError
+    timestamp: Timestamp
+
+
 class _WindowTable:
-    """The words of one window on one worker, and texts that wait to be counted together."""
+    """The words of one window on one worker, and documents that wait to be counted together.
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    Args:
+        settings: Those of `WordCounts`.
+        text_field: The field or column of the text.
+        checked: Whether a document that cannot be counted is told apart from others, which are
+            then counted into a table of their own first: a table that failed is not to be used.
+    """
+
+    def __init__(self, settings: dict[str, Any], text_field: str, checked: bool) -> None:
         self.counts = WordCounts(**settings)
-        self.waiting: list[bytes] = []
+        self.trial = WordCounts(**settings) if checked else None
+        self.text_field = text_field
+        self.waiting: list[_Waiting] = []
         self.waiting_bytes = 0
+        self.words = 0
+        """Counted since someone last took the number away."""
 
-    def add(self, element: Element) -> int:
-        """Takes a document or a batch; returns how many words were counted by the way."""
-        if isinstance(element, pa.RecordBatch):
-            texts = text_column(element)
-            counters.counter(measures.DOCUMENTS_READ).inc(len(texts))
-            if not self.counts.with_places:
-                return self.counts.add_texts(texts)
-            if "place" not in element.schema.names:
-                raise DataError("with_places needs batches with a column 'place'")
-            if element.column("place").null_count:
-                raise DataError(
-                    "with_places needs the place of every document, which the cut of a compressed "
-                    "file hides: give ReadDocuments cut_compressed=False"
-                )
-            return self.counts.add_texts(texts, element.column("place"))
-        if self.counts.with_places:
-            raise DataError("with_places needs batches with a column 'place', not single texts")
-        counters.counter(measures.DOCUMENTS_READ).inc()
-        self.waiting.append(utf8_of(element))
-        self.waiting_bytes += len(self.waiting[-1])
-        return self.count_waiting() if self.waiting_bytes >= _GATHERED_BYTES else 0
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that the tables and the documents hold."""
+        trial = 0 if self.trial is None else self.trial.memory_bytes
+        return self.counts.memory_bytes + trial + self.waiting_bytes
 
-    def count_waiting(self) -> int:
-        """Counts the texts that wait."""
-        if not self.waiting:
-            return 0
-        words = self.counts.add_texts(array_of(self.waiting))
-        self.waiting.clear()
+    def add(self, element: Element, timestamp: Timestamp) -> Iterator[_Flaw]:
+        """Take a document or a batch; yield those that cannot be counted."""
+        value = without_key(element)
+        if is_batch(value):
+            yield from self._add_batch(element, value, timestamp)
+            return
+        try:
+            if self.counts.with_places:
+                raise DataError("with_places needs batches with a column 'place', not single texts")
+            waiting = _Waiting(element, document_utf8(value, self.text_field), timestamp)
+        except DataError as error:
+            yield _Flaw(element, error, timestamp)
+            return
+        self.waiting.append(waiting)
+        self.waiting_bytes += len(waiting.utf8)
+        if self.waiting_bytes >= _GATHERED_BYTES:
+            yield from self.count_waiting()
+
+    def count_waiting(self) -> Iterator[_Flaw]:
+        """Count the documents that wait; yield those that cannot be counted."""
+        waiting, self.waiting = self.waiting, []
         self.waiting_bytes = 0
-        return words
+        if not waiting:
+            return
+        try:
+            self._count(array_of([each.utf8 for each in waiting]))
+        except DataError as error:
+            if len(waiting) == 1 or self.trial is None:
+                yield _Flaw(waiting[0].element, error, waiting[0].timestamp)
+                return
+            for each in waiting:  # one of them cannot be counted: find out which
+                self.waiting = [each]
+                yield from self.count_waiting()
+
+    def _add_batch(self, element: Element, batch: Any, timestamp: Timestamp) -> Iterator[_Flaw]:
+        try:
+            self._count(text_column(batch, self.text_field), self._places(batch))
+        except DataError as error:
+            apart = self.trial is not None and has_texts(batch, self.text_field)
+            if not apart or batch.num_rows < 2:
+                yield _Flaw(element, error, timestamp)
+                return
+            for row in range(batch.num_rows):
+                one = batch.slice(row, 1)
+                yield from self._add_batch(with_value(element, one), one, timestamp)
+
+    def _count(self, texts: pa.Array, places: pa.Array | None = None) -> None:
+        if self.trial is None:
+            words = self.counts.add_texts(texts, places)
+        else:
+            self.trial.clear()
+            words = self.trial.add_texts(texts, places)
+            self.counts.add(self.trial)
+        self.words += words
+        counters.counter(measures.DOCUMENTS_READ).inc(len(texts))
+
+    def _places(self, batch: Any) -> pa.Array | None:
+        if not self.counts.with_places:
+            return None
+        if "place" not in batch.schema.names:
+            raise DataError("with_places needs batches with a column 'place'")
+        places = batch.column("place")
+        if places.null_count:
+            raise DataError(
+                "with_places needs the place of every document, which the cut of a compressed "
+                "file hides: give ReadDocuments cut_compressed=False"
+            )
+        return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
 
 
-@beam.typehints.with_input_types(Element, window=beam.typehints.Any)
+ANY = beam.typehints.Any
+
+
+@beam.typehints.with_input_types(Element, window=ANY, timestamp=ANY)
 @beam.typehints.with_output_types(tuple[int, Piece])
 class _CountInTables(beam.DoFn):
     """Documents to (partition, block), through a table a window."""
 
-    def __init__(
-        self,
-        settings: dict[str, Any],
-        partitions: int,
-        table_bytes: int,
-        held_seconds: float | None,
-    ) -> None:
-        self.settings = settings
-        self.partitions = partitions
-        self.table_bytes = table_bytes
+    def __init__(self, count: CountWords, held_seconds: float | None) -> None:
+        self.settings = count.settings
+        self.text_field = count.text_field
+        self.dead_letters = count.dead_letters
+        self.partitions = count.partitions
+        self.table_bytes = count.table_bytes
         self.held_seconds = held_seconds
 
     def setup(self) -> None:
@@ -178,31 +286,49 @@ class _CountInTables(beam.DoFn):
         self.since = time.monotonic()
 
     def process(
-        self, element: Element, window: Any = beam.DoFn.WindowParam
-    ) -> Iterator[WindowedValue]:
-        """Counts one element; hands everything on when the tables have grown to their limit."""
+        self,
+        element: Element,
+        window: Any = beam.DoFn.WindowParam,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+    ) -> Iterator[Any]:
+        """Count one element; hand everything on when the tables have grown to their limit."""
         table = self.tables.get(window)
         if table is None:
-            table = self.tables[window] = _WindowTable(self.settings)
-        self.words.inc(table.add(element))
-        held = sum(t.counts.memory_bytes + t.waiting_bytes for t in self.tables.values())
+            table = _WindowTable(self.settings, self.text_field, self.dead_letters)
+            self.tables[window] = table
+        yield from self._dead(table.add(element, timestamp), window)
+        self._count_words(table)
+        held = sum(t.memory_bytes for t in self.tables.values())
         # An empty table has a size, too: many small windows must not flush at every element.
         late = self.held_seconds is not None and time.monotonic() - self.since > self.held_seconds
         if late or held > self.table_bytes:
             yield from self.finish_bundle()
 
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Hands on what is left."""
+    def finish_bundle(self) -> Iterator[Any]:
+        """Hand on the words that are left."""
         tables, self.tables = self.tables, {}
         self.since = time.monotonic()
         for window, table in tables.items():
-            self.words.inc(table.count_waiting())
+            yield from self._dead(table.count_waiting(), window)
+            self._count_words(table)
             for partition, block in table.counts.blocks(self.partitions):
                 data = encode_block(block)
                 self.blocks.inc()
                 self.block_bytes.inc(len(data))
                 for piece in to_pieces(data):
                     yield WindowedValue((partition, piece), window.max_timestamp(), (window,))
+
+    def _count_words(self, table: _WindowTable) -> None:
+        self.words.inc(table.words)
+        table.words = 0
+
+    def _dead(self, flaws: Iterator[_Flaw], window: Any) -> Iterator[beam.pvalue.TaggedOutput]:
+        for flaw in flaws:
+            if not self.dead_letters:
+                raise flaw.error
+            counters.counter(measures.DEAD_LETTERS).inc()
+            letter = (flaw.element, str(flaw.error))
+            yield beam.pvalue.TaggedOutput(DEAD, WindowedValue(letter, flaw.timestamp, (window,)))
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[Piece]])

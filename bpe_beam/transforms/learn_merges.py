@@ -17,6 +17,7 @@ from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.trained import check_parts, learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
+from bpe_beam.transforms.texts import is_batch
 
 MEMORY_BYTES = 8_000_000_000
 
@@ -89,6 +90,10 @@ class _EncodeBlocks(beam.DoFn):
 
     def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, tuple[bool, Piece]]]:
         """Encodes one block."""
+        if not is_batch(block):
+            raise DataError(
+                f"LearnMerges takes the counted words of CountWords, not a {type(block).__name__}"
+            )
         columns = schema_of(self.with_places).names
         missing = set(columns).difference(block.schema.names)
         if missing:

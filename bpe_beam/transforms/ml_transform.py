@@ -6,7 +6,7 @@ that is given `read_artifact_location` tokenizes by the same ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import apache_beam as beam
@@ -83,10 +83,14 @@ class _EncodeColumns(beam.DoFn):
 
     def process(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Encodes the columns of one row."""
+        if not isinstance(row, Mapping):
+            raise DataError(f"a row is a {type(row).__name__}, not a dict")
         missing = [column for column in self.columns if row.get(column) is None]
         if missing:
             raise DataError(f"a row has no {', '.join(missing)}, only {', '.join(row)}")
-        texts = array_of([utf8_of(row[column]) for column in self.columns])
+        texts = array_of(
+            [utf8_of(row[column], f"the column {column!r} of a row") for column in self.columns]
+        )
         ids = self.encoding.encode(texts)
         counters.counter(measures.DOCUMENTS_TOKENIZED).inc(len(ids))
         counters.counter(measures.TOKENS_MADE).inc(len(ids.flatten()))

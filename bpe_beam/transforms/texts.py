@@ -1,47 +1,206 @@
-"""What the transforms take: texts as `str`, `bytes` or Arrow batches, gathered to Arrow arrays."""
+"""The documents that the transforms take, their texts, and documents whose text became tokens.
+
+A document is a `str`, UTF-8 `bytes`, a dict, a row (`beam.Row` or a named tuple), or a row of an
+Arrow batch or table. Any of them may have a key: `(key, document)`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import apache_beam as beam
 import pyarrow as pa
+from apache_beam.typehints.row_type import RowTypeConstraint
+from apache_beam.typehints.schemas import named_fields_from_element_type
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, UsageError
 
-Element = str | bytes | pa.RecordBatch
-"""One document as text or UTF-8, or many in a batch with a column `text`."""
+DictHint = type(beam.typehints.Dict[str, str])
+TupleHint = type(beam.typehints.Tuple[str, str])
+
+Element: TypeAlias = Any
+"""One document, or many in an Arrow batch or table, with a key or without one. Beam does not know
+the type of every element before a pipeline runs, so it is checked when the element is read."""
+
+TOKENS = "tokens"
+"""The field or column of a document's ids, in the place of its text."""
+
+DEAD = "dead"
+"""The tag of the output for documents that cannot be used."""
+
+_TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
-def utf8_of(element: str | bytes) -> bytes:
-    """A document's UTF-8.
+def without_key(element: Element) -> Any:
+    """The element, without its key if it has one."""
+    while _has_key(element):
+        element = element[1]
+    return element
+
+
+def with_value(element: Element, value: Any) -> Any:
+    """The element with another value, under the same key if it has one."""
+    return (element[0], with_value(element[1], value)) if _has_key(element) else value
+
+
+def is_batch(value: Any) -> bool:
+    """Whether a value is an Arrow batch or table."""
+    return isinstance(value, (pa.RecordBatch, pa.Table))
+
+
+def document_utf8(document: Any, text_field: str) -> bytes:
+    """Return the UTF-8 of a document's text.
+
+    Args:
+        document: A `str`, `bytes`, dict or row, without a key.
+        text_field: The field of the text in a dict or row.
 
     Raises:
-        DataError: Bytes that are not UTF-8, or a str with a lone surrogate; tells where.
+        DataError: Anything else; no such field, or null in it; invalid UTF-8, or a lone surrogate.
     """
-    try:
-        if isinstance(element, bytes):
-            element.decode()
-            return element
-        return element.encode()
-    except UnicodeError as error:
+    if isinstance(document, (str, bytes)):
+        return utf8_of(document)
+    fields = _fields_of(document)
+    if fields is None:
         raise DataError(
-            f"a document is no valid text: {error}; clean it or leave it out"
-        ) from error
+            f"a document is a {type(document).__name__}; give str, bytes, dicts, rows, Arrow "
+            "batches or tables, or pairs of a key and one of them"
+        )
+    if text_field not in fields:
+        raise DataError(_no_field("document", text_field, fields))
+    return utf8_of(fields[text_field], f"the field {text_field!r} of a document")
 
 
-def text_column(batch: pa.RecordBatch, name: str = "text") -> pa.Array:
-    """The texts of a batch, in the column of that name, checked: strings, no null, valid UTF-8.
+def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
+    """Return what a document becomes when its text is encoded.
+
+    Args:
+        document: As in `document_utf8`.
+        text_field: The field of the text in a dict or row.
+        ids: The ids of the text.
+
+    Returns:
+        The ids for a `str` or `bytes`; else the same dict or row, with a list of ids in the field
+        `tokens` in place of the text.
 
     Raises:
-        DataError: A batch without them; tells what is wrong.
+        DataError: The document has a field `tokens` already.
     """
+    if isinstance(document, (str, bytes)):
+        return ids
+    fields = _fields_of(document)
+    assert fields is not None  # as `document_utf8` found
+    if TOKENS in fields and text_field != TOKENS:
+        raise DataError(_has_tokens("document"))
+    made = {
+        (TOKENS if name == text_field else name): ids.to_pylist() if name == text_field else value
+        for name, value in fields.items()
+    }
+    return made if isinstance(document, Mapping) else beam.Row(**made)
+
+
+def batch_with_tokens(batch: Any, text_field: str, ids: pa.LargeListArray) -> Any:
+    """Return an Arrow batch or table with a column `tokens` in place of its text.
+
+    Args:
+        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
+        text_field: The column of the text.
+        ids: The ids of each row.
+
+    Raises:
+        DataError: It has a column `tokens` already.
+    """
+    if TOKENS in batch.schema.names and text_field != TOKENS:
+        raise DataError(_has_tokens("batch"))
+    number = batch.schema.get_field_index(text_field)
+    return batch.remove_column(number).add_column(number, TOKENS, ids)
+
+
+def tokens_type(element_type: Any, text_field: str) -> Any:
+    """Return Beam's type of what `Tokenize` makes of elements of a type; Any if it is not known.
+
+    Args:
+        element_type: The type of the elements, as Beam has it.
+        text_field: The field of the text in dicts and rows.
+
+    Raises:
+        UsageError: The elements are known to be no documents, or to be rows without that field or
+            with a field `tokens` already.
+    """
+    if element_type in (pa.RecordBatch, pa.Table):
+        return element_type
+    if element_type in (str, bytes):
+        return pa.UInt32Array
+    if isinstance(element_type, DictHint):
+        return dict[str, Any]
+    if isinstance(element_type, TupleHint):
+        parts = element_type.tuple_types
+        if len(parts) == 2 and not _is_row_type(element_type):
+            return beam.typehints.Tuple[parts[0], tokens_type(parts[1], text_field)]
+    if _is_row_type(element_type):
+        return _row_with_tokens(element_type, text_field)
+    if element_type in (int, float, bool, type(None)):
+        raise UsageError(
+            f"the elements are of type {element_type.__name__}: give documents as str, bytes, "
+            "dicts, rows, or Arrow batches"
+        )
+    return beam.typehints.Any
+
+
+def utf8_of(text: Any, what: str = "a document") -> bytes:
+    """Return the UTF-8 of a text.
+
+    Args:
+        text: A `str`, or `bytes` of UTF-8.
+        what: How messages name it.
+
+    Raises:
+        DataError: Anything else; bytes that are not UTF-8, or a str with a lone surrogate, with the
+            position.
+    """
+    if not isinstance(text, (str, bytes)):
+        kind = "null" if text is None else f"of type {type(text).__name__}, not text"
+        raise DataError(f"{what} is {kind}")
+    try:
+        if isinstance(text, bytes):
+            text.decode()
+            return text
+        return text.encode()
+    except UnicodeError as error:
+        raise DataError(f"{what} is no valid text: {error}; clean it or leave it out") from error
+
+
+def has_texts(batch: Any, name: str) -> bool:
+    """Whether an Arrow batch or table has a column of that name that can hold texts."""
+    return name in batch.schema.names and _holds_texts(batch.schema.field(name).type)
+
+
+def text_column(batch: Any, name: str = "text") -> pa.Array:
+    """Return the texts of an Arrow batch or table, checked: strings, no null, valid UTF-8.
+
+    Args:
+        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
+        name: The column of the texts.
+
+    Returns:
+        A large_string array, a text each row.
+
+    Raises:
+        DataError: A batch without them; says what is wrong.
+    """
+    if not is_batch(batch):
+        raise DataError(f"an element is a {type(batch).__name__}, not an Arrow batch")
     if name not in batch.schema.names:
-        raise DataError(f"a batch has no column {name!r}, only {', '.join(batch.schema.names)}")
+        raise DataError(_no_field("batch", name, batch.schema.names))
     texts = batch.column(name)
-    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+    if not _holds_texts(texts.type):
         raise DataError(f"the column {name!r} of a batch holds {texts.type}, not strings")
     try:
         if texts.null_count:
             raise pa.ArrowInvalid(f"{texts.null_count} nulls")
         texts = texts.cast(pa.large_string())
+        texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
         raise DataError(f"the column {name!r} of a batch holds no valid texts: {error}") from error
@@ -51,3 +210,50 @@ def text_column(batch: pa.RecordBatch, name: str = "text") -> pa.Array:
 def array_of(utf8: list[bytes]) -> pa.Array:
     """Documents whose bytes `utf8_of` has checked, as an Arrow array."""
     return pa.array(utf8, pa.large_binary()).cast(pa.large_string(), safe=False)
+
+
+def _has_key(element: Any) -> bool:
+    return type(element) is tuple and len(element) == 2
+
+
+def _fields_of(document: Any) -> Mapping[str, Any] | None:
+    """The fields of a dict or row; None for anything else."""
+    if isinstance(document, Mapping):
+        return document
+    as_dict = getattr(document, "_asdict", None)  # of beam.Row, and of named tuples
+    return None if as_dict is None else as_dict()
+
+
+def _holds_texts(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(is_text(kind) for is_text in _TEXT_TYPES)
+
+
+def _is_row_type(element_type: Any) -> bool:
+    return isinstance(element_type, RowTypeConstraint) or hasattr(element_type, "_fields")
+
+
+def _row_with_tokens(element_type: Any, text_field: str) -> Any:
+    known = isinstance(element_type, RowTypeConstraint)
+    fields = element_type._fields if known else named_fields_from_element_type(element_type)
+    names = [name for name, _ in fields]
+    if text_field not in names:
+        raise UsageError(_no_field("row", text_field, names))
+    if TOKENS in names and text_field != TOKENS:
+        raise UsageError(_has_tokens("row"))
+    return RowTypeConstraint.from_fields(
+        [(TOKENS, Sequence[int]) if name == text_field else (name, kind) for name, kind in fields]
+    )
+
+
+def _no_field(what: str, name: str, names: Any) -> str:
+    field = "column" if what == "batch" else "field"
+    return (
+        f"a {what} has no {field} {name!r}, only {', '.join(map(str, names))}; text_field names "
+        f"the {field} of the text"
+    )
+
+
+def _has_tokens(what: str) -> str:
+    field = "column" if what == "batch" else "field"
+    return f"a {what} has a {field} {TOKENS!r} already: rename it before"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -18,7 +19,20 @@ from bpe_beam.splits.encoding import AllowedSpecial, Encoding, held_tokenizer, h
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
-from bpe_beam.transforms.texts import Element, array_of, text_column, utf8_of
+from bpe_beam.transforms.texts import (
+    DEAD,
+    Element,
+    array_of,
+    batch_with_tokens,
+    document_utf8,
+    has_texts,
+    is_batch,
+    text_column,
+    tokens_type,
+    with_tokens,
+    with_value,
+    without_key,
+)
 
 ANY = beam.typehints.Any
 
@@ -33,9 +47,16 @@ some 90 µs each, a thousand together 3 µs each (documents of 60 characters, on
 class Tokenize(beam.PTransform):
     """Encodes documents, bounded or unbounded.
 
-    A `str` or `bytes` (UTF-8) becomes a `pyarrow.UInt32Array` of its ids. An Arrow batch with a
-    column `text` becomes the same batch with a column `tokens` (large_list of uint32) in its
-    place. Windows, timestamps and panes stay as they are, and so do late elements.
+    - A `str` or `bytes` (UTF-8) becomes a `pyarrow.UInt32Array` of its ids.
+    - A dict, `beam.Row` or named tuple becomes the same dict, or a `beam.Row`, with a list of ids
+      in the field `tokens` in place of the text.
+    - An Arrow batch or table becomes the same with a column `tokens` (large_list of uint32) in
+      place of the text.
+    - `(key, any of these)` becomes the key and what any of these becomes.
+
+    Other fields and columns, such as ids, stay, and so do windows, timestamps, panes and late
+    elements. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes
+    it out.
 
     Updates: an element is encoded by the update with the greatest timestamp of those that the side
     input's window for it holds when the element is processed; of equal times, by the greatest
@@ -45,6 +66,7 @@ class Tokenize(beam.PTransform):
 
     Args:
         tokenizer: The tokenizer; held once a process, however many workers encode there.
+        text_field: The field or column of the text, in documents that have fields.
         append: Token put after each document.
         prepend: Token put before each document.
         allowed_special: Special tokens that count as such in the text; the others are plain text.
@@ -53,13 +75,15 @@ class Tokenize(beam.PTransform):
         storage: How storage is reached, for the URLs of updates.
 
     Raises:
-        UsageError: A token that the tokenizer does not have; of an update, when it is used.
+        UsageError: A token that the tokenizer does not have, of an update when it is used;
+            elements that are known to have no such field.
     """
 
     def __init__(
         self,
         tokenizer: Tokenizer,
         *,
+        text_field: str = "text",
         append: str | None = None,
         prepend: str | None = None,
         allowed_special: AllowedSpecial = (),
@@ -70,20 +94,37 @@ class Tokenize(beam.PTransform):
         self.encoding = Encoding.of(
             tokenizer, append=append, prepend=prepend, allowed_special=allowed_special
         )
+        self.text_field = text_field
         self.updates = updates
         self.storage = storage or Storage()
+        self.dead_letters = False
 
-    def expand(self, documents: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps; the output's type follows from the input's."""
-        batches = documents.element_type is pa.RecordBatch
-        made = pa.RecordBatch if batches else pa.UInt32Array
-        encode = _Encode(self.encoding, self.storage)
-        if self.updates is None:
-            return documents | "Encode" >> beam.ParDo(encode).with_output_types(made)
-        timed = self.updates | "TimeUpdates" >> beam.ParDo(_TimeUpdate())
-        return documents | "Encode" >> beam.ParDo(
-            encode, beam.pvalue.AsList(timed)
-        ).with_output_types(made)
+    def with_dead_letters(self) -> Tokenize:
+        """Return the same transform with a second output, for documents that cannot be used.
+
+        `tokens, dead = documents | Tokenize(tokenizer).with_dead_letters()`: `dead` holds
+        `(element, reason)`; of an Arrow batch only the rows that cannot be used, each as a batch.
+        """
+        transform = copy(self)
+        transform.dead_letters = True
+        return transform
+
+    def expand(self, documents: beam.pvalue.PCollection) -> Any:
+        """Encode; the output's type follows from the input's."""
+        made = tokens_type(documents.element_type, self.text_field)
+        encode = _Encode(self.encoding, self.storage, self.text_field, self.dead_letters)
+        updates = []
+        if self.updates is not None:
+            timed = self.updates | "TimeUpdates" >> beam.ParDo(_TimeUpdate())
+            updates.append(beam.pvalue.AsList(timed))
+        step = beam.ParDo(encode, *updates)
+        if not self.dead_letters:
+            return documents | "Encode" >> step.with_output_types(made)
+        letters = beam.typehints.Tuple[documents.element_type, str]
+        outputs = documents | "Encode" >> step.with_output_types(
+            made, **{DEAD: letters}
+        ).with_outputs(DEAD, main="tokens")
+        return outputs["tokens"], outputs[DEAD]
 
 
 @beam.typehints.with_input_types(str, timestamp=ANY)
@@ -101,6 +142,7 @@ class _TimeUpdate(beam.DoFn):
 class _Waiting(NamedTuple):
     """A document that waits for others, and where it belongs."""
 
+    element: Element
     utf8: bytes
     timestamp: Timestamp
     window: BoundedWindow
@@ -109,16 +151,19 @@ class _Waiting(NamedTuple):
 
 # Beam's checks cannot read annotations that are strings: those of the parameters are told to it.
 @beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
-@beam.typehints.with_output_types(pa.UInt32Array | pa.RecordBatch)
 class _Encode(beam.DoFn):
     """Documents to their ids: single ones gathered, batches as they come."""
 
-    def __init__(self, encoding: Encoding, storage: Storage) -> None:
+    def __init__(
+        self, encoding: Encoding, storage: Storage, text_field: str, dead_letters: bool
+    ) -> None:
         self.encoding = encoding
         self.storage = storage
+        self.text_field = text_field
+        self.dead_letters = dead_letters
 
     def start_bundle(self) -> None:
-        """Begins with nothing: what a failed bundle gathered comes again."""
+        """Begin with nothing: what a failed bundle gathered comes again."""
         self.waiting: list[_Waiting] = []
         self.waiting_bytes = 0
         self.since = 0.0
@@ -132,23 +177,27 @@ class _Encode(beam.DoFn):
         window: BoundedWindow = beam.DoFn.WindowParam,
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
         updates: list[tuple[int, str]] | None = None,
-    ) -> Iterator[WindowedValue]:
-        """Takes a document, or encodes a batch of them."""
+    ) -> Iterator[Any]:
+        """Take a document, or encode a batch of them."""
         if updates is not self.updates:
             update = max(updates)[1] if updates else None
             if update != self.update:
                 yield from self.finish_bundle()
             self.updates, self.update = updates, update
-        if isinstance(element, pa.RecordBatch):
-            ids = self._encode(text_column(element))
-            place = element.schema.get_field_index("text")
-            made = element.remove_column(place).add_column(place, "tokens", ids)
-            yield WindowedValue(made, timestamp, (window,), pane)
+        value = without_key(element)
+        if is_batch(value):
+            for each in self._encode_batch(element, value):
+                yield _placed(each, timestamp, (window,), pane)
             return
         if not self.waiting:
             self.since = time.monotonic()
-        self.waiting.append(_Waiting(utf8_of(element), timestamp, window, pane))
-        self.waiting_bytes += len(self.waiting[-1].utf8)
+        try:
+            utf8 = document_utf8(value, self.text_field)
+        except DataError as error:
+            yield _placed(self._dead(element, error), timestamp, (window,), pane)
+            return
+        self.waiting.append(_Waiting(element, utf8, timestamp, window, pane))
+        self.waiting_bytes += len(utf8)
         if (
             len(self.waiting) >= GATHERED_DOCUMENTS
             or self.waiting_bytes >= GATHERED_BYTES
@@ -156,23 +205,79 @@ class _Encode(beam.DoFn):
         ):
             yield from self.finish_bundle()
 
-    def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Encodes what waits."""
+    def finish_bundle(self) -> Iterator[Any]:
+        """Encode the documents that wait."""
         waiting, self.waiting = self.waiting, []
         self.waiting_bytes = 0
         if not waiting:
             return
-        ids = self._encode(array_of([each.utf8 for each in waiting]))
+        try:
+            ids = self._encode(array_of([each.utf8 for each in waiting]))
+        except DataError:
+            if not self.dead_letters:
+                raise
+            for each in waiting:  # one of them cannot be encoded: find out which
+                made = self._encode_alone(each)
+                yield _placed(made, each.timestamp, (each.window,), each.pane)
+            return
         flat, offsets = ids.values, ids.offsets.to_pylist()
         for i, each in enumerate(waiting):
             tokens = flat.slice(offsets[i], offsets[i + 1] - offsets[i])
-            yield WindowedValue(tokens, each.timestamp, (each.window,), each.pane)
+            made = self._made_of(each.element, tokens)
+            yield _placed(made, each.timestamp, (each.window,), each.pane)
 
-    def _encode(self, texts: pa.Array) -> pa.LargeListArray:
+    def _encode_alone(self, each: _Waiting) -> Any:
         try:
-            ids = self.encoding.encode(texts, self._updated())
+            tokens = self._encode(array_of([each.utf8])).values
+        except DataError as error:
+            return self._dead(each.element, error)
+        return self._made_of(each.element, tokens)
+
+    def _made_of(self, element: Element, tokens: pa.UInt32Array) -> Any:
+        try:
+            made = with_tokens(without_key(element), self.text_field, tokens)
+        except DataError as error:
+            return self._dead(element, error)
+        return with_value(element, made)
+
+    def _encode_batch(self, element: Element, batch: Any) -> Iterator[Any]:
+        """Yield the batch with its tokens, and, one by one, its rows that cannot be used."""
+        try:
+            ids = self._encode(text_column(batch, self.text_field))
+            made = batch_with_tokens(batch, self.text_field, ids)
+        except DataError as error:
+            if not (self.dead_letters and has_texts(batch, self.text_field)):
+                yield self._dead(element, error)
+                return
+            good = []
+            for row in range(batch.num_rows):
+                one = batch.slice(row, 1)
+                try:
+                    self._ids(text_column(one, self.text_field))
+                    good.append(row)
+                except DataError as flaw:
+                    yield self._dead(with_value(element, one), flaw)
+            if len(good) == batch.num_rows:
+                yield self._dead(element, error)
+            elif good:
+                yield from self._encode_batch(element, batch.take(good))
+            return
+        yield with_value(element, made)
+
+    def _dead(self, element: Element, error: DataError) -> beam.pvalue.TaggedOutput:
+        if not self.dead_letters:
+            raise error
+        counters.counter(measures.DEAD_LETTERS).inc()
+        return beam.pvalue.TaggedOutput(DEAD, (element, str(error)))
+
+    def _ids(self, texts: pa.Array) -> pa.LargeListArray:
+        try:
+            return self.encoding.encode(texts, self._updated())
         except TextError as error:
             raise DataError(f"a document cannot be encoded: {error.reason}") from None
+
+    def _encode(self, texts: pa.Array) -> pa.LargeListArray:
+        ids = self._ids(texts)
         counters.counter(measures.DOCUMENTS_TOKENIZED).inc(len(ids))
         counters.counter(measures.TOKENS_MADE).inc(len(ids.flatten()))
         return ids
@@ -185,3 +290,13 @@ class _Encode(beam.DoFn):
         if update.lstrip()[:1] == "{":
             return held_tokenizer(update)
         return held_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+
+
+def _placed(
+    made: Any, timestamp: Timestamp, windows: tuple[BoundedWindow, ...], pane: PaneInfo
+) -> Any:
+    """Put an output, tagged or not, where the document was."""
+    if isinstance(made, beam.pvalue.TaggedOutput):
+        placed = WindowedValue(made.value, timestamp, windows, pane)
+        return beam.pvalue.TaggedOutput(made.tag, placed)
+    return WindowedValue(made, timestamp, windows, pane)

@@ -44,8 +44,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
-    folder, (imports, read, learned, pairs, tokenized, columns) = shown
+    folder, (imports, dead, read, learned, pairs, tokenized, columns) = shown
     assert imports == ""
+    assert sorted(dead.splitlines()) == [
+        "({'id': 2, 'body': None}, \"the field 'body' of a document is null\")",
+        "{'id': 1, 'tokens': [75, 78, 86]}",
+    ]
     assert sorted(read.split()) == ["one", "two"]
     assert learned == MERGES
     assert pairs == PAIRS
