@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Found, Storage, redact
-from bpe_beam.storage.names import OBJECT_STORES, SCHEME, WEB, is_local, local_path, protocol_of
+from bpe_beam.storage.names import (
+    OBJECT_STORES,
+    SCHEME,
+    WEB,
+    absolute,
+    is_local,
+    local_path,
+    protocol_of,
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,7 @@ class Watched:
                 raise UsageError(f"input {pattern}: a list does not grow; give a glob to watch")
             if protocol_of(pattern) in WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
+        looked_for, left_out = tuple(map(absolute, patterns)), tuple(map(absolute, exclude))
         folders = [_fixed_folder(pattern) for pattern in patterns]
         if len({scheme for scheme, _ in folders}) > 1:
             raise UsageError("the inputs are on several stores; watch each in a job of its own")
@@ -72,7 +81,7 @@ class Watched:
             shared += 1
         root = folders[0][0] + "/".join(low[:shared]) or "/"
         if output is None:
-            return Watched(root, tuple(patterns), tuple(exclude))
+            return Watched(root, looked_for, left_out)
         for pattern, (scheme, path) in zip(patterns, folders, strict=True):
             if any(names_below(output, scheme + "/".join(path) or "/")):
                 raise UsageError(
@@ -80,7 +89,7 @@ class Watched:
                     "output folder elsewhere"
                 )
         own = sorted(set(names_below(root, output)))
-        return Watched(root, tuple(patterns), tuple(exclude), tuple(own))
+        return Watched(root, looked_for, left_out, tuple(own))
 
     @property
     def appears_whole(self) -> bool:

@@ -35,7 +35,7 @@ from bpe_beam.jobs.job_folder import (
 )
 from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, differences
 from bpe_beam.storage import Storage
-from bpe_beam.storage.names import is_local
+from bpe_beam.storage.names import absolute, is_local
 
 _MAX_JOB_BYTES = 1 << 28
 
@@ -115,9 +115,9 @@ class OutputFolder(JobFolder):
         present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
-        folder = cls(storage, url, record)
+        folder = cls(storage, absolute(url), record)
         if old is not None and overwrite:
-            cls(storage, url, old)._remove_all(present)
+            cls(storage, absolute(url), old)._remove_all(present)
         if old is None or overwrite:
             storage.make_folder(url)
             storage.write_bytes(storage.join(url, JOB_FILE), data)

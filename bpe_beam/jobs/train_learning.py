@@ -15,6 +15,7 @@ from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.train_weights import refuse_overflow, weighted_recipe, weights_identity
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continuing import continue_bpe
 from bpe_beam.training.learning import Learned
@@ -59,7 +60,7 @@ class Learning:
     ) -> None:
         self._settings = settings
         self._storage = storage
-        self._counts = counts
+        self._counts = absolute(counts)
         self._manifest = manifest
         self._weights = weights
         self._recipe = weighted_recipe(recipe, weights)
@@ -168,7 +169,7 @@ class Learning:
             "continued": None if self._old is None else self._old.fingerprint,
             "counts_manifest": manifest_hash(self._storage, self._counts),
         }
-        url = self._storage.join(self._settings.output, ROUNDS)
+        url = self._storage.join(absolute(self._settings.output), ROUNDS)
         return RoundsFolder(self._storage, url, identity, names_for(self._manifest))
 
 

@@ -37,6 +37,7 @@ from bpe_beam.splits.work import (
     reading_facts,
     reject_writer,
     rejects_name,
+    require_seen,
     split_values,
     text_bytes,
 )
@@ -97,6 +98,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
     """Counts one split into its counts file, and records it."""
     started = time.monotonic()
     work = SplitWork.from_json(element)
+    require_seen(task.receipts.storage, task.receipts.url, work.plan.root)
     documents = size = words = 0
     counts = SourceTables(task.counting, task.by_source)
     seen: list[Edges] = []

@@ -31,7 +31,7 @@ from bpe_beam.splits.round_task import (
     seen_file,
     write_file,
 )
-from bpe_beam.splits.work import piece_name
+from bpe_beam.splits.work import piece_name, require_seen
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.start import Start, see_for
 from bpe_beam.training.words import gather_words
@@ -42,6 +42,7 @@ _start: Held[Start] = Held()
 
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) -> None:
     """Leaves what the words of a part of the counts are made of, for `training.start.start_of`."""
+    require_seen(task.receipts.storage, task.receipts.url, task.counts)
     batches = _part_words(task, part, 0, 1)
     seen = see_for(gather_words(batches, in_order_of_place=False), recipe)
     parts = len(task.manifest.parts)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import to_stream
 from bpe_beam.errors import DataError
-from bpe_beam.splits.work import Receipts, piece_name
+from bpe_beam.splits.work import Receipts, piece_name, require_seen
 from bpe_beam.storage import Storage
 
 T = TypeVar("T")
@@ -308,6 +308,7 @@ def round_file(task: RoundTask) -> RoundFile:
     url = task.url(ROUND_FILE)
 
     def read() -> RoundFile:
+        require_seen(task.receipts.storage, task.receipts.url, task.counts)
         return RoundFile.from_bytes(read_file(task.receipts.storage, url, task.given))
 
     return _round_file.get((url, task.given), read)

@@ -14,7 +14,7 @@ from bpe_beam.shards.formats import shard_name
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.tokenizing import MadeShard, TokenizeTask, tokenize_split
 from bpe_beam.splits.window_log import WindowFolder
-from bpe_beam.splits.work import SplitWork
+from bpe_beam.splits.work import SplitWork, require_seen
 from bpe_beam.storage import Storage
 
 STAGE = "stream-tokenize"
@@ -81,6 +81,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
     """
     given = WindowWork.from_json(element)
     work = given.work
+    require_seen(stream.storage, stream.output)
     url = stream.storage.join(stream.output, given.folder)
     folder = WindowFolder(stream.storage, url, given.fingerprint)
     if folder.is_done(shard_name(work.split.index, work.splits)):

@@ -35,6 +35,7 @@ from bpe_beam.splits.work import (
     reading_facts,
     reject_writer,
     rejects_name,
+    require_seen,
     split_values,
     text_bytes,
 )
@@ -74,6 +75,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
     started = time.monotonic()
     receipts = task.receipts
     work = SplitWork.from_json(element)
+    require_seen(receipts.storage, receipts.url, work.plan.root)
     name = shard_name(work.split.index, task.splits)
     size = 0
     sources: dict[str, dict[str, int]] = {}

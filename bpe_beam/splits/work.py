@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from bpe_beam.corpus import (
 )
 from bpe_beam.corpus import edges as edges_json
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.errors import DataError
 from bpe_beam.splits import measures
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import is_local
 
 _BLOCK_BYTES = 1 << 20
 
@@ -93,6 +96,25 @@ def works_of(plan: Plan, done: Collection[int] = ()) -> list[str]:
     left = [split for split in plan.splits if split.index not in done]
     left.sort(key=lambda split: (-split.size, split.index))
     return [SplitWork(plan, split, splits).to_json() for split in left]
+
+
+def require_seen(storage: Storage, *folders: str) -> None:
+    """Refuse folders that the process which launched this work has, and this worker does not see.
+
+    Args:
+        storage: The storage client.
+        *folders: Absolute paths or URLs. Nothing is asked about URLs: their folders are only names.
+
+    Raises:
+        DataError: A local folder is not there.
+    """
+    for folder in filter(is_local, folders):
+        if not storage.is_folder(folder):
+            raise DataError(
+                f"the worker on {socket.gethostname()} does not see the folder {folder}: workers "
+                "read and write files themselves, so give a folder that is mounted under this name "
+                "on every machine, or the URL of a store"
+            )
 
 
 def read_texts(

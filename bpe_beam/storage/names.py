@@ -60,6 +60,12 @@ def escape_glob(url: str) -> str:
     return url[:start] + re.sub(r"[*?[]", r"[\g<0>]", url[start:])
 
 
+def absolute(url: str) -> str:
+    """The name by which another process finds a file: the absolute path of a local one; a URL as it
+    is. Workers of a cluster have working directories of their own."""
+    return str(local_path(url)) if is_local(url) else url
+
+
 def join(folder: str, *names: str) -> str:
     """The path or URL of a name below a folder. A web query stays behind the path."""
     query = ""

@@ -25,6 +25,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.splits import measures
 from bpe_beam.splits.work import SplitWork, piece_name, text_bytes, works_of
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.spread_works import SpreadWorks
 
@@ -70,10 +71,10 @@ class ReadDocuments(beam.PTransform):
             if isinstance(given, str):
                 raise UsageError(f"{name} is {given!r}: give a list, such as [{given!r}]")
         self.settings = settings or ReadSettings()
-        self.rejects = rejects
+        self.rejects = None if rejects is None else absolute(rejects)
         self.storage = storage or Storage()
-        if rejects is not None:
-            self.storage.make_folder(rejects)
+        if self.rejects is not None:
+            self.storage.make_folder(self.rejects)
         self.plan = make_plan(
             self.storage,
             list(inputs),

@@ -23,7 +23,9 @@ from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals
 from bpe_beam.splits import measures
+from bpe_beam.splits.work import require_seen
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.given_elements import GivenElements
@@ -73,7 +75,7 @@ class WriteTokens(beam.PTransform):
         super().__init__()
         if not 1 <= shards <= 100_000:
             raise UsageError(f"shards is {shards}: from 1 to 100,000")
-        self.folder = folder
+        self.folder = absolute(folder)
         self.tokenizer = tokenizer
         self.shards = shards
         self.storage = storage or Storage()
@@ -88,6 +90,7 @@ class WriteTokens(beam.PTransform):
                 "give it bounded input in the global window (for files that keep coming there is "
                 "bpe-beam stream-tokenize)"
             )
+        self.storage.make_folder(self.folder)
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
         # An empty chunk for each shard, so that a shard without documents is written, too.
         openers = tokens.pipeline | "Shards" >> GivenElements(
@@ -175,7 +178,7 @@ class _WriteShard(beam.DoFn):
         shard, chunks = element
         target = self.target
         name = shard_name(shard, target.shards)
-        target.storage.make_folder(target.folder)
+        require_seen(target.storage, target.folder)
         with tempfile.TemporaryFile() as spool:
             places: list[tuple[bytes, int, int, int]] = []
             for document, number, ids in chunks:

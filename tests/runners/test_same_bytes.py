@@ -65,9 +65,11 @@ def test_under_all_of_a_runners_type_checks(
 def test_progress_and_summary_are_all_that_stderr_gets(
     engine: Engine, made: Made, tmp_path: Path
 ) -> None:
-    given = (*made.command("count"), *engine.flags, "--output", tmp_path / "out")
-    ran = run_process(*given, timeout=SECONDS)
+    # A relative path, which means the same to workers whose working directory is another.
+    given = (*made.command("count"), *engine.flags, "--output", "out")
+    ran = run_process(*given, cwd=tmp_path, timeout=SECONDS)
     assert ran.code == 0
+    assert tree(tmp_path / "out") == made.results["count"]
     stages = [line for line in ran.err.splitlines() if line.startswith('{"stage": "count"')]
     assert '"done": 0' not in stages[-1]
     first, *rest = ran.message.splitlines()
