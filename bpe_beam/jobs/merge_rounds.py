@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ from bpe_beam.splits.work import piece_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.batches import plain_batch
-from bpe_beam.training.learning import Learned
+from bpe_beam.training.learning import Learned, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import (
     DIVISOR,
@@ -123,6 +123,8 @@ class RoundsJob:
                 commit = self._begin(vocabulary)
             vocabulary.add(commit.rows, commit.counts)
             vocabulary.text_full = commit.text_full
+            if commit.totals is not None:
+                vocabulary.totals = WordTotals(**commit.totals)
             target = len(commit.rows) + vocabulary.room
             stage.advance(commit.number, merges=len(commit.rows))
             while not commit.done:
@@ -209,6 +211,9 @@ class RoundsJob:
         known = len(vocabulary.tokens)
         vocabulary.add(taken.rows, taken.counts)
         vocabulary.text_full = taken.text_full
+        singles = last.singles + came.singles
+        totals = _totals(last, came, came.weight + singles, taken.joined)
+        vocabulary.totals = None if totals is None else WordTotals(**totals)
         ended = came.most < self._least or (taken.at_end and threshold <= self._least)
         now = time.monotonic()
         floor = threshold if taken.rows else min(threshold, came.most)
@@ -233,6 +238,8 @@ class RoundsJob:
             divisor=next_divisor(last.divisor, came.segments, came.segment_symbols, self.memory),
             done=ended or taken.text_full or vocabulary.room == 0,
             text_full=taken.text_full,
+            totals=totals,
+            singles=singles,
             history=[*last.history, facts],
             start=self._spelling,
         )
@@ -291,7 +298,9 @@ class RoundsJob:
             if made - len(vocabulary.tokens) == vocabulary.room:
                 break
         found = counts[: len(rows)].tolist()
-        return Round(rows, found, at_end=not rows, text_full=text_left < 0)
+        # Places of a pair of equal symbols overlap, in a run; those of others do not.
+        joined = None if any(left == right for left, right, _ in rows) else sum(found)
+        return Round(rows, found, at_end=not rows, text_full=text_left < 0, joined=joined)
 
     def _unproven(self, why: str) -> UsageError:
         return UsageError(
@@ -385,6 +394,14 @@ def _pieces(kind: str, pieces: int) -> list[str]:
     return [piece_name(kind, number, pieces) for number in range(pieces)]
 
 
+def _totals(last: Commit, came: _CameOf, tokens: int, joined: int | None) -> dict[str, Any] | None:
+    """The totals after a round, from those before it; `tokens`: before this round's merges."""
+    left = None if joined is None else tokens - joined
+    if last.number == 0:
+        return asdict(WordTotals(came.all_words, came.all_bytes, tokens, left))
+    return None if last.totals is None else {**last.totals, "tokens": left}
+
+
 def rounds_left(before: int, now: int, target: int, done: bool) -> int:
     """How many rounds are left, about: each multiplies the merges as the last one did."""
     if done:
@@ -408,8 +425,9 @@ class _CameOf:
         for kind, made, added in (("pairs", words, pairs), ("segments", cut, self._segments)):
             require_all(kind, *([row["facts"] for row in rows] for rows in (made, added)))
         self.pieces = [{**row["files"][0], **row["facts"]} for row in words]
-        self.words, self.symbols, self.weight = (
-            sum(piece[name] for piece in self.pieces) for name in ("words", "symbols", "weight")
+        self.words, self.symbols, self.weight, self.singles, self.all_words, self.all_bytes = (
+            sum(piece[name] for piece in self.pieces)
+            for name in ("words", "symbols", "weight", "singles", "all_words", "all_bytes")
         )
         self.shards = [ShardPairs(row["facts"]["floor"], row["facts"]["most"]) for row in pairs]
         self.most = max((shard.most for shard in self.shards), default=0)

@@ -73,6 +73,9 @@ class Commit:
         floor: Where the next round looks for pairs.
         divisor: See `training.rounds.threshold`; of the next round.
         done: Nothing more can be learned.
+        totals: Of the words, `training.learning.WordTotals` as a dict; None: there was no round, or
+            it was one of a version that did not count them.
+        singles: How many of them, each weighted by its count, were dropped as one symbol.
         text_full: Since the tokens would be too long together, see `learning.MAX_TEXT`.
         history: A row for each round, for the summary.
         start: SHA-256 of what words are spelled by.
@@ -91,6 +94,8 @@ class Commit:
     history: list[dict[str, Any]]
     start: str
     text_full: bool = False
+    totals: dict[str, Any] | None = None
+    singles: int = 0
 
 
 class RoundsFolder:

@@ -37,6 +37,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learning import MAX_TEXT, Learned
 from bpe_beam.training.recipe import Recipe
 from bpe_beam.training.start import check_distributed
+from bpe_beam.training.wordpiece import is_nearly_characters
 
 _LONG_TOKEN = 1_000
 """Characters of a token that people are told of."""
@@ -155,6 +156,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "vocab_size": tokenizer.vocab_size,
         "merges": len(learned.merges),
         "last_merge_count": _last_count(learned, weights),
+        "bytes_per_token": _bytes_per_token(learned),
         "fingerprint": tokenizer.fingerprint,
         **learning.facts,
         "counting_seconds": None if settings.counts else round(counted - started, 3),
@@ -288,6 +290,12 @@ def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | 
     return recipe_of(settings, *names, manifest.special_tokens, old)
 
 
+def _bytes_per_token(learned: Learned) -> float | None:
+    """The bytes of the counted words over the tokens that the merges leave of them."""
+    found = learned.totals.bytes_per_token if learned.totals is not None else None
+    return None if found is None else round(found, 4)
+
+
 def _last_count(learned: Learned, weights: Weights | None) -> int | float | None:
     """How often the last pair occurred, in units of one occurrence."""
     if not len(learned.counts):
@@ -322,6 +330,13 @@ def _warnings(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
             f"the merges have {MAX_TEXT:,} bytes together, which is the most there can be; give "
             "--max-token-length"
+        )
+    elif settings.model == "wordpiece" and is_nearly_characters(learned):
+        warnings.append(
+            f"{_bytes_per_token(learned):.2f} bytes a token: nearly single characters, since the "
+            "likelihood prefers pairs of rare ones; give a higher --min-frequency (now "
+            f"{settings.min_frequency:,}), or --model prefix_bpe, which is what Hugging Face calls "
+            "WordPiece training"
         )
     elif tokenizer.vocab_size < settings.vocab_size:
         left = "word" if settings.model == "word_level" else "pair"

@@ -29,6 +29,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.native_parts import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.words import weighted_total
 
 
 def weights_of(settings: TrainSettings, manifest: CountsManifest) -> Weights | None:
@@ -159,7 +160,4 @@ def _tokens(encoder: _native.Encoder, words: pa.Table, ending: str) -> int | Non
         _, ends = encoder.encode_batch(data, offsets)
     except _native.MissingSymbolError:
         return None
-    lengths, counts = np.diff(ends), words["count"].to_numpy()
-    # In halves, whose sums stay within 64 bits.
-    high = int(np.dot(lengths, counts >> 32))
-    return (high << 32) + int(np.dot(lengths, counts & 0xFFFFFFFF))
+    return weighted_total(np.diff(ends), words["count"].to_numpy())

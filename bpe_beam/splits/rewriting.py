@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +35,7 @@ from bpe_beam.splits.round_task import (
 from bpe_beam.splits.work import piece_name, require_seen
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.start import Start, see_for
-from bpe_beam.training.words import gather_words
+from bpe_beam.training.words import gather_words, weighted_total
 
 _rewriter: Held[_native.Rewriter] = Held()
 _start: Held[Start] = Held()
@@ -59,10 +60,11 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
     pairs = PairCounts()
     name = piece_file(work.number, task.pieces)
     total = 0
+    read = _Read()
     with ExitStack() as stack:
         blocks = open_blocks(task, stack, "pairs", work.number)
         writer = stack.enter_context(write_words(task.receipts.storage, task.url(name)))
-        for columns in _next_words(task, work):
+        for columns in _next_words(task, work, read):
             writer.write(columns)
             total += weight_of(columns)
             pairs.add_words(columns, given.widths, given.max_length)
@@ -74,6 +76,7 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
         "words": writer.words,
         "symbols": writer.symbols,
         "weight": total,
+        **asdict(read),
         "blocks": len(blocks.places),
     }
     file = writer.facts(name)
@@ -94,15 +97,29 @@ def weight_of(columns: Columns) -> int:
     ends = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])] < 0x80
     before = np.concatenate([[0], np.cumsum(ends)])
     lengths = np.diff(before[offsets - offsets[0]])
-    # In halves, whose sums stay within 64 bits.
-    return (int(np.dot(lengths, counts >> 32)) << 32) + int(np.dot(lengths, counts & 0xFFFFFFFF))
+    return weighted_total(lengths, counts)
 
 
-def _next_words(task: RoundTask, work: PieceWork) -> Iterator[Columns]:
+@dataclass
+class _Read:
+    """What is no longer to be seen in the words written; each word weighted by its count.
+
+    Attributes:
+        singles: Words dropped, since they are one symbol now.
+        all_words: Words of the counts, in the first round.
+        all_bytes: Their bytes.
+    """
+
+    singles: int = 0
+    all_words: int = 0
+    all_bytes: int = 0
+
+
+def _next_words(task: RoundTask, work: PieceWork, read: _Read) -> Iterator[Columns]:
     source, storage = work.source, task.receipts.storage
     if "parts" in source:
         for part in source["parts"]:
-            yield from _spelled(task, *part)
+            yield from _spelled(task, read, *part)
         return
     rewriter = _rewriter.get(
         (task.receipts.url, task.given), lambda: _native.Rewriter(round_file(task).batches)
@@ -110,10 +127,17 @@ def _next_words(task: RoundTask, work: PieceWork) -> Iterator[Columns]:
     for columns in read_words(storage, source["url"], source["sha256"]):
         with checked(source["url"]):
             rewritten = rewriter.rewrite(*columns)
+        read.singles += _total(columns[2]) - _total(rewritten[2])
         yield rewritten
 
 
-def _spelled(task: RoundTask, part: int, number: int, slices: int) -> Iterator[Columns]:
+def _total(counts: npt.NDArray[np.int64]) -> int:
+    return weighted_total(np.ones_like(counts), counts)
+
+
+def _spelled(
+    task: RoundTask, read: _Read, part: int, number: int, slices: int
+) -> Iterator[Columns]:
     """The words of a slice of a part of the counts, as packed symbols."""
     url, _ = task.start
     storage = task.receipts.storage
@@ -123,7 +147,11 @@ def _spelled(task: RoundTask, part: int, number: int, slices: int) -> Iterator[C
     least = 1 if task.singles else 2
     for batch in _part_words(task, part, number, slices):
         words = start.symbols(gather_words([batch], in_order_of_place=False))
-        kept = np.diff(words.offsets) >= least
+        lengths = np.diff(words.offsets)
+        kept = lengths >= least
+        read.singles += _total(words.counts[(lengths == 1) & ~kept])
+        read.all_words += _total(words.counts)
+        read.all_bytes += words.word_bytes
         yield _packed(words.ids, words.offsets, words.counts, kept)
 
 

@@ -12,6 +12,7 @@ from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.words import weighted_total
 
 MAX_TEXT = 1 << 26
 """Bytes of the parts of all merges together. Learning ends before the merge that goes beyond: a
@@ -20,6 +21,28 @@ text of one letter makes tokens as long as itself, and no program could read the
 _MERGES_A_STEP = 500
 
 Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class WordTotals:
+    """Sums over all words that were learned from, each weighted by its count.
+
+    Attributes:
+        words: Words.
+        bytes: Their bytes.
+        symbols: What they were made of before the first merge.
+        tokens: What the merges leave of these; None: not known.
+    """
+
+    words: int
+    bytes: int
+    symbols: int
+    tokens: int | None
+
+    @property
+    def bytes_per_token(self) -> float | None:
+        """The bytes of the words over their tokens; None without any."""
+        return self.bytes / self.tokens if self.tokens else None
 
 
 @dataclass(frozen=True)
@@ -32,12 +55,14 @@ class Learned:
             come first. Empty for a word-level vocabulary.
         counts: int64: how often each newly learned pair occurred when it was merged.
         text_full: Whether learning ended at `MAX_TEXT`.
+        totals: Of the words; None: not known.
     """
 
     vocab: Mapping[str, int]
     merges: tuple[tuple[str, str], ...]
     counts: npt.NDArray[np.int64]
     text_full: bool = False
+    totals: WordTotals | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,7 @@ class Symbols:
         ids: uint32, the symbols of all words, one after another.
         offsets: int64[words + 1], where each word begins.
         counts: int64[words], how often each word occurs.
+        word_bytes: Bytes of all words, each weighted by its count.
         spans: uint32, how many characters each symbol covers; None: one each.
         decorated: The same token may be made of other symbols elsewhere.
     """
@@ -55,6 +81,7 @@ class Symbols:
     ids: npt.NDArray[np.uint32]
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+    word_bytes: int
     spans: npt.NDArray[np.uint32] | None = None
     decorated: bool = False
 
@@ -108,6 +135,8 @@ def learn(
         symbols.spans,
         max_text=MAX_TEXT,
     )
+    words = weighted_total(np.ones_like(symbols.counts), symbols.counts)
+    begun = learner.token_count
     rows: list[list[int]] = []
     counts = [np.zeros(0, np.int64)]
     while True:
@@ -123,7 +152,8 @@ def learn(
         strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
     vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
     merges = tuple((strings[left], strings[right]) for left, right, _ in rows)
-    return Learned(vocab, merges, np.concatenate(counts), learner.text_full)
+    totals = WordTotals(words, symbols.word_bytes, begun, learner.token_count)
+    return Learned(vocab, merges, np.concatenate(counts), learner.text_full, totals)
 
 
 def check_size(vocab_size: int, entries: int) -> None:

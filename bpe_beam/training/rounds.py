@@ -28,7 +28,7 @@ import numpy.typing as npt
 from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training import learning
-from bpe_beam.training.learning import Learned, check_size, mergeable_bytes
+from bpe_beam.training.learning import Learned, WordTotals, check_size, mergeable_bytes
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.start import Start, merges_of
 from bpe_beam.training.words import memory_of_tokens
@@ -90,6 +90,7 @@ class Vocabulary:
         counts: How often each pair occurred when it was merged.
         text_left: Bytes that the parts of more merges may have; see `learning.MAX_TEXT`.
         text_full: Whether the best pair has more.
+        totals: Of the words; None: not known.
     """
 
     start: Start
@@ -100,6 +101,7 @@ class Vocabulary:
     counts: list[int] = field(default_factory=list)
     text_left: int = field(init=False)
     text_full: bool = False
+    totals: WordTotals | None = None
 
     def __post_init__(self) -> None:
         """Begins with the first ids.
@@ -174,7 +176,8 @@ class Vocabulary:
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         merges = tuple((strings[left], strings[right]) for left, right, _ in self.rows)
         old = () if self.start.old is None else merges_of(self.start.old)
-        return Learned(vocab, (*old, *merges), np.array(self.counts, np.int64), self.text_full)
+        counts = np.array(self.counts, np.int64)
+        return Learned(vocab, (*old, *merges), counts, self.text_full, self.totals)
 
     @property
     def _in_bytes(self) -> bool:
@@ -190,12 +193,15 @@ class Round:
         counts: How often each pair occurred.
         at_end: No pair is left that counts the round's threshold.
         text_full: Whether the best pair left would make the text of all merges too long.
+        joined: How many places in the words the merges joined, each word weighted by its count;
+            None: not known.
     """
 
     rows: list[Row]
     counts: list[int]
     at_end: bool
     text_full: bool = False
+    joined: int | None = None
 
 
 def learn_round(
@@ -237,6 +243,7 @@ def learn_round(
         stop_at_known=cut,
         max_text=vocabulary.text_left,
     )
+    begun = learner.token_count
     rows: list[Row] = []
     found: list[int] = []
     while True:
@@ -245,7 +252,9 @@ def learn_round(
             break
         rows += map(tuple, step.tolist())
         found += step_counts.tolist()
-    return Round(rows, found, not learner.stopped, learner.text_full)
+    # A merge joins in the words what it joins in their segments.
+    joined = begun - learner.token_count
+    return Round(rows, found, not learner.stopped, learner.text_full, joined)
 
 
 def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:

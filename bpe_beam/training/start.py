@@ -82,7 +82,8 @@ class Start:
         """
         if self.old is None:
             written, offsets = spell(words, self.spelling, self._table, self.cut)
-            return Symbols(written, offsets, words.counts, decorated=self.decorated)
+            size = words.total_bytes
+            return Symbols(written, offsets, words.counts, size, decorated=self.decorated)
         try:
             written, offsets = self._encoder.encode_batch(words.data, words.offsets)
         except _native.MissingSymbolError as error:
@@ -91,7 +92,7 @@ class Start:
                 "counts have changed since; begin anew"
             ) from None
         spans = self._spans(written, offsets) if self.with_spans else None
-        return Symbols(written, offsets, words.counts, spans, decorated=True)
+        return Symbols(written, offsets, words.counts, words.total_bytes, spans, decorated=True)
 
     def to_bytes(self) -> bytes:
         """As JSON; equal starts give equal bytes."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_beam.training.learning import Learned, check_size, number
+from bpe_beam.training.learning import Learned, WordTotals, check_size, number
 from bpe_beam.training.recipe import WordLevelRecipe
-from bpe_beam.training.words import Words
+from bpe_beam.training.words import Words, weighted_total
 
 
 def learn_word_level(words: Words, recipe: WordLevelRecipe) -> Learned:
@@ -33,4 +33,6 @@ def learn_word_level(words: Words, recipe: WordLevelRecipe) -> Learned:
     entries.sort()
     taken = [text.decode() for _, text in entries if text.decode() not in ids]
     vocab = number(ids, taken[: recipe.vocab_size - len(ids)])
-    return Learned(vocab, (), np.zeros(0, np.int64))
+    count = weighted_total(np.ones_like(words.counts), words.counts)
+    totals = WordTotals(count, words.total_bytes, count, count)
+    return Learned(vocab, (), np.zeros(0, np.int64), totals=totals)

@@ -10,6 +10,23 @@ from bpe_beam.training.recipe import WordPieceRecipe
 from bpe_beam.training.start import see_for, start_of
 from bpe_beam.training.words import Words
 
+MANY_MERGES = 1_000
+"""Fewer merges leave most words in pieces, whatever the score."""
+
+MOST_UNJOINED = 1 / 3
+"""Of the boundaries within words, how many may be left; measured in docs/algorithm.md."""
+
+
+def is_nearly_characters(learned: Learned) -> bool:
+    """Whether many merges joined little of the words, as the likelihood does by default.
+
+    The frequent words are in pieces then, and rare sequences of rare characters are entries.
+    """
+    totals = learned.totals
+    if totals is None or totals.tokens is None or len(learned.merges) < MANY_MERGES:
+        return False
+    return totals.tokens - totals.words > MOST_UNJOINED * (totals.symbols - totals.words)
+
 
 def learn_wordpiece(
     words: Words, recipe: WordPieceRecipe, on_progress: Progress | None = None

@@ -39,6 +39,17 @@ class Words:
     offsets: np.ndarray
     counts: np.ndarray
 
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all words, each weighted by its count."""
+        return weighted_total(np.diff(self.offsets), self.counts)
+
+
+def weighted_total(sizes: np.ndarray, counts: np.ndarray) -> int:
+    """The sum of sizes (int64[n]), each weighted by its count (int64[n]); of any size itself."""
+    # In halves, whose sums stay within 64 bits.
+    return (int(np.dot(sizes, counts >> 32)) << 32) + int(np.dot(sizes, counts & 0xFFFFFFFF))
+
 
 def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> int:
     """Return an upper estimate of the bytes that learning from counted words takes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,36 @@ def test_a_run_of_one_letter_makes_a_long_token(way: str, tmp_path: Path) -> Non
         assert ours.encode(text) == theirs.encode(text, add_special_tokens=False).ids
     told = [text for text in summary["warnings"] if "the longest token has" in text]
     assert len(told) == (way != "word_level")
+
+
+@pytest.mark.parametrize("rounds", ["local", "distributed"])
+@pytest.mark.parametrize("way", ["bytes", "prefix_bpe"])
+def test_the_summary_tells_bytes_a_token(rounds: str, way: str, tmp_path: Path) -> None:
+    """Exactly those of the text: here the merges give what the tokenizer does."""
+    given = ("train", "--input", corpus(tmp_path), "--vocab-size", "280", *WAYS[way])
+    given += ("--merge-rounds", rounds, "--output", tmp_path / "tok")
+    summary = run_whole(*given).summary
+    made = Tokenizer.from_file(str(tmp_path / "tok" / "tokenizer.json"))
+    kept = (line if way == "bytes" else line.replace(" ", "") for line in LINES)
+    size = sum(map(len, kept))
+    tokens = sum(len(made.encode(line)) for line in LINES)
+    assert summary["bytes_per_token"] == round(size / tokens, 4)
+
+
+def test_nearly_single_characters_are_warned_of(tmp_path: Path) -> None:
+    made = random.Random(3)
+    letters = [chr(0x400 + code) for code in range(500)]
+    rare = ["".join(made.choices(letters, k=made.randint(2, 8))) for _ in range(600)]
+    frequent = ["the", "of", "and", "all", "their", "houses"] * 3_000
+    (tmp_path / "a.txt").write_text(" ".join([*frequent, *rare * 5]))
+    given = ("train", "--input", tmp_path / "a.txt", "--pretokenizer", "bert")
+    given += ("--vocab-size", "2500", "--min-frequency", "5")
+    for model, told in (("wordpiece", True), ("prefix_bpe", False)):
+        ran = run_whole(*given, "--model", model, "--output", tmp_path / model)
+        vocab = json.loads((tmp_path / model / "vocab.json").read_text())
+        assert ("the" in vocab and "houses" in vocab) != told
+        said = f"{ran.summary['bytes_per_token']:.2f} bytes a token: nearly single characters"
+        assert any(said in text for text in ran.summary["warnings"] or []) == told
 
 
 def test_a_run_of_one_letter_in_rounds(tmp_path: Path) -> None:
