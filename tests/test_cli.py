@@ -339,10 +339,6 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
             [*FROM_COUNTS, "--model", "x"],
             "--model must be one of bpe, wordpiece, prefix_bpe, word_level, not 'x'",
         ),
-        (
-            [*FROM_COUNTS, "--pretokenizer", "gpt2"],
-            "--pretokenizer stands in the counts",
-        ),
         ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a number of records"),
         ([*FROM_COUNTS, "--driver-memory", "1KB"], "--driver-memory must be at least 1MB"),
         (

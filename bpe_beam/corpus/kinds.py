@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bpe_beam.errors import UsageError
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz")
@@ -24,6 +26,10 @@ _ENDINGS = {
     "warc": (".warc", ".wet"),
     "tar": (".tar", ".tgz"),
 }
+
+
+_NO_LINES = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*(?:[{\"\]]|\n|$)|\{[ \t\r]*\n)")
+"""How a file begins that holds an array of objects or texts, or an object over several lines."""
 
 
 def is_skippable_zstd(head: bytes) -> bool:
@@ -65,6 +71,11 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
         raise UsageError(f"is {magic}, not {input_format}; leave --input-format out")
     if found in COLUMN_FORMATS and compression != "none":
         raise UsageError(f"is {found} within {compression}, which is not read; unpack it first")
+    if found == "jsonl" and compression == "none" and _NO_LINES.match(head):
+        raise UsageError(
+            "is an array, or an object over several lines, not JSON Lines, which has an object on "
+            "each line: convert it with jq -c '.[]' FILE > FILE.jsonl, or jq -c . for objects"
+        )
     if input_format == "auto" and head.startswith(b"WARC/1."):
         return "warc"
     return found

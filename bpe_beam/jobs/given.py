@@ -6,7 +6,7 @@ Every value is a text until it comes here, wherever it stood, so that both place
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +43,9 @@ _READING: Mapping[str, Parse | None] = {
     "max_rejects": None,
     "source_field": None,
 }
+
+_OF_CORPUS = (*_READING, "exclude", "source")
+"""Options of reading a corpus, besides the inputs themselves."""
 
 _TRAINING: Mapping[str, Parse | None] = {
     "model": None,
@@ -150,7 +153,7 @@ def settings_of(given: Given) -> Any:
     try:
         return make[given.job](given)
     except UsageError as error:
-        in_files = {key: v.where for key, v in given.values.items() if ", line " in v.where}
+        in_files = {key: v.where for key, v in given.values.items() if v.in_file}
         raise UsageError(as_typed(str(error), {**JOBS[given.job].typed, **in_files})) from error
 
 
@@ -241,7 +244,8 @@ def _count(given: Given) -> s.CountSettings:
 
 
 def _train(given: Given) -> TrainSettings:
-    reading = [key for key in (*_READING, "exclude", "source") if key in given.values]
+    given = _without_unused_source(given)
+    reading = [key for key in _OF_CORPUS if key in given.values]
     if "input" not in given.values and "counts" in given.values and reading:
         raise UsageError(
             f"{given.where(reading[0])} is about reading a corpus; the counts were read already"
@@ -261,6 +265,21 @@ def _train(given: Given) -> TrainSettings:
         ),
         **given.pick(_TRAINING),
     )
+
+
+def _without_unused_source(given: Given) -> Given:
+    """Return the arguments of `train` without what a config says of the source that is not used.
+
+    A config may say how a corpus is read, or which counts are used, and the command line name the
+    other of the two: options on the command line win.
+    """
+    on_command_line = {key for key, value in given.values.items() if not value.in_file}
+    unused: set[str] = set()
+    if "counts" in on_command_line and not on_command_line & {"input", *_OF_CORPUS}:
+        unused = {"input", *_OF_CORPUS}
+    elif "input" in on_command_line and "counts" not in on_command_line:
+        unused = {"counts"}
+    return replace(given, values={k: v for k, v in given.values.items() if k not in unused})
 
 
 def _tokenize(given: Given) -> s.TokenizeSettings:

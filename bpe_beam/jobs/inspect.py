@@ -13,12 +13,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders import COUNTS, JOB, SHARDS, WINDOWS, kind_of
 from bpe_beam.jobs.settings import InspectSettings
 from bpe_beam.jobs.source_summary import shard_source_facts, source_facts
 from bpe_beam.jobs.summary import format_summary
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.readable import describe, text_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -60,6 +62,15 @@ def _look(storage: Storage, path: str) -> dict[str, Any]:
             raise UsageError(f"{path}: no such file or folder")
         return tokenizer_facts(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
+    if JOB in names and _MANIFEST not in names:
+        kind = kind_of(storage, path)
+        if kind == WINDOWS:
+            raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
+        if kind in (COUNTS, SHARDS) or _TOKENIZER not in names:
+            wanted = "" if kind is None else f", which makes {kind},"
+            raise UsageError(
+                f"{path} is not finished: run its job{wanted} again; it resumes where it was"
+            )
     if _MANIFEST in names:
         manifest = _manifest(storage, path)
         if "shards" in manifest:
@@ -68,8 +79,6 @@ def _look(storage: Storage, path: str) -> dict[str, Any]:
     if _TOKENIZER in names:
         url = storage.join(path, _TOKENIZER)
         return tokenizer_facts(Tokenizer.from_file(url, storage=storage))
-    if "job.json" in names:
-        raise UsageError(f"{path} is not finished: run its job again, which resumes it")
     raise UsageError(
         f"{path} holds neither {_MANIFEST} nor {_TOKENIZER}: no job of bpe-beam finished there"
     )
@@ -90,25 +99,26 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
     """What a tokenizer is made of: parts, sizes, special tokens, longest tokens, some merges."""
     parts = tokenizer.parts
     special = tokenizer.special_tokens
-    vocab = [token for token in tokenizer.vocab if token not in special]
-    merges = [f"{left} {right}" for left, right in tokenizer.merges]
-    ends = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], "...", *merges[-_FEW:]]
+    in_bytes = parts.model_reads_bytes
+    texts = [text_of(token, in_bytes) for token in tokenizer.vocab if token not in special]
+    lengths = Counter(len(text) for text in texts if isinstance(text, str))
+    merges = tokenizer.merges
+    shown = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], None, *merges[-_FEW:]]
     return {
         "kind": "tokenizer",
         "model": _model_name(parts),
         "vocab_size": tokenizer.vocab_size,
         "merges": len(merges),
         "highest_id": tokenizer.max_id,
-        "normalizer": _name(parts.normalizer),
-        "pre_tokenizer": _name(parts.pre_tokenizer),
-        "post_processor": _name(parts.post_processor),
-        "decoder": _name(parts.decoder),
+        "normalizer": describe(parts.normalizer),
+        "pre_tokenizer": describe(parts.pre_tokenizer),
+        "post_processor": describe(parts.post_processor),
+        "decoder": describe(parts.decoder),
         "special_tokens": [f"{token_id} {token}" for token, token_id in special.items()],
-        "tokens_by_characters": {
-            str(length): count for length, count in sorted(Counter(map(len, vocab)).items())
-        },
-        "longest_tokens": heapq.nlargest(_FEW, vocab, key=len),
-        "merges_first_and_last": ends,
+        "tokens_by_characters": {str(length): lengths[length] for length in sorted(lengths)},
+        "parts_of_characters": sum(isinstance(text, bytes) for text in texts) or None,
+        "longest_tokens": list(map(repr, heapq.nlargest(_FEW, texts, key=_length))),
+        "merges_first_and_last": [_merge(merge, in_bytes) for merge in shown],
         "fingerprint": tokenizer.fingerprint,
         **({"warning": warning} if (warning := _reachable_specials(tokenizer)) else {}),
     }
@@ -148,9 +158,17 @@ def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
         return []
 
 
-def _name(part: object) -> str:
-    """A part's class and settings, in words."""
-    return "none" if part is None else repr(part)
+def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
+    """A merge as people read it; dots for those that are left out."""
+    if merge is None:
+        return "..."
+    left, right, joined = (repr(text_of(each, in_bytes)) for each in (*merge, "".join(merge)))
+    return f"{left} + {right} = {joined}" if in_bytes else f"{left} + {right}"
+
+
+def _length(text: str | bytes) -> int:
+    """How many characters a token shows; a part of a character is none."""
+    return len(text) if isinstance(text, str) else 0
 
 
 def counts_facts(storage: Storage, path: str) -> dict[str, Any]:

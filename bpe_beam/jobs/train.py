@@ -285,7 +285,21 @@ def _counts_inside(settings: TrainSettings, storage: Storage) -> bool:
 
 
 def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | None) -> Recipe:
-    """The recipe; special tokens that were cut when counting come first."""
+    """The recipe; special tokens that were cut when counting come first.
+
+    Raises:
+        UsageError: A normalizer or pre-tokenizer other than that of the counts.
+    """
+    for name, counted in (
+        ("normalizer", manifest.normalizer),
+        ("pretokenizer", manifest.pretokenizer),
+    ):
+        given = getattr(settings, name)
+        if given not in (None, counted):
+            raise UsageError(
+                f"--{name} is {given!r}, but the counts were made with {counted!r}: leave it out, "
+                "or count again"
+            )
     names = (manifest.normalizer, manifest.pretokenizer)
     return recipe_of(settings, *names, manifest.special_tokens, old)
 

@@ -78,10 +78,9 @@ class TrainSettings:
         continue_from: A `tokenizer.json` whose merges are gone on from.
         special_tokens: First in the vocabulary, in this order. With `counts`: in addition to those
             that were cut when counting.
-        normalizer: One of `NORMALIZERS`, or several joined by `+`; None with `counts`, which
-            carry theirs.
-        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`; None with `counts`, which carry
-            theirs.
+        normalizer: One of `NORMALIZERS`, or several joined by `+`. With `counts`, None, or the
+            one that they were made with.
+        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`. With `counts` as `normalizer`.
         driver_memory: What the learner may hold, in bytes: of all words, or of a round's segments.
         merge_rounds: Where merges are learned: `local`, in this process; `distributed`, in rounds
             over words that stay on storage; `auto`: locally if the words fit `driver_memory`.
@@ -154,15 +153,6 @@ class TrainSettings:
         )
         if self.counts is not None:
             require_text("counts", self.counts)
-            for name, value in (
-                ("normalizer", self.normalizer),
-                ("pretokenizer", self.pretokenizer),
-            ):
-                require(
-                    value is None,
-                    f"{name} stands in the counts and cannot be given with them; count again for "
-                    "another",
-                )
             if self.merge_rounds == "distributed":
                 require_reachable(self.run.runner, counts=(self.counts,), output=(self.output,))
         else:

@@ -42,6 +42,11 @@ class GivenValue:
     where: str
     value: list[str] | bool | dict[str, Any]
 
+    @property
+    def in_file(self) -> bool:
+        """Whether it stood in a config, not on the command line."""
+        return ", line " in self.where
+
 
 def parse_integer(name: str, text: str) -> int:
     """Reads a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million).

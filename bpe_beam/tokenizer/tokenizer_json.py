@@ -26,6 +26,7 @@ from bpe_beam.tokenizer.models import (
     shortened,
 )
 from bpe_beam.tokenizer.normalizers import Normalizer
+from bpe_beam.tokenizer.other_files import what_else
 from bpe_beam.tokenizer.part_json import read_part, write_part
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.postprocessors import PostProcessor
@@ -92,11 +93,16 @@ def read(data: bytes | str, source: str) -> Parts:
         UsageError: It is no JSON, or no tokenizer, or holds what this version does not support;
             names the file, the place and what may stand there.
     """
-    root = Node(source, "", parse(data, source))
-    fields = root.fields(
-        "version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-        "post_processor", "decoder", "model",
-    )  # fmt: skip
+    try:
+        fields = Node(source, "", parse(data, source)).fields(
+            "version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+            "post_processor", "decoder", "model",
+        )  # fmt: skip
+    except UsageError:
+        other = what_else(data) if len(data) <= MAX_FILE_BYTES else None
+        if other is None:
+            raise
+        raise UsageError(f"{source}: {other}") from None
     fields["version"].expect("1.0")
     fields["truncation"].expect(None, MISSING)
     fields["padding"].expect(None, MISSING)

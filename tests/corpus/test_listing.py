@@ -65,3 +65,29 @@ def test_a_folder_without_files_to_read(tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").touch()
     with pytest.raises(UsageError, match=r"is a folder without files to read.*begin with \. or _"):
         make_plan(STORAGE, [str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        '[{"text": "a"}]',
+        '[\n {"text": "a"}]',
+        "\ufeff[ {}]",
+        '["a", "b"]',
+        '{\n  "text": "a"}',
+        "{\r\n}",
+    ],
+)
+def test_a_json_file_that_is_not_json_lines(tmp_path: Path, data: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(data, encoding="utf-8", newline="")
+    with pytest.raises(UsageError, match=r"is an array, or an object over several lines.*jq -c"):
+        make_plan(STORAGE, [str(path)])
+    assert _names(str(path), input_format="text") == ["a.json"]
+
+
+@pytest.mark.parametrize("data", ["", "\n", "{}", '{"text": "a"}\n', "[1, 2]\n", "  {} \n"])
+def test_json_lines_may_begin_with_anything_else(tmp_path: Path, data: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(data)
+    assert _names(str(path)) == ["a.jsonl"]

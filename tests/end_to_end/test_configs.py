@@ -116,3 +116,21 @@ def test_flags_win_over_the_file(corpus: Path, tmp_path: Path) -> None:
     given = ("--config", config, "--input", corpus, "--output", tmp_path / "tok")
     ran = run_whole("train", *given, "--vocab-size", "300")
     assert ran.summary["vocab_size"] == 300
+
+
+def test_a_config_and_counts_that_agree(corpus: Path, tmp_path: Path) -> None:
+    """What a config says of reading a corpus is not used with --counts; settings that the counts
+    have may be given with them if they are the same."""
+    counts, config = tmp_path / "counts", tmp_path / "train.yaml"
+    run_whole("count", "--input", corpus, "--output", counts)
+    config.write_text("input: nowhere/*.jsonl\ntext_field: body\npretokenizer: gpt2\n")
+    train = ("train", "--config", config, "--counts", counts, "--vocab-size", "300")
+    run_whole(*train, "--output", tmp_path / "a")
+    run_whole(*train[:1], *train[3:], "--output", tmp_path / "b")
+    name = "tokenizer.json"
+    assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    refused = run(*train, "--pretokenizer", "bert", "--output", tmp_path / "c")
+    assert refused.code == 2
+    assert "--pretokenizer is 'bert', but the counts were made with 'gpt2'" in refused.err
+    both = run(*train, "--text-field", "body", "--output", tmp_path / "c")
+    assert (both.code, "not from both" in both.err) == (2, True)

@@ -9,6 +9,7 @@ import apache_beam as beam
 import pytest
 
 from bpe_beam import Tokenizer, cli
+from bpe_beam.tokenizer import byte_level
 from bpe_beam.transforms import Tokenize, WriteTokens
 
 pytestmark = pytest.mark.quick
@@ -48,11 +49,13 @@ def test_a_tokenizer(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: P
     merges = facts["merges_first_and_last"]
     assert isinstance(merges, list)
     assert facts["merges"] == len(merges) == 13
-    assert merges[0] == "Ġ a"  # 299 times, more than any other
+    assert merges[0] == "' ' + 'a' = ' a'"  # 299 times, more than any other
     longest = facts["longest_tokens"]
     assert isinstance(longest, list)
-    assert len(longest[0]) == max(map(len, "".join(merges).split()))
-    assert "<|end|>" not in longest
+    assert longest[0] == "' the'"
+    assert "'<|end|>'" not in longest
+    assert facts["parts_of_characters"] == 128  # the bytes beyond ASCII
+    assert facts["decoder"] == ("ByteLevel (add_prefix_space no, trim_offsets yes, use_regex yes)")
     assert "  vocab size" in text
     assert inspect(made / "tok", capsys, tmp_path)[1] == facts
 
@@ -139,3 +142,45 @@ def test_a_model_that_knows_special_tokens_as_words(
     assert facts["merges"] == 0
     assert "the special tokens <unk>, <s>" in str(facts["warning"])
     assert "WhitespaceSplit" in text
+
+
+def test_a_token_is_shown_as_the_text_that_it_stands_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Not as letters for bytes, which nobody reads."""
+    letters = [byte_level.to_chars(bytes([byte])) for byte in range(256)]
+    full_stop = byte_level.to_chars("。".encode())
+    vocab = [*letters, full_stop[:2], full_stop, full_stop * 2]
+    merges = [(full_stop[0], full_stop[1]), (full_stop[:2], full_stop[2]), (full_stop, full_stop)]
+    path = tmp_path / "tokenizer.json"
+    Tokenizer.from_learned(vocab, merges).save(str(path))
+    text, facts = inspect(path, capsys, tmp_path)
+    assert facts["merges_first_and_last"] == [
+        r"b'\xe3' + b'\x80' = b'\xe3\x80'",
+        r"b'\xe3\x80' + b'\x82' = '。'",
+        "'。' + '。' = '。。'",
+    ]
+    assert facts["longest_tokens"][0] == "'。。'"  # type: ignore[index]
+    assert facts["tokens_by_characters"] == {"1": 129, "2": 1}
+    assert facts["parts_of_characters"] == 129
+    assert full_stop not in text
+
+
+@pytest.mark.parametrize(
+    ("job", "made_by", "said"),
+    [
+        ("tokenize", ["tokenizer.json"], "is not finished: run its job, which makes shards, again"),
+        ("count", [], "is not finished: run its job, which makes word counts, again"),
+        ("train", [], "is not finished: run its job, which makes a tokenizer, again"),
+        ("stream-tokenize", ["tokenizer.json"], "holds windows of shards: give one of"),
+    ],
+)
+def test_the_folder_of_a_job_that_was_killed(
+    job: str, made_by: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tokens folder has its tokenizer.json from the beginning, and is no tokenizer for that."""
+    (tmp_path / "job.json").write_text(json.dumps({"job": job}))
+    for name in made_by:
+        Tokenizer.from_learned(["a"], []).save(str(tmp_path / name))
+    assert cli.main(["inspect", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
