@@ -75,6 +75,10 @@ def normalize(
     step: tuple[Any, ...], text: bytes, with_origins: bool
 ) -> tuple[bytes, NDArray[np.int64] | None]: ...
 
+class TokenFinder:
+    def __init__(self, tokens: Sequence[tuple[bytes, int]]) -> None: ...
+    def find(self, data: _Bytes) -> list[tuple[int, int, int]]: ...
+
 class Pipeline:
     def __init__(
         self,

@@ -106,6 +106,40 @@ struct PyPipeline {
   }
 };
 
+/// Finds the texts of tokens, whatever stands around them.
+class TokenFinder {
+ public:
+  explicit TokenFinder(const std::vector<std::pair<std::string, std::uint32_t>>& tokens)
+      : tokens_(without_flags(tokens)) {}
+
+  /// (id, begin, end) of each, in bytes.
+  [[nodiscard]] py::list find(const py::buffer& data) const {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    py::list found;
+    tokens_.cut(
+        {bytes, nullptr}, {}, [](const TextView&) {},
+        [&](std::uint32_t id, const TextView& place) {
+          const auto begin = static_cast<std::size_t>(place.bytes.data() - bytes.data());
+          found.append(py::make_tuple(id, begin, begin + place.bytes.size()));
+        });
+    return found;
+  }
+
+ private:
+  static AddedTokens without_flags(const std::vector<std::pair<std::string, std::uint32_t>>& all) {
+    std::vector<AddedToken> tokens;
+    for (const auto& [content, id] : all) {
+      AddedToken token{content, id};
+      token.special = false;
+      tokens.push_back(std::move(token));
+    }
+    return AddedTokens(std::move(tokens));
+  }
+
+  AddedTokens tokens_;
+};
+
 inline void bind_pipeline(py::module_& m) {
   using namespace pybind11::literals;
   static py::handle growth_error =
@@ -119,6 +153,11 @@ inline void bind_pipeline(py::module_& m) {
                       "long: check the Replace and Prepend parts in its file");
     }
   });
+  py::class_<TokenFinder>(m, "TokenFinder", "Where the texts of tokens stand in a text.")
+      .def(py::init<const std::vector<std::pair<std::string, std::uint32_t>>&>(), "tokens"_a,
+           "`tokens`: (content, id) of each.")
+      .def("find", &TokenFinder::find, "data"_a,
+           "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest.");
   py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
       .def(py::init<const std::vector<AddedTuple>&, const py::object&,
                     const std::vector<py::tuple>&>(),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.text_input import count_characters
+
+if TYPE_CHECKING:
+    from bpe_beam import _native
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,14 @@ class AddedTokens:
             for token in tokens
         )
         """Whether a token stands wherever its text stands in the text given."""
-        contents = sorted((content.encode() for content in self.ids), key=len, reverse=True)
-        self.longest = len(contents[0]) if contents else 0
+        self.longest = max((len(content.encode()) for content in self.ids), default=0)
         """Bytes of the longest one."""
-        # `re` takes the first alternative that fits, so the longest stand first.
-        self._pattern = re.compile(b"|".join(map(re.escape, contents))) if contents else None
+
+    @cached_property
+    def _finder(self) -> _native.TokenFinder:
+        from bpe_beam import _native
+
+        return _native.TokenFinder([(text.encode(), token) for text, token in self.ids.items()])
 
     def allowed(self, tokens: str | Collection[str]) -> list[int]:
         """The ids of the special tokens that are allowed.
@@ -92,9 +99,8 @@ class AddedTokens:
 
         Leftmost and longest, by their texts alone.
         """
-        if self._pattern is not None:
-            for match in self._pattern.finditer(data):
-                yield self.ids[match.group().decode()], match.start(), match.end()
+        if self.ids:
+            yield from self._finder.find(data)
 
     def refuse(self, data: bytes, allowed: Collection[int], where: str = "", done: int = 0) -> None:
         """Refuses a text that holds a special token which is not allowed.

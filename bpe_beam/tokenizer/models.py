@@ -19,6 +19,11 @@ A model's own tokens may be longer: a text with a long run of one letter makes t
 """
 
 
+MAX_CONTENT_CHARS = 1 << 23
+"""Characters of all added tokens together, and of a WordPiece vocabulary: these are kept as a tree
+of bytes, which takes 40 bytes of memory for each."""
+
+
 @dataclass(frozen=True)
 class Naming:
     """How to name the place of a fault; as paths in `tokenizer.json` unless told otherwise.
@@ -114,6 +119,11 @@ class WordPiece:
     def check(self, naming: Naming) -> None:
         """Refuses a vocabulary that cannot work; see `BPE.check`."""
         check_vocab(self.vocab, naming)
+        if (characters := sum(map(len, self.vocab))) > MAX_CONTENT_CHARS:
+            raise UsageError(
+                f"{naming.setting('vocab')}: its tokens must have at most {MAX_CONTENT_CHARS:,} "
+                f"characters together, got {characters:,}"
+            )
         most, place = self.max_input_chars_per_word, naming.setting("max_input_chars_per_word")
         if most < 0:
             raise UsageError(f"{place}: {most} is below 0")

@@ -44,14 +44,28 @@ _FAMILIES: dict[Any, tuple[type, ...]] = {
     ),
 }
 
-# Keys that older files leave out; the defaults are what they meant.
+# Where a sequence has its parts.
+_SEQUENCE_KEYS: dict[Any, str] = {
+    family: next(
+        dataclasses.fields(one)[0].name for one in classes if one.JSON_TYPE == "Sequence"
+    )
+    for family, classes in cast(Any, _FAMILIES).items()
+}
+
+# Keys that older files leave out, where the field has a default: that is what they meant.
 _OPTIONAL = ("use_regex", "behavior")
+
+MAX_PART_DEPTH = 32
+"""How deep parts may stand in sequences of sequences."""
+
+MAX_PARTS = 100
+"""How many parts a normalizer, pre-tokenizer, decoder or post-processor may have in total."""
 
 _OLDER_METASPACE = ("add_prefix_space", "str_rep")
 
 
 def read_part(node: Node, family: Any) -> Any:
-    """Reads a part.
+    """Reads a part, with all parts in it.
 
     Args:
         node: Where it stands; null and nothing at all give None.
@@ -62,9 +76,33 @@ def read_part(node: Node, family: Any) -> Any:
         The part.
 
     Raises:
-        UsageError: A part, key or value that is not supported; names the place and what may stand
-            there.
+        UsageError: A part, key or value that is not supported, more than MAX_PARTS parts, or parts
+            nested deeper than MAX_PART_DEPTH; names the place and what may stand there.
     """
+    _check_number(node, family)
+    return _read_part(node, family)
+
+
+def _check_number(node: Node, family: Any) -> None:
+    """Refuses too many parts, and parts nested too deeply, before any of them is read."""
+    found = 0
+    waiting = [(node, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        found += 1
+        if depth > MAX_PART_DEPTH:
+            part.refuse(f"nested too deeply: parts must stand at most {MAX_PART_DEPTH} deep")
+        if found > MAX_PARTS:
+            node.refuse(f"must have at most {MAX_PARTS} parts in total, got more")
+        if isinstance(part.value, dict) and part.value.get("type") == "Sequence":
+            items = part.field(_SEQUENCE_KEYS[family])
+            if isinstance(items.value, list):
+                # One more than may be is enough to refuse.
+                some = Node(items.source, items.path, items.value[: MAX_PARTS + 1])
+                waiting += [(inner, depth + 1) for inner in reversed(some.items())]
+
+
+def _read_part(node: Node, family: Any) -> Any:
     if node.value is None or node.value is MISSING:
         return None
     kinds = {one.JSON_TYPE: one for one in cast(Any, _FAMILIES[family])}
@@ -90,17 +128,21 @@ def write_part(part: Any) -> Any:
 
 def _read_fields(node: Node, record: Any, *others: str) -> Any:
     """Reads a dataclass from an object that may hold `others` beside its fields."""
-    names = [field.name for field in dataclasses.fields(record)]
-    found = node.fields(*others, *names)
+    fields = dataclasses.fields(record)
+    found = node.fields(*others, *(field.name for field in fields))
     values = {
-        name: _read_value(found[name], _hints(record)[name])
-        for name in names
-        if not (found[name].value is MISSING and name in _OPTIONAL)
+        field.name: _read_value(found[field.name], _hints(record)[field.name])
+        for field in fields
+        if not (found[field.name].value is MISSING and _may_be_left_out(field))
     }
     try:
         return record(**values)
     except UsageError as error:
         node.refuse(str(error))
+
+
+def _may_be_left_out(field: dataclasses.Field[Any]) -> bool:
+    return field.name in _OPTIONAL and field.default is not dataclasses.MISSING
 
 
 @cache
@@ -121,7 +163,7 @@ def _read_value(node: Node, hint: Any) -> Any:
     if hint is Piece:
         return _read_piece(node)
     if hint in _FAMILIES:
-        part = read_part(node, hint)
+        part = _read_part(node, hint)
         return part if part is not None else node.refuse("null or nothing where a part must stand")
     if dataclasses.is_dataclass(hint):
         return _read_fields(node, hint)

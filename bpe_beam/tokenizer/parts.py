@@ -9,7 +9,15 @@ from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
-from bpe_beam.tokenizer.models import BPE, MAX_TOKEN_CHARS, Model, Naming, check_id, shortened
+from bpe_beam.tokenizer.models import (
+    BPE,
+    MAX_CONTENT_CHARS,
+    MAX_TOKEN_CHARS,
+    Model,
+    Naming,
+    check_id,
+    shortened,
+)
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.postprocessors import PostProcessor
 from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer, ends_in_bytes
@@ -60,6 +68,11 @@ class Parts:
         vocab = self.model.vocab
         token_by_id = {token_id: token for token, token_id in vocab.items()}
         contents: set[str] = set()
+        if (characters := sum(len(one.content) for one in self.added_tokens)) > MAX_CONTENT_CHARS:
+            raise UsageError(
+                f"added_tokens: they must have at most {MAX_CONTENT_CHARS:,} characters together, "
+                f"got {characters:,}"
+            )
         for number, token in enumerate(self.added_tokens):
             place = naming.added(number)
             check_id(token.id, place)
