@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "deadline.hpp"
 #include "pair_map.hpp"
 #include "text.hpp"
 #include "unicode_classes.hpp"
@@ -73,6 +74,8 @@ class AddedTokens {
   }
 
  private:
+  static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
+
   struct Match {
     std::size_t begin;
     std::size_t end;
@@ -106,11 +109,13 @@ class AddedTokens {
       if (!begins_[byte_at(text, at)]) [[likely]] continue;
       Match longest{at, at, PairMap::kNone};
       std::uint32_t node = 0;
-      for (std::size_t i = at; i < text.size(); ++i) {
+      std::size_t i = at;
+      for (; i < text.size(); ++i) {
         node = next_.find(PairMap::key(node, byte_at(text, i)));
         if (node == PairMap::kNone) break;
         if (token_at_[node] != PairMap::kNone) longest = {at, i + 1, token_at_[node]};
       }
+      if (i - at > kShortWalk) [[unlikely]] Deadline::spend(10 * (i - at));
       if (longest.token != PairMap::kNone) return longest;
     }
     return {text.size(), text.size(), PairMap::kNone};

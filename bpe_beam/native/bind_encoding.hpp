@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bind_pipeline.hpp"
+#include "bind_tokens.hpp"
 #include "binding.hpp"
 #include "bpe_models.hpp"
 #include "bpe_ranks.hpp"
@@ -47,19 +48,20 @@ inline std::span<const MergeRow> merge_rows(const InputArray<std::uint32_t>& mer
 }
 
 inline PyModel byte_bpe(const InputArray<std::uint32_t>& merges, bool rank_by_joined,
-                        const InputArray<std::uint32_t>& byte_ids, const TokenIds& whole_words) {
+                        const InputArray<std::uint32_t>& byte_ids, const py::object& whole_words) {
   check_length("byte_ids", static_cast<std::size_t>(byte_ids.size()), 256);
   return {std::make_shared<ByteBpeModel>(merge_rows(merges), rank_by_joined,
-                                         span_of(byte_ids).first<256>(), whole_words)};
+                                         span_of(byte_ids).first<256>(),
+                                         byte_token_ids(whole_words))};
 }
 
-inline PyModel char_bpe(const InputArray<std::uint32_t>& merges, const TokenIds& tokens,
+inline PyModel char_bpe(const InputArray<std::uint32_t>& merges, const py::object& tokens,
                         std::string prefix, std::string suffix, std::optional<std::uint32_t> unk,
                         bool fuse_unk, bool ignore_merges,
                         std::vector<std::uint32_t> byte_fallback) {
   if (!byte_fallback.empty()) check_length("byte_fallback", byte_fallback.size(), 256);
   return {std::make_shared<CharBpeModel>(
-      merge_rows(merges), tokens,
+      merge_rows(merges), token_ids(tokens),
       CharBpeSettings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
                       std::move(byte_fallback)})};
 }
@@ -200,16 +202,17 @@ inline void bind_encoding(py::module_& m) {
 
   py::class_<PyModel>(m, "Model", "Turns words into tokens.");
   m.def("byte_bpe", &byte_bpe, "merges"_a, "rank_by_joined"_a, "byte_ids"_a, "whole_words"_a,
-        "BPE over bytes; `merges`: uint32[n, 3] by rank.");
+        "BPE over bytes; `merges`: uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "
+        "dict of ids by token, of which those in the byte-level alphabet count.");
   m.def("char_bpe", &char_bpe, "merges"_a, "tokens"_a, "prefix"_a, "suffix"_a, "unk"_a,
         "fuse_unk"_a, "ignore_merges"_a, "byte_fallback"_a, "BPE over characters.");
-  m.def("wordpiece", [](const TokenIds& tokens, const std::string& prefix,
+  m.def("wordpiece", [](const py::object& tokens, const std::string& prefix,
                         std::optional<std::uint32_t> unk, std::size_t max_characters) {
-          return PyModel{std::make_shared<WordPieceModel>(tokens, prefix, unk.value_or(kNoId),
+          return PyModel{std::make_shared<WordPieceModel>(token_ids(tokens), prefix, unk.value_or(kNoId),
                                                           max_characters)};
         }, "tokens"_a, "prefix"_a, "unk"_a, "max_characters"_a, "Longest match first.");
-  m.def("word_level", [](const TokenIds& tokens, std::optional<std::uint32_t> unk) {
-          return PyModel{std::make_shared<WordLevelModel>(tokens, unk.value_or(kNoId))};
+  m.def("word_level", [](const py::object& tokens, std::optional<std::uint32_t> unk) {
+          return PyModel{std::make_shared<WordLevelModel>(token_ids(tokens), unk.value_or(kNoId))};
         }, "tokens"_a, "unk"_a, "A word is a token, or unknown.");
 
   m.def("rank_merges", &rank_merges, "tokens"_a,

@@ -14,6 +14,7 @@
 
 #include "bert_normalizer.hpp"
 #include "binding.hpp"
+#include "deadline.hpp"
 #include "matcher.hpp"
 #include "normalizers.hpp"
 
@@ -35,6 +36,7 @@ class CallbackMatcher final : public Matcher {
   }
 
   void find(std::string_view text, std::vector<Span>& out) const override {
+    Deadline::check();
     const py::gil_scoped_acquire gil;
     const py::object found = callable_(py::bytes(text.data(), text.size()));
     std::size_t last = 0;

@@ -4,8 +4,11 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -14,6 +17,7 @@
 
 #include "bind_normalizing.hpp"
 #include "binding.hpp"
+#include "deadline.hpp"
 #include "pipeline.hpp"
 
 namespace bpe_beam {
@@ -49,7 +53,8 @@ using AddedTuple = std::tuple<std::string, std::uint32_t, bool, bool, bool, bool
 
 inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& added,
                                                      const py::object& normalizer,
-                                                     const std::vector<py::tuple>& steps) {
+                                                     const std::vector<py::tuple>& steps,
+                                                     double text_seconds) {
   std::unique_ptr<Normalizer> normalizing;
   if (!normalizer.is_none()) normalizing = make_normalizer(normalizer);
   std::vector<AddedToken> raw;
@@ -69,7 +74,7 @@ inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTupl
   for (const py::tuple& step : steps) made.push_back(make_step(step));
   return std::make_shared<const Pipeline>(AddedTokens(std::move(raw)),
                                           AddedTokens(std::move(clean)), std::move(normalizing),
-                                          std::move(made));
+                                          std::move(made), text_seconds);
 }
 
 /// A pipeline that Python holds and hands to tables and encoders.
@@ -77,8 +82,8 @@ struct PyPipeline {
   std::shared_ptr<const Pipeline> pipeline;
 
   PyPipeline(const std::vector<AddedTuple>& added, const py::object& normalizer,
-             const std::vector<py::tuple>& steps)
-      : pipeline(make_pipeline(added, normalizer, steps)) {}
+             const std::vector<py::tuple>& steps, double text_seconds)
+      : pipeline(make_pipeline(added, normalizer, steps, text_seconds)) {}
 
   /// The words of a text, as bytes: what counting and encoding see. All added tokens are cut out.
   [[nodiscard]] py::list words(const py::buffer& text, std::vector<std::uint32_t> allowed) const {
@@ -104,6 +109,18 @@ struct PyPipeline {
     for (const std::string& word : sink.found) result.append(py::bytes(word));
     return result;
   }
+};
+
+/// A deadline's scope as a context manager, entered and left by the same thread.
+class TextDeadline {
+ public:
+  explicit TextDeadline(double seconds) : seconds_(seconds) {}
+  void enter() { scope_.emplace(seconds_); }
+  void exit(const py::args&) { scope_.reset(); }
+
+ private:
+  double seconds_;
+  std::optional<Deadline::Scope> scope_;
 };
 
 /// Finds the texts of tokens, whatever stands around them.
@@ -153,6 +170,26 @@ inline void bind_pipeline(py::module_& m) {
                       "long: check the Replace and Prepend parts in its file");
     }
   });
+  static py::handle data_error =
+      py::module_::import("bpe_beam.errors").attr("DataError").release();
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const TextTimeout& timeout) {
+      const std::string message =
+          "one text takes over " + std::to_string(std::llround(timeout.seconds)) +
+          " seconds: the tokenizer's normalizer, pre-tokenizer, added tokens or decoder are too "
+          "slow for it; BPE_BEAM_TEXT_SECONDS=N in the environment allows N seconds";
+      PyErr_SetString(data_error.ptr(), message.c_str());
+    }
+  });
+  py::class_<TextDeadline>(m, "TextDeadline", "With it, the thread's deadline for a text is set.")
+      .def(py::init<double>(), "seconds"_a)
+      .def("__enter__", &TextDeadline::enter)
+      .def("__exit__", &TextDeadline::exit);
+  m.def("seconds_left", &Deadline::left,
+        "The seconds that the text at hand has left; infinity where no deadline is set.");
+  m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");
   py::class_<TokenFinder>(m, "TokenFinder", "Where the texts of tokens stand in a text.")
       .def(py::init<const std::vector<std::pair<std::string, std::uint32_t>>&>(), "tokens"_a,
            "`tokens`: (content, id) of each.")
@@ -160,8 +197,9 @@ inline void bind_pipeline(py::module_& m) {
            "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest.");
   py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
       .def(py::init<const std::vector<AddedTuple>&, const py::object&,
-                    const std::vector<py::tuple>&>(),
+                    const std::vector<py::tuple>&, double>(),
            "added"_a, "normalizer"_a, "steps"_a,
+           "text_seconds"_a = std::numeric_limits<double>::infinity(),
            "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
       .def("words", &PyPipeline::words, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
            "The words of a text as bytes; added tokens that count are cut out.");

@@ -7,6 +7,7 @@
 
 #include "bind_counting.hpp"
 #include "bind_encoding.hpp"
+#include "bind_json.hpp"
 #include "bind_learning.hpp"
 #include "bind_normalizing.hpp"
 #include "bind_pipeline.hpp"
@@ -22,6 +23,7 @@ PYBIND11_MODULE(_native, m) {
   bpe_beam::bind_counting(m);
   bpe_beam::bind_learning(m);
   bpe_beam::bind_encoding(m);
+  bpe_beam::bind_json(m);
   bpe_beam::bind_records(m);
   bpe_beam::bind_rounds(m);
 }

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "ascii.hpp"
+#include "byte_level.hpp"
+#include "deadline.hpp"
 #include "matcher.hpp"
 #include "normalization.hpp"
 #include "scratch.hpp"
@@ -165,16 +167,13 @@ class Prepend final : public Normalizer {
   std::string text_;
 };
 
-/// Each byte as its character of the byte-level alphabet: bytes 33-126, 161-172 and 174-255 are
-/// themselves, the other 68 are U+0100 upward in the order of the bytes.
+/// Each byte as its character of the byte-level alphabet.
 class ByteLevelText final : public Normalizer {
  public:
   ByteLevelText() {
-    std::uint32_t other = 0x100;
+    const ByteLevelAlphabet alphabet;
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
-      const bool itself =
-          (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-      append_utf8(itself ? byte : other++, characters_[byte]);
+      append_utf8(alphabet.point_of(static_cast<std::uint8_t>(byte)), characters_[byte]);
     }
   }
 
@@ -234,6 +233,7 @@ class NormalizerSequence final : public Normalizer {
       steps_[i]->apply(text, *written);
       text = written->view();
       check_growth(in.bytes.size(), text.bytes.size());
+      Deadline::spend(text.bytes.size());
       std::swap(written, spare);
     }
     steps_.back()->apply(text, out);

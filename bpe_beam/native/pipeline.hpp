@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "added_tokens.hpp"
+#include "deadline.hpp"
 #include "normalizers.hpp"
 #include "pretokenizers.hpp"
 #include "scanners.hpp"
@@ -55,14 +57,20 @@ class Pipeline {
   /// How many words a sink gets at once, at most: enough to hide the way to memory.
   static constexpr std::size_t kWords = 32;
 
+  /// Patterns that are in use are many times as fast, also on a machine that is busy.
+  static constexpr double kTextBytesPerSecond = 20'000;
+
   /// `raw` tokens are found in the text as given, `normalized` ones in normalized text (they come
-  /// normalized themselves). A null normalizer takes text as it is; no steps leave it whole.
+  /// normalized themselves). A null normalizer takes text as it is; no steps leave it whole. A text
+  /// may take `text_seconds`, and one more for each kTextBytesPerSecond.
   Pipeline(AddedTokens raw, AddedTokens normalized, std::unique_ptr<Normalizer> normalizer,
-           std::vector<std::unique_ptr<PreTokenizerStep>> steps)
+           std::vector<std::unique_ptr<PreTokenizerStep>> steps,
+           double text_seconds = std::numeric_limits<double>::infinity())
       : raw_(std::move(raw)),
         normalized_(std::move(normalized)),
         normalizer_(std::move(normalizer)),
-        steps_(std::move(steps)) {
+        steps_(std::move(steps)),
+        text_seconds_(text_seconds) {
     for (const auto& step : steps_) needs_origins_ = needs_origins_ || step->needs_origins();
     if (steps_.size() == 1) scan_ = dynamic_cast<const ScanStep*>(steps_[0].get());
   }
@@ -72,6 +80,8 @@ class Pipeline {
   template <class Sink>
   void run(std::string_view text, std::span<const std::uint32_t> allowed, bool with_origins,
            PipelineState& state, Sink& sink) const {
+    const Deadline::Scope deadline(text_seconds_ +
+                                   static_cast<double>(text.size()) / kTextBytesPerSecond);
     const TextView whole =
         with_origins || needs_origins_ ? state.with_origins(text) : TextView{text, nullptr};
     const auto added = [&](std::uint32_t id, const TextView& place) { sink.added(id, place); };
@@ -101,6 +111,7 @@ class Pipeline {
     state.pieces.reset(text);
     for (const auto& step : steps_) {
       step->apply(state.pieces);
+      Deadline::spend(state.pieces.text().bytes.size());
       check_growth(text.bytes.size(), state.pieces.text().bytes.size());
     }
     const std::span<const Word> words = state.pieces.spans();
@@ -130,6 +141,7 @@ class Pipeline {
   std::vector<std::unique_ptr<PreTokenizerStep>> steps_;
   const ScanStep* scan_ = nullptr;  // the only step, if it is a scan
   bool needs_origins_ = false;
+  double text_seconds_;
 };
 
 }  // namespace bpe_beam

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "deadline.hpp"
 #include "matcher.hpp"
 #include "normalizers.hpp"
 #include "scanners.hpp"
@@ -126,6 +127,7 @@ class SplitStep : public PreTokenizerStep {
     pieces.cut_each([&](std::string_view text, std::vector<Word>& out) {
       found.clear();
       matcher_->find(text, found);
+      Deadline::spend(text.size() + kStepsOfFind);
       parts.clear();
       std::size_t at = 0;
       for (const Span& match : found) {
@@ -139,6 +141,8 @@ class SplitStep : public PreTokenizerStep {
   }
 
  private:
+  static constexpr std::size_t kStepsOfFind = 20;
+
   struct Part {
     Word span;
     bool match;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "deadline.hpp"
 #include "pair_map.hpp"
 #include "word_model.hpp"
 
@@ -40,13 +41,15 @@ class WordPieceModel : public WordModel {
     for (std::size_t at = 0; at < word.size();) {
       std::uint32_t id = kNoId;
       std::size_t end = at;
-      for (std::size_t i = at; i < word.size(); ++i) {
+      std::size_t i = at;
+      for (; i < word.size(); ++i) {
         node = next_.find(PairMap::key(node, static_cast<unsigned char>(word[i])));
         if (node == PairMap::kNone) break;
         if (id_at_[node] == kNoId) continue;
         id = id_at_[node];
         end = i + 1;
       }
+      if (i - at > kShortWalk) [[unlikely]] Deadline::spend(10 * (i - at));
       if (id == kNoId) return unknown(word, state);
       state.ids.push_back(id);
       state.sizes.push_back(static_cast<std::uint32_t>(end - at));
@@ -56,6 +59,8 @@ class WordPieceModel : public WordModel {
   }
 
  private:
+  static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
+
   static std::size_t characters(std::string_view word) {
     std::size_t count = 0;
     for (const char byte : word) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
