@@ -87,9 +87,7 @@ def merge_pairs(merges: list[Any]) -> list[tuple[str, str]]: ...
 def merge_ids(
     vocab: dict[str, int], merges: Sequence[tuple[str, str]], prefix: str
 ) -> NDArray[np.uint32]: ...
-def count_merges(
-    vocab: dict[str, int], merges: Sequence[tuple[str, str]], prefix: str
-) -> int: ...
+def count_merges(vocab: dict[str, int], merges: Sequence[tuple[str, str]], prefix: str) -> int: ...
 
 class TokenFinder:
     def __init__(self, tokens: Sequence[tuple[bytes, int]]) -> None: ...
@@ -101,6 +99,7 @@ class Pipeline:
         added: Sequence[tuple[bytes, int, bool, bool, bool, bool, bool]],
         normalizer: tuple[Any, ...] | None,
         steps: Sequence[tuple[Any, ...]],
+        text_seconds: float = ...,
     ) -> None: ...
     def words(self, text: _Bytes, allowed: Sequence[int] = ...) -> list[bytes]: ...
 
@@ -164,11 +163,11 @@ def byte_bpe(
     merges: NDArray[np.uint32],
     rank_by_joined: bool,
     byte_ids: NDArray[np.uint32],
-    whole_words: Sequence[tuple[bytes, int]],
+    whole_words: Sequence[tuple[bytes, int]] | dict[str, int],
 ) -> Model: ...
 def char_bpe(
     merges: NDArray[np.uint32],
-    tokens: Sequence[tuple[bytes, int]],
+    tokens: Sequence[tuple[bytes, int]] | dict[str, int],
     prefix: bytes,
     suffix: bytes,
     unk: int | None,
@@ -177,9 +176,12 @@ def char_bpe(
     byte_fallback: Sequence[int],
 ) -> Model: ...
 def wordpiece(
-    tokens: Sequence[tuple[bytes, int]], prefix: bytes, unk: int | None, max_characters: int
+    tokens: Sequence[tuple[bytes, int]] | dict[str, int],
+    prefix: bytes,
+    unk: int | None,
+    max_characters: int,
 ) -> Model: ...
-def word_level(tokens: Sequence[tuple[bytes, int]], unk: int | None) -> Model: ...
+def word_level(tokens: Sequence[tuple[bytes, int]] | dict[str, int], unk: int | None) -> Model: ...
 def rank_merges(tokens: Sequence[bytes]) -> tuple[NDArray[np.uint32], int | None]: ...
 
 class Encoder:

@@ -171,7 +171,7 @@ inline void bind_pipeline(py::module_& m) {
     }
   });
   static py::handle data_error =
-      py::module_::import("bpe_beam.errors").attr("DataError").release();
+      py::object(py::module_::import("bpe_beam.errors").attr("DataError")).release();
   py::register_exception_translator([](std::exception_ptr error) {
     try {
       if (error) std::rethrow_exception(error);

@@ -297,8 +297,11 @@ class SequenceDecoder:
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         """See `Decoder.apply`."""
+        from bpe_beam import _native
+
         limit = _most_bytes(tokens)
         for decoder in self.decoders:
+            _native.check_deadline()
             tokens = decoder.apply(tokens, lossy=lossy)
             _check_growth(limit - sum(map(len, tokens)))
         return tokens

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
 from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.parts import Parts
@@ -92,7 +93,8 @@ class IdDecoder:
         decoder = self._parts.decoder
         if decoder is None:
             return b" ".join(pieces)
-        return b"".join(decoder.apply(pieces, lossy=lossy))
+        with deadline_of(sum(map(len, pieces))):
+            return b"".join(decoder.apply(pieces, lossy=lossy))
 
 
 def integers(ids: Iterable[int]) -> list[int]:

@@ -46,6 +46,16 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _parse_natively(data: bytes | str) -> Any:
+    """What `json` makes of it, several times as fast; NotImplemented where `json` may refuse it."""
+    from bpe_beam import _native
+
+    try:
+        return _native.read_json(data.encode() if isinstance(data, str) else data)
+    except UnicodeEncodeError:
+        return NotImplemented
+
+
 def parse(data: bytes | str, source: str) -> Any:
     """Parses JSON that may be hostile.
 
@@ -54,6 +64,9 @@ def parse(data: bytes | str, source: str) -> Any:
     """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
+    value = _parse_natively(data)
+    if value is not NotImplemented:
+        return value
     try:
         text = data if isinstance(data, str) else str(data, "utf-8")
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)

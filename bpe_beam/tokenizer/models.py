@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import ClassVar
 
 from bpe_beam.errors import UsageError
@@ -82,10 +83,12 @@ class BPE:
         """
         check_vocab(self.vocab, naming)
         check_unknown(self.unk_token, self.vocab, naming)
-        vocab = self.vocab
-        for rank, (left, right) in enumerate(self.merges):
-            if left in vocab and right in vocab and self.joined(left, right) in vocab:
-                continue
+        from bpe_beam import _native
+
+        vocab = as_dict(self.vocab)
+        rank = _native.count_merges(vocab, self.merges, self.continuing_subword_prefix or "")
+        if rank < len(self.merges):
+            left, right = self.merges[rank]
             parts = (left, right, self.joined(left, right))
             missing = next(token for token in parts if token not in vocab)
             raise UsageError(
@@ -165,6 +168,8 @@ def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
     Raises:
         UsageError: Names the place.
     """
+    if _is_plain(vocab):
+        return
     tokens_by_id: dict[int, str] = {}
     for token, token_id in vocab.items():
         if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
@@ -174,6 +179,14 @@ def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
             raise UsageError(f"{naming.token(token)}: id {token_id} is taken by {shortened(other)}")
         if not token:
             raise UsageError(f"{naming.token(token)}: an empty token")
+
+
+def _is_plain(vocab: Mapping[str, int]) -> bool:
+    """Whether nothing is wrong, told without looking at entries one by one."""
+    ids = vocab.values()
+    if not vocab or {*map(type, ids)} != {int}:
+        return False
+    return "" not in vocab and min(ids) >= 0 and max(ids) <= MAX_ID and len({*ids}) == len(vocab)
 
 
 def check_unknown(unk_token: str | None, vocab: Collection[str], naming: Naming) -> None:
@@ -195,7 +208,12 @@ def byte_token(byte: int) -> str:
 
 def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Sorts a vocabulary by id."""
-    return dict(sorted(vocab, key=lambda entry: entry[1]))
+    return dict(sorted(vocab, key=itemgetter(1)))
+
+
+def as_dict(vocab: Mapping[str, int]) -> dict[str, int]:
+    """The vocabulary as the native code takes it; itself if it is a dict."""
+    return vocab if isinstance(vocab, dict) else dict(vocab)
 
 
 def check_id(token_id: object, place: str) -> int:

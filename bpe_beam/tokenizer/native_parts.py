@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE, WordPiece, byte_token
+from bpe_beam.tokenizer.deadline import text_seconds
+from bpe_beam.tokenizer.models import BPE, WordPiece, as_dict, byte_token
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
@@ -61,9 +62,8 @@ def pipeline_of(
         for token in added_tokens
     ]
     normalizing = normalizer.native() if normalizer is not None else None
-    return _native.Pipeline(
-        added, normalizing, steps_of(pre_tokenizer, last_as_bytes=last_as_bytes)
-    )
+    steps = steps_of(pre_tokenizer, last_as_bytes=last_as_bytes)
+    return _native.Pipeline(added, normalizing, steps, text_seconds())
 
 
 def holds_gil(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> bool:
@@ -91,22 +91,17 @@ def make_model(parts: Parts) -> _native.Model:
         prefix = model.continuing_subword_prefix
         # A longer token fits no word that is not unknown for its length.
         most = model.max_input_chars_per_word + len(prefix)
-        tokens = [(token.encode(), i) for token, i in model.vocab.items() if len(token) <= most]
+        tokens = {token: i for token, i in model.vocab.items() if len(token) <= most}
         return _native.wordpiece(tokens, prefix.encode(), unknown, model.max_input_chars_per_word)
-    tokens = [(token.encode(), token_id) for token, token_id in model.vocab.items()]
-    return _native.word_level(tokens, unknown)
+    return _native.word_level(as_dict(model.vocab), unknown)
 
 
 def merge_rows(model: BPE) -> npt.NDArray[np.uint32]:
     """The merges by rank: uint32[merges, 3] of left, right and joined id."""
-    import numpy as np
+    from bpe_beam import _native
 
-    ids = model.vocab
-    if model.continuing_subword_prefix:
-        rows = [(ids[a], ids[b], ids[model.joined(a, b)]) for a, b in model.merges]
-    else:
-        rows = [(ids[a], ids[b], ids[a + b]) for a, b in model.merges]
-    return np.array(rows, dtype=np.uint32).reshape(-1, 3)
+    prefix = model.continuing_subword_prefix or ""
+    return _native.merge_ids(as_dict(model.vocab), model.merges, prefix)
 
 
 def _byte_bpe(model: BPE) -> _native.Model:
@@ -115,13 +110,7 @@ def _byte_bpe(model: BPE) -> _native.Model:
     from bpe_beam import _native
 
     byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
-    whole: list[tuple[bytes, int]] = []
-    if model.ignore_merges:
-        whole = [
-            (byte_level.to_bytes(token), token_id)
-            for token, token_id in model.vocab.items()
-            if byte_level.is_byte_level(token)
-        ]
+    whole = as_dict(model.vocab) if model.ignore_merges else {}
     return _native.byte_bpe(
         merge_rows(model), model.rank_by_token, np.array(byte_ids, dtype=np.uint32), whole
     )
@@ -135,7 +124,7 @@ def _char_bpe(model: BPE) -> _native.Model:
         fallback = [model.vocab.get(byte_token(byte), _NO_ID) for byte in range(256)]
     return _native.char_bpe(
         merge_rows(model),
-        [(token.encode(), token_id) for token, token_id in model.vocab.items()],
+        as_dict(model.vocab),
         (model.continuing_subword_prefix or "").encode(),
         (model.end_of_word_suffix or "").encode(),
         model.vocab[model.unk_token] if model.unk_token is not None else None,

@@ -46,9 +46,7 @@ _FAMILIES: dict[Any, tuple[type, ...]] = {
 
 # Where a sequence has its parts.
 _SEQUENCE_KEYS: dict[Any, str] = {
-    family: next(
-        dataclasses.fields(one)[0].name for one in classes if one.JSON_TYPE == "Sequence"
-    )
+    family: next(dataclasses.fields(one)[0].name for one in classes if one.JSON_TYPE == "Sequence")
     for family, classes in cast(Any, _FAMILIES).items()
 }
 

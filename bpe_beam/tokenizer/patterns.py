@@ -14,14 +14,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer.deadline import VARIABLE, seconds_left
 
 if TYPE_CHECKING:
     import regex
 
-# How long a search may take: patterns come out of files, and some never end. A million characters
-# take a second or two with a pattern that is in use.
-_PATIENCE_SECONDS = 20
-_LEAST_SPEED = 20_000  # characters a second
 _STEPS = 4e9  # of a search, some seconds
 # Escapes and flags that regex and Oniguruma read in different ways; `^` and `$` stand at the ends
 # of every line in both, by a flag of ours.
@@ -162,11 +159,13 @@ class Pattern:
         """
         if not text:
             return []
-        patience = _PATIENCE_SECONDS + len(text) / _LEAST_SPEED
+        patience = seconds_left(len(text))
         # A limit of time makes each search three times as long: only where it may be needed.
         limited = self.kind == "Regex" and len(text) > _most_characters(self.value)
         limits = {"timeout": patience} if limited else {"concurrent": False}
         try:
+            if patience <= 0:
+                raise TimeoutError
             found = [match.span() for match in self.compiled().finditer(text, **limits)]
             if any(start == end for start, end in found):
                 found = list(self._find_with_empty(text, time.monotonic() + patience))
@@ -174,7 +173,7 @@ class Pattern:
             raise DataError(
                 f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds for "
                 f"{len(text):,} characters: it goes back over them again and again, as nested "
-                "repetitions such as (a+)+ do"
+                f"repetitions such as (a+)+ do; {VARIABLE}=N in the environment allows N seconds"
             ) from None
         return found
 

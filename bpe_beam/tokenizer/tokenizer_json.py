@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
@@ -277,29 +277,30 @@ def read_vocab(node: Node) -> dict[str, int]:
     """Reads a vocabulary: an object of ids by token; in the order of ids."""
     vocab = node.object()
     # Here only what sorting and messages need; the model's own check does the rest.
-    for token, token_id in vocab.items():
-        if type(token_id) is not int:
+    if not {*map(type, vocab.values())} <= {int}:
+        for token, token_id in vocab.items():
             Node(node.source, f"{node.path}[{shortened(token)}]", token_id).token_id()
-        if not token.isascii():
+    try:
+        "".join(vocab).encode()
+    except UnicodeEncodeError:
+        for token in vocab:
             node.refuse_surrogates(token)
-    return in_order_of_ids(vocab.items())
+    ids = list(vocab.values())
+    return vocab if ids == sorted(ids) else in_order_of_ids(vocab.items())
 
 
 def _read_merges(node: Node) -> list[tuple[str, str]]:
     """Reads merges: pairs, or, as older files have them, strings with one space."""
     if not isinstance(node.value, list):
         node.items()
-    merges: list[tuple[str, str]] = []
-    for rank, merge in enumerate(node.value):
-        pair: Any = merge.split(" ") if isinstance(merge, str) else merge
-        if (
-            not isinstance(pair, list)
-            or len(pair) != 2
-            or not all(part and isinstance(part, str) for part in pair)
-        ):
-            Node(node.source, f"{node.path}[{rank}]", merge).refuse(
-                f"{shortened(merge)} is not two tokens: must be a list of two strings, or one "
-                "string with one space between them"
-            )
-        merges.append((pair[0], pair[1]))
+    from bpe_beam import _native
+
+    merges = _native.merge_pairs(node.value)
+    if len(merges) < len(node.value):
+        rank = len(merges)
+        merge = node.value[rank]
+        Node(node.source, f"{node.path}[{rank}]", merge).refuse(
+            f"{shortened(merge)} is not two tokens: must be a list of two strings, or one "
+            "string with one space between them"
+        )
     return merges

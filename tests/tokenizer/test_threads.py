@@ -10,7 +10,7 @@ import pytest
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer import patterns
+from bpe_beam.tokenizer.deadline import VARIABLE
 from bpe_beam.tokenizer.models import WordLevel
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.patterns import Pattern
@@ -48,7 +48,7 @@ def test_a_pattern_of_python_in_many_threads() -> None:
 
 
 def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setenv(VARIABLE, "0.2")
     split = Split(Pattern("Regex", r"(?:a|aa|aaa)+$|b"), "Isolated", invert=False)
     tokenizer = Tokenizer(Parts(WordLevel({"<unk>": 0}), pre_tokenizer=split))
     assert tokenizer.encode("aab") == [0, 0]
