@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe_beam.counts.artifact import part_name, write_part
-from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart
+from bpe_beam.counts.artifact import write_part
+from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, part_name
 from bpe_beam.counts.word_counts import PARTITIONS, WORD_SCHEMA, WordCounts
 from bpe_beam.storage import Storage
 

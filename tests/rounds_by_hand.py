@@ -16,8 +16,8 @@ from unittest import mock
 
 import pyarrow as pa
 
-from bpe_beam.counts.artifact import part_name, write_part
-from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.artifact import write_part
+from bpe_beam.counts.manifest import CountsManifest, part_name
 from bpe_beam.counts.word_counts import PARTITIONS, WORD_SCHEMA, WordCounts
 from bpe_beam.jobs import merge_rounds
 from bpe_beam.jobs.merge_rounds import RoundsJob

@@ -108,6 +108,29 @@ class Plan:
         splits = tuple(Split(split.index, slices(split)) for split in self.splits)
         return replace(self, splits=splits)
 
+    def check_cover(self) -> None:
+        """Check that the splits have each byte of each file once, in the order of the corpus.
+
+        Raises:
+            DataError: Names the first file and byte where they do not.
+        """
+        reached = [0] * len(self.files)
+        found = [False] * len(self.files)
+        for split in self.splits:
+            for piece in split.slices:
+                if piece.start != reached[piece.file]:
+                    raise self._not_covered(piece.file, min(piece.start, reached[piece.file]))
+                reached[piece.file] = piece.end
+                found[piece.file] = True
+        for number, file in enumerate(self.files):
+            if reached[number] != file.size or not found[number]:
+                raise self._not_covered(number, reached[number])
+
+    def _not_covered(self, file: int, byte: int) -> DataError:
+        return DataError(
+            f"not a whole plan: byte {byte:,} of {self.files[file].name} is in no split, or in two"
+        )
+
     def url(self, file: int) -> str:
         """Where file number `file` is."""
         return Storage().join(self.root, self.files[file].name)

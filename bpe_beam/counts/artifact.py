@@ -25,11 +25,6 @@ from bpe_beam.storage.hashing import HashingFile
 _ROW_GROUP = 1 << 20
 
 
-def part_name(partition: int, partitions: int) -> str:
-    """The file name of a partition's part."""
-    return f"part-{partition:05}-of-{partitions:05}.parquet"
-
-
 def write_part(
     storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], with_places: bool
 ) -> CountsPart:

@@ -1,7 +1,7 @@
 """The manifest of a counts folder: what was counted, how, and in which files the words stand.
 
-A folder with a manifest is finished. One without sources that was not filtered has version 1; what
-version 1 does not know makes it version 2.
+A folder with a manifest is finished. Version 3 is written; versions 1 and 2 have no checksum, and
+version 1 has neither sources nor filters.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import COUNTS, refuse_other
 from bpe_beam.storage import Storage
+from bpe_beam.storage.checksum import CHECKSUM, check_checksum, with_checksum
 
 MANIFEST = "manifest.json"
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 
 MAX_SOURCES = 1000
 """Sources in one counts folder: each has a table of its own where words are counted."""
@@ -139,19 +140,11 @@ class CountsManifest:
         settings = [self.normalizer, self.pretokenizer, list(self.special_tokens)]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
-    @property
-    def version(self) -> int:
-        """The least version that knows all that is in it."""
-        return 2 if self.sources is not None or self.filtered else 1
-
     def to_json(self) -> bytes:
         """The manifest's file."""
-        document = {"version": self.version, "fingerprint": self.fingerprint, **asdict(self)}
+        document = {"version": VERSIONS[-1], "fingerprint": self.fingerprint, **asdict(self)}
         document["parts"] = [part.facts() for part in self.parts]
-        if self.version == 1:
-            for name in _NEW:
-                del document[name]
-        return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+        return with_checksum(document, _to_bytes)
 
     @staticmethod
     def from_bytes(data: bytes, place: str) -> CountsManifest:
@@ -171,7 +164,7 @@ class CountsManifest:
             if type(version) is not int or version not in VERSIONS:
                 raise UsageError(
                     f"{place}: version {version!r}; this bpe-beam reads "
-                    f"{' and '.join(map(str, VERSIONS))}"
+                    f"{', '.join(map(str, VERSIONS))}"
                 )
             manifest = _manifest(document, version)
             fingerprint = manifest.fingerprint
@@ -181,9 +174,49 @@ class CountsManifest:
             raise DataError(f"{place} is no manifest of word counts: {error!r}") from error
         if document.get("fingerprint") != fingerprint:
             raise DataError(f"{place}: its fingerprint does not fit its settings; it was changed")
-        if manifest.version != version:
-            raise DataError(f"{place}: version {version}, but its content is another's")
+        if not check_checksum(data, document, place) and version == VERSIONS[-1]:
+            raise DataError(f"{place}: the key {CHECKSUM!r} is missing")
+        manifest.check_parts(place)
         return manifest
+
+    def check_parts(self, place: str) -> None:
+        """Check that each part is there once, and that the parts add up to the totals.
+
+        Args:
+            place: What to call the manifest in errors.
+
+        Raises:
+            DataError: Names the first part that is missing or there twice, or the wrong sum.
+        """
+        count = len(self.parts)
+        for number, part in enumerate(self.parts):
+            if part.name != part_name(number, count):
+                raise DataError(
+                    f"{place}: part {number} of {count} is {part.name}, not "
+                    f"{part_name(number, count)}: a part is missing, or there twice"
+                )
+        for name in ("unique_words", "word_bytes"):
+            total = sum(getattr(part, name) for part in self.parts)
+            if total != getattr(self, name):
+                raise DataError(
+                    f"{place}: {name} is {getattr(self, name):,}; the parts add up to {total:,}"
+                )
+        for source, totals in (self.sources or {}).items():
+            rows = sum((part.sources or {}).get(source, 0) for part in self.parts)
+            if rows != totals.unique_words:
+                raise DataError(
+                    f"{place}: source {source!r} has {totals.unique_words:,} unique words; the "
+                    f"parts add up to {rows:,}"
+                )
+
+
+def part_name(partition: int, partitions: int) -> str:
+    """Return the file name of a partition's part."""
+    return f"part-{partition:05}-of-{partitions:05}.parquet"
+
+
+def _to_bytes(values: Any) -> bytes:
+    return f"{json.dumps(values, indent=2, ensure_ascii=False)}\n".encode()
 
 
 def read_manifest(storage: Storage, folder: str) -> CountsManifest:

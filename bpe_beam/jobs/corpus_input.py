@@ -204,10 +204,15 @@ def _as_before(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> bool:
     """Whether pieces that were made again are what they were, where a finished folder is mended: if
     not, the corpus has changed, and what was restored is of another."""
     return all(
-        receipts[piece]["files"] == files
+        _contents(receipts[piece]["files"]) == _contents(files)
         for piece, files in folder.restored.items()
         if piece in receipts
     )
+
+
+def _contents(files: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
+    """Return what the files hold; their names differ while they are in `work/`."""
+    return [(file["bytes"], file["sha256"]) for file in files]
 
 
 def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[int]:

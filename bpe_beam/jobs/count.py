@@ -11,8 +11,7 @@ from typing import Any
 import apache_beam as beam
 
 from bpe_beam.corpus import Plan
-from bpe_beam.counts.artifact import part_name
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, source_totals
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.dataflow import require_reachable

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from bpe_beam.counts.artifact import (
     added_up,
     iter_sources,
-    part_name,
     read_part,
     write_part,
     write_sources_part,
@@ -24,6 +23,7 @@ from bpe_beam.counts.manifest import (
     CountsPart,
     Filtered,
     SourceTotals,
+    part_name,
     read_manifest,
 )
 from bpe_beam.counts.word_counts import WordCounts

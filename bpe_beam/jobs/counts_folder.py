@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_beam.counts.artifact import part_name
-from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, read_manifest
+from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.progress import Progress

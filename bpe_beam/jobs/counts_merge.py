@@ -17,7 +17,6 @@ from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import MAX_FILES
 from bpe_beam.counts.artifact import (
     iter_sources,
-    part_name,
     read_part,
     write_part,
     write_sources_part,
@@ -26,6 +25,7 @@ from bpe_beam.counts.manifest import (
     CountsManifest,
     CountsPart,
     check_sources,
+    part_name,
     read_manifest,
     source_totals,
 )

@@ -223,7 +223,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
 
     Cost: reads the manifest and the indexes of the first shards that hold documents.
     """
-    from bpe_beam.shards.formats.megatron import MegatronReader
+    from bpe_beam.shards.formats.megatron_reader import MegatronReader
     from bpe_beam.shards.manifest import read_manifest
 
     manifest = read_manifest(storage, path)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, json_bytes
 from bpe_beam.storage import Storage
+from bpe_beam.storage.checksum import check_checksum, with_checksum
 
 WORK = "work"
 
@@ -72,7 +73,7 @@ class ReceiptWriter:
             "facts": dict(facts),
         }
         url = self.storage.join(self.url, WORK, f"{piece}.json")
-        self.storage.write_bytes(url, json_bytes(receipt))
+        self.storage.write_bytes(url, with_checksum(receipt, json_bytes))
 
 
 @dataclass
@@ -269,7 +270,14 @@ class JobFolder:
     def _read_receipt(self, name: str) -> Receipt | None:
         """A receipt of this job, or None for anything else that bears such a name."""
         try:
-            value = json.loads(self.storage.read_bytes(self.path(name)))
+            data = self.storage.read_bytes(self.path(name))
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):  # an equal run finished just now
+                return None
+            raise
+        try:
+            value = json.loads(data)
+            check_checksum(data, value, name)
             ours = value["fingerprint"] == self.record.fingerprint
             ours = ours and f"{value['piece']}.json" == name[5:]
             whole = isinstance(value["facts"], dict) and all(
@@ -279,12 +287,8 @@ class JobFolder:
                 for file in value["files"]
             )
             return value if ours and whole else None
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, RecursionError, DataError):
             return None
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):  # an equal run finished just now
-                return None
-            raise
 
     def _may_be(self, name: str) -> bool:
         """Whether a receipt may name such a file: one of the job's, here or in a run's folder."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.name_runs import pack_names, unpack_names
+from bpe_beam.storage.checksum import check_checksum, with_checksum
 
 JOB_FILE = "job.json"
 VERSION = 1
@@ -53,16 +54,15 @@ class JobRecord:
 
     def to_bytes(self) -> bytes:
         """The content of `job.json`; a function of the record alone."""
-        return json_bytes(
-            {
-                "job": self.job,
-                "version": VERSION,
-                "fingerprint": self.fingerprint,
-                "settings": self.settings,
-                "final": self.final,
-                "files": pack_names(self.names),
-            }
-        )
+        record = {
+            "job": self.job,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "settings": self.settings,
+            "final": self.final,
+            "files": pack_names(self.names),
+        }
+        return with_checksum(record, json_bytes)
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
@@ -72,7 +72,7 @@ class JobRecord:
             data: Its content, written by anyone.
 
         Returns:
-            The record, or None if no job of this package wrote it.
+            The record, or None if no job of this package wrote it, or it was changed since.
 
         Raises:
             UsageError: If another version of the package wrote it.
@@ -86,6 +86,7 @@ class JobRecord:
                     f"{JOB_FILE} there has version {version!r}, and this bpe-beam knows only "
                     f"{VERSION}: give another --output"
                 )
+            check_checksum(data, value, JOB_FILE)
             record = JobRecord(str(job), dict(settings), str(final), unpack_names(value["files"]))
             return record if record.fingerprint == value["fingerprint"] else None
         except UsageError:

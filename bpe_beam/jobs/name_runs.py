@@ -13,8 +13,8 @@ from typing import Any
 
 from bpe_beam.errors import DataError
 
-MAX_NAMES = 1 << 22
-"""Two files and a few more for each of a million splits; a record that claims more is damaged."""
+MAX_NAMES = 1 << 23
+"""Up to eight files of each of a million splits; a record that claims more is damaged."""
 
 _NUMBERED = re.compile(r"([^0-9]*)([0-9]{1,15})(.*)", re.DOTALL)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
@@ -34,6 +34,7 @@ from bpe_beam.jobs.job_folder import (
     side_by_side,
 )
 from bpe_beam.jobs.job_record import JOB_FILE, JobRecord, differences
+from bpe_beam.splits.numbering import NumberedPiece
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute, is_local
 
@@ -43,6 +44,7 @@ HASHED_BYTES = 256 << 20
 """Bytes of a finished local folder that are read again when its job is started once more: half a
 second of work. `bpe-beam verify` reads all."""
 
+TOKENIZER = "tokenizer.json"
 COUNTS = "counts"
 """Where training on a corpus leaves its counts, within its output."""
 
@@ -60,6 +62,10 @@ class OutputFolder(JobFolder):
     finished: bool = False
     restored: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _kept: dict[str, Receipt] = field(default_factory=dict)
+    _claimed: frozenset[str] = frozenset()
+    """The names that the claim asked for; `record.names` may have more, of an earlier run."""
+    _recorded: frozenset[str] = frozenset()
+    """The names in `job.json` as it is now."""
 
     @classmethod
     def claim(
@@ -115,9 +121,14 @@ class OutputFolder(JobFolder):
         present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
-        folder = cls(storage, absolute(url), record)
+        folder = cls(
+            storage, absolute(url), record, _claimed=record.names, _recorded=record.names
+        )
         if old is not None and overwrite:
             cls(storage, absolute(url), old)._remove_all(present)
+        if old is not None and not overwrite:
+            folder._recorded = old.names
+            folder.record = replace(record, names=record.names | old.names)
         if old is None or overwrite:
             storage.make_folder(url)
             storage.write_bytes(storage.join(url, JOB_FILE), data)
@@ -161,10 +172,7 @@ class OutputFolder(JobFolder):
 
         def check(file: Mapping[str, Any]) -> None:
             if not self.has_size(file):
-                raise DataError(
-                    f"{self.path(file['name'])} is gone or changed: another run of this job works "
-                    "in the same folder; when it has ended, run this one again"
-                )
+                raise self._other_run(file["name"])
 
         side_by_side(check, [file for receipt in receipts for file in receipt["files"]])
 
@@ -176,6 +184,90 @@ class OutputFolder(JobFolder):
         self.remove([f"{WORK}/{receipt['piece']}.json" for receipt in forgotten])
         for receipt in forgotten:
             self._kept.pop(receipt["piece"], None)
+
+    def publish(self, pieces: Iterable[NumberedPiece]) -> list[Receipt]:
+        """Move the shards of all splits from `work/` to their final names.
+
+        Where this is broken off, the next run does the rest: a receipt names the files of its piece
+        where they are, except for the pieces that were being moved, which are made again.
+
+        Args:
+            pieces: All splits of the job, see `splits/numbering.py`.
+
+        Returns:
+            The receipts with the final names.
+
+        Raises:
+            UsageError: A file of such a name is there, and no job recorded it.
+            DataError: A file is gone: another run of the job works in the folder.
+        """
+        pieces = list(pieces)
+        final = frozenset(name for piece in pieces for _, name in piece.moves)
+        foreign = (final - self.record.names) & names_present(self.storage, self.url, ())
+        if foreign:
+            raise UsageError(
+                f"output {self.url} holds {_some(foreign)}, which no job of bpe-beam recorded and "
+                "this job would replace: move them away, and run this one again"
+            )
+        self._record_names(self.record.names | final)
+        # All of them before the first one is published: its final name may be another one's now.
+        pieces = side_by_side(self._withdraw_piece, pieces)
+        side_by_side(self._publish_piece, pieces)
+        receipts = [piece.receipt for piece in pieces]
+        self.require_whole(receipts)
+        outside = {name for name in self.record.names if not name.startswith(f"{WORK}/")}
+        self.remove_strays(outside - {TOKENIZER}, receipts)
+        self._record_names(self._claimed | final)
+        return receipts
+
+    def _withdraw_piece(self, piece: NumberedPiece) -> NumberedPiece:
+        """Move a shard with the final name of an earlier run, which is another one now, back."""
+        receipt = piece.receipt
+        if all(name == final or name.startswith(f"{WORK}/") for name, final in piece.moves):
+            return piece
+        back = [
+            (name, f"{WORK}/{receipt['piece']}.{name.rpartition('.')[2]}")
+            for name, _ in piece.moves
+        ]
+        self._move_files(back)
+        names = [name for _, name in back]
+        files = [
+            {**file, "name": name} for file, name in zip(receipt["files"], names, strict=False)
+        ]
+        files += receipt["files"][len(names) :]
+        self.write_receipt(receipt["piece"], files, receipt["facts"])
+        finals = [final for _, final in piece.moves]
+        return NumberedPiece(receipt, tuple(zip(names, finals, strict=True)))
+
+    def _publish_piece(self, piece: NumberedPiece) -> None:
+        if self._move_files(piece.moves):
+            receipt = piece.receipt
+            self.write_receipt(receipt["piece"], receipt["files"], receipt["facts"])
+
+    def _move_files(self, moves: Iterable[tuple[str, str]]) -> bool:
+        """Move files; return whether there was anything to do."""
+        needed = [(name, target) for name, target in moves if name != target]
+        for name, target in needed:
+            try:
+                self.storage.move(self.path(name), self.path(target))
+            except DataError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+                raise self._other_run(name) from error
+        return bool(needed)
+
+    def _record_names(self, names: frozenset[str]) -> None:
+        """Write `job.json` again if it does not have exactly these names."""
+        self.record = replace(self.record, names=names)
+        if names != self._recorded:
+            self.storage.write_bytes(self.path(JOB_FILE), self.record.to_bytes())
+            self._recorded = names
+
+    def _other_run(self, name: str) -> DataError:
+        return DataError(
+            f"{self.path(name)} is gone or changed: another run of this job works in the same "
+            "folder; when it has ended, run this one again"
+        )
 
     def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
         """Removes those of the job's files that no receipt names: a piece that was killed between
@@ -317,7 +409,9 @@ def _refuse_others(
             f"output {url} holds files that no job of bpe-beam recorded ({_some(top)}): give "
             "another --output, or --overwrite, which leaves those files alone"
         )
-    if old is not None and old != new and not overwrite:
+    # The names may differ: shards are numbered when it is known which splits have tokens.
+    same = old is not None and (old.fingerprint, old.final) == (new.fingerprint, new.final)
+    if old is not None and not same and not overwrite:
         raise UsageError(
             f"output {url} holds the work of another job; what differs:\n"
             + "\n".join(differences(old, new))

@@ -16,7 +16,8 @@ from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
-from bpe_beam.shards.manifest import MANIFEST, Totals, read_manifest
+from bpe_beam.shards.manifest import MANIFEST, read_manifest
+from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.streaming import STAGE, Stream
 from bpe_beam.splits.window_log import window_name, window_numbers
@@ -118,12 +119,11 @@ def _summary(
 ) -> dict[str, Any]:
     output = settings.tokenize.output
     files = 0
-    shards = []
+    totals = Totals.of([])
     for name in made:
         manifest = read_manifest(storage, storage.join(output, name))
         files += len(manifest.plan["files"])
-        shards += [replace(shard, slices=(), files=()) for shard in manifest.shards]
-    totals = Totals.of(shards)
+        totals += manifest.totals
     return {
         "job": "stream-tokenize",
         "output": output,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import apache_beam as beam
 
 from bpe_beam.corpus import Plan
+from bpe_beam.errors import DataError
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.dataflow import require_reachable
-from bpe_beam.jobs.job_folder import JobFolder, Receipt
+from bpe_beam.jobs.job_folder import WORK, JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.jobs.running import run_pipeline, summary_of
 from bpe_beam.jobs.settings import TokenizeSettings
@@ -24,8 +24,10 @@ from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.manifest import manifest_of
+from bpe_beam.splits.manifest import plan_of as manifest_plan
+from bpe_beam.splits.numbering import numbered
 from bpe_beam.splits.tokenizing import TokenizeTask
-from bpe_beam.splits.work import rejects_name, restored_facts, works_of
+from bpe_beam.splits.work import piece_name, rejects_name, restored_facts, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.counters import Measured
@@ -105,27 +107,31 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
 def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
     """Every file that the job may write."""
     shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
+    files = [f"{shard}{suffix}" for shard in shards for suffix in SUFFIXES[settings.format]]
+    # The final names are these where every split has tokens; see `OutputFolder.publish`.
     return [
         _TOKENIZER,
-        *(f"{shard}{suffix}" for shard in shards for suffix in SUFFIXES[settings.format]),
+        *(f"{WORK}/{file}" for file in files),
+        *files,
         *corpus_input.rejects_names(plan),
     ]
 
 
 def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """The shards of a finished folder, for it to be mended if a file is missing."""
-    manifest = json.loads(data)
-    plan = Plan.from_json(manifest["plan"], "")
-    rejects = {file["name"]: file for file in manifest["rejects"]["files"]}
+    """The splits of a finished folder, for it to be mended if a file is missing."""
+    manifest = Manifest.from_bytes(data)
+    plan = manifest_plan(manifest, "")
+    rejects = {file.name: asdict(file) for file in manifest.reject_files}
     pieces: dict[str, dict[str, Any]] = {}
-    for index, shard in enumerate(manifest["shards"]):
-        name = rejects_name(index, len(manifest["shards"]))
+    for row in manifest.splits:
+        name = rejects_name(row.split, len(plan.splits))
+        values = {"tokens": 0, "files": [], **row.to_json()}
         facts: dict[str, Any] = {"rejects": {}}
-        facts |= {key: shard[key] for key in _FACTS if key in shard}
-        facts |= restored_facts(plan.splits[index])
+        facts |= {key: values[key] for key in _FACTS if key in values}
+        facts |= restored_facts(plan.splits[row.split])
         # The manifest has the reasons of rejects in sum only: a shard with some is made again.
-        pieces[shard["name"]] = {
-            "files": shard["files"] + ([rejects[name]] if name in rejects else []),
+        pieces[piece_name("shard", row.split, len(plan.splits))] = {
+            "files": values["files"] + ([rejects[name]] if name in rejects else []),
             "facts": None if name in rejects else facts,
         }
     return pieces
@@ -173,17 +179,17 @@ def _tokenize(
             )
 
     plan, receipts = corpus_input.read_whole(folder, plan, "shard", run_splits)
+    made = [receipts[shard] for shard in shards]
     manifest = manifest_of(
         plan,
-        [receipts[shard] for shard in shards],
+        made,
         tokenizer,
         {**framing(settings), **corpus_input.reading_identity(settings.input)},
         settings.format,
     )
     _check_documents(settings, folder, manifest)
-    folder.require_whole(receipts.values())
     # Before the end: once it is finished, a job that was killed has nothing more to do.
-    folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
+    folder.publish(numbered(made))
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(_MANIFEST, manifest.to_bytes())
     return corpus_input.not_cut(
@@ -196,6 +202,11 @@ def _check_documents(settings: TokenizeSettings, folder: OutputFolder, manifest:
     corpus_input.check_documents(
         folder.storage, folder.url, settings.input, totals.documents, totals.rejects, files
     )
+    if not totals.tokens:
+        raise DataError(
+            f"there is no token: the {totals.documents:,} documents of "
+            f"{', '.join(settings.input.inputs)} are empty, or the tokenizer makes nothing of them"
+        )
 
 
 def _summary(

@@ -12,17 +12,22 @@ from typing import Any
 from bpe_beam.corpus import Plan, ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.job_record import JOB_FILE, JobRecord
 from bpe_beam.jobs.running import workers_of
 from bpe_beam.jobs.settings import InputSettings, VerifySettings
 from bpe_beam.progress import Progress
-from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.splits import processes
-from bpe_beam.splits.comparing import CompareTask, compare_with_shard
+from bpe_beam.splits.comparing import CompareTask, compare_with_split
 from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.manifest import plan_of
 from bpe_beam.splits.work import SplitWork, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+
+FRAMING = ("append", "prepend", "allowed_special")
+"""The settings of encoding in a manifest; the others are those of reading."""
 
 _SHOWN_PROBLEMS = 20
 
@@ -50,8 +55,9 @@ def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
     if not report.ok:
         raise DataError(_problems(settings.folder, report.problems, report.problem_count))
     compared = None
+    manifest = read_manifest(storage, settings.folder)
+    _check_records(storage, settings.folder, manifest)
     if settings.input is not None:
-        manifest = read_manifest(storage, settings.folder)
         plan = _same_plan(storage, manifest, settings.input)
         if settings.full:
             _compare(storage, settings.folder, manifest, plan, workers, progress)
@@ -94,6 +100,38 @@ def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
     return f"{folder} is not whole, {count:,} {noun}:\n" + "\n".join(shown)
 
 
+def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
+    """Compare what the folder says of its own making: `job.json`, the plan, and the manifest.
+
+    Raises:
+        DataError: They do not fit together, or one of them was changed.
+    """
+    url = storage.join(folder, JOB_FILE)
+    if not storage.exists(url):
+        # Of `WriteTokens`, which knows no plan, of a window, or copied without it.
+        if manifest.plan:
+            plan_of(manifest, "")
+        return
+    plan = plan_of(manifest, "")
+    record = JobRecord.from_bytes(storage.read_bytes(url))
+    if record is None or record.job != "tokenize":
+        raise DataError(f"{url}: is damaged, or no job of bpe-beam wrote it")
+    job = {"tokenizer": manifest.tokenizer, "format": manifest.format}
+    reading = {key: value for key, value in manifest.settings.items() if key not in FRAMING}
+    framing = {key: manifest.settings[key] for key in FRAMING}
+    for key, value in {**job, **framing, "reading": reading}.items():
+        if record.settings.get(key) != value:
+            raise DataError(
+                f"{url}: {key} is {record.settings.get(key)!r}; {MANIFEST} has {value!r}"
+            )
+    files = record.settings["plan"]
+    if (files["files"], files["bytes"]) != (len(plan.files), plan.size):
+        raise DataError(
+            f"{url}: the input has {files['files']} files of {files['bytes']} bytes; the plan in "
+            f"{MANIFEST} has {len(plan.files)} of {plan.size}"
+        )
+
+
 def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Plan:
     """The manifest's plan over the given files, once they are those that were tokenized.
 
@@ -103,7 +141,7 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
     # Their format was told when they were tokenized.
     given = replace(given, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, given)
-    plan = Plan.from_json(manifest.plan, now.root)
+    plan = plan_of(manifest, now.root)
     there = {file.name: file for file in plan.files}
     here = {file.name: file for file in now.files}
     for name in sorted(there.keys() | here.keys()):
@@ -139,16 +177,17 @@ def _compare(
     url = storage.join(folder, "tokenizer.json")
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = dict(manifest.settings)
-    framing = {name: chosen.pop(name) for name in ("append", "prepend", "allowed_special")}
+    framing = {name: chosen.pop(name) for name in FRAMING}
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding)
     works = works_of(plan)
+    rows = manifest.splits
 
     def compare(element: str) -> str | None:
-        shard = manifest.shards[SplitWork.from_json(element).split.index]
-        difference = processes.call(helpers, compare_with_shard, task, element, shard.name)
-        stage.advance(1, documents=shard.documents, bytes=shard.text_bytes)
+        row = rows[SplitWork.from_json(element).split.index]
+        difference = processes.call(helpers, compare_with_split, task, element, row)
+        stage.advance(1, documents=row.documents, bytes=row.text_bytes)
         return difference
 
     with (

@@ -8,97 +8,39 @@ unknown, missing or of another type is refused by its place.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders import SHARDS, refuse_other
-from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts, shard_name
+from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts
+from bpe_beam.shards.json_fields import (
+    check_sha256,
+    check_type,
+    parsed,
+    read_object,
+    shown,
+)
+from bpe_beam.shards.shard_rows import (
+    Shard,
+    SourceFacts,
+    TokenlessSplit,
+    Totals,
+    read_file,
+    read_shard,
+    read_tokenless,
+)
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.checksum import CHECKSUM, check_checksum, with_checksum
 
 MANIFEST = "manifest.json"
-VERSIONS = (1, 2)
-"""Without sources, and with them."""
+VERSIONS = (1, 2, 3)
+"""Version 3 is written. Versions 1 (without sources) and 2 (with them) have a shard of every split,
+also of those without tokens, and no checksum."""
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {"megatron": (".bin", ".idx")}
 """The files of a shard, by format."""
-
-_SHA256 = re.compile("[0-9a-f]{64}")
-_MAX_INTEGER = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class SourceSlice:
-    """A part of an input file.
-
-    Attributes:
-        file: its name, relative to the input's root.
-        start: the first byte, in the stored file.
-        end: the byte after the last.
-    """
-
-    file: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class SourceFacts:
-    """What a shard, or a run, has of one source; as in `Shard`."""
-
-    documents: int
-    text_bytes: int
-    tokens: int
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One shard: the tokens of one split of the plan.
-
-    Attributes:
-        name: `shard-00003-of-00012`.
-        slices: what was read, in order.
-        documents: how many documents it holds.
-        text_bytes: their text before tokenization, in bytes of UTF-8.
-        tokens: how many ids it holds, appended and prepended ones included.
-        rejects: how many records of its slices could not be used.
-        files: what was written.
-        sources: what it has of each source, in the order of their names; None where sources were
-            not told apart.
-    """
-
-    name: str
-    slices: tuple[SourceSlice, ...]
-    documents: int
-    text_bytes: int
-    tokens: int
-    rejects: int
-    files: tuple[FileFacts, ...]
-    sources: Mapping[str, SourceFacts] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the shard as JSON values, keys in the order of the file."""
-        values = {name: value for name, value in asdict(self).items() if value is not None}
-        return {**values, "slices": list(values["slices"]), "files": list(values["files"])}
-
-
-@dataclass(frozen=True)
-class Totals:
-    """The sums over all shards."""
-
-    shards: int
-    documents: int
-    text_bytes: int
-    tokens: int
-    rejects: int
-
-    @staticmethod
-    def of(shards: Iterable[Shard]) -> Totals:
-        """Adds shards up."""
-        rows = [(1, s.documents, s.text_bytes, s.tokens, s.rejects) for s in shards]
-        return Totals(*map(sum, zip(*rows, strict=True))) if rows else Totals(0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -113,10 +55,11 @@ class Manifest:
             list of tokens), and any settings of reading, as JSON values.
         plan: the plan as its own `to_json()` gives it; opaque here.
         plan_fingerprint: the plan's fingerprint, 64 hex digits.
-        shards: one a split, in the order of the plan.
-        totals: the sums, `Totals.of(shards)`.
+        shards: one of each split with tokens, in the order of the plan.
+        totals: the sums, `Totals.of(shards, tokenless)`.
         reject_reasons: how many records were rejected, by reason.
         reject_files: the files that hold them, `rejects/...`, sorted by name.
+        tokenless: the splits without tokens, in the order of the plan.
     """
 
     format: str
@@ -129,29 +72,31 @@ class Manifest:
     totals: Totals
     reject_reasons: Mapping[str, int]
     reject_files: tuple[FileFacts, ...]
+    tokenless: tuple[TokenlessSplit, ...] = ()
 
     @property
-    def version(self) -> int:
-        """The least version that knows all that is in it."""
-        return 1 if all(shard.sources is None for shard in self.shards) else 2
+    def splits(self) -> list[Shard | TokenlessSplit]:
+        """What is known of each split of the plan, in the order of the plan."""
+        rows: list[Shard | TokenlessSplit] = [*self.shards, *self.tokenless]
+        return sorted(rows, key=lambda row: row.split)
 
     @property
     def sources(self) -> dict[str, SourceFacts] | None:
         """What the run has of each source, in the order of their names; None without sources."""
-        if self.version == 1:
+        if all(row.sources is None for row in self.splits):
             return None
         rows: dict[str, list[SourceFacts]] = {}
-        for shard in self.shards:
-            for name, facts in (shard.sources or {}).items():
+        for row in self.splits:
+            for name, facts in (row.sources or {}).items():
                 rows.setdefault(name, []).append(facts)
         return {name: _added_up(rows[name]) for name in sorted(rows)}
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the manifest as JSON values, keys in the order of the file."""
+        """Return the manifest as JSON values without its checksum, in the order of the file."""
         first = ("append", "prepend", "allowed_special")
         return {
             "format": self.format,
-            "version": self.version,
+            "version": VERSIONS[-1],
             "tokenizer": {"fingerprint": self.tokenizer, "vocab_size": self.vocab_size},
             "settings": {key: self.settings[key] for key in (*first, *self.settings)},
             "totals": asdict(self.totals),
@@ -161,14 +106,12 @@ class Manifest:
             },
             "plan": {"fingerprint": self.plan_fingerprint, **self.plan},
             "shards": [shard.to_json() for shard in self.shards],
+            "splits_without_tokens": [split.to_json() for split in self.tokenless],
         }
 
     def to_bytes(self) -> bytes:
         """Returns the bytes of `manifest.json`; `Manifest.from_bytes` gives an equal manifest."""
-        text = json.dumps(self.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
-        # A file name that is not UTF-8 holds lone surrogates; backslashreplace writes each as the
-        # JSON escape that it is.
-        return f"{text}\n".encode("utf-8", "backslashreplace")
+        return with_checksum(self.to_json(), _to_bytes)
 
     @staticmethod
     def from_bytes(data: bytes, place: str = MANIFEST) -> Manifest:
@@ -179,19 +122,27 @@ class Manifest:
             place: what to call it in errors.
 
         Raises:
-            DataError: if it is not JSON, or not a manifest of this version.
+            DataError: if it is not JSON, not a manifest of these versions, or was changed after it
+                was written.
         """
         try:
-            value = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
+            value = parsed(data)
+        except ValueError as error:
             raise DataError(f"{place}: cannot be read as JSON: {error}") from error
-        return Manifest.from_json(value, place)
+        signed = check_checksum(data, value, place)
+        if signed:
+            del value[CHECKSUM]
+        manifest = Manifest.from_json(value, place)
+        if value["version"] == VERSIONS[-1] and not signed:
+            raise DataError(f"{place}: the top level: the key {CHECKSUM!r} is missing")
+        return manifest
 
     @staticmethod
     def from_json(value: object, place: str = MANIFEST) -> Manifest:
         """Reads a manifest from JSON values; the inverse of `to_json`.
 
-        Sums are not compared here: `verify` does, beside everything else.
+        Every split of the plan must have a shard, or be one without tokens. Sums are not compared
+        here: `verify` does, beside everything else.
 
         Raises:
             DataError: if a key is unknown, missing, or of a type or value that it cannot have.
@@ -200,6 +151,13 @@ class Manifest:
             return _manifest(value)
         except ValueError as error:
             raise DataError(f"{place}: {error}") from error
+
+
+def _to_bytes(values: Any) -> bytes:
+    text = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False)
+    # A file name that is not UTF-8 holds lone surrogates; backslashreplace writes each as the
+    # JSON escape that it is.
+    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def _added_up(rows: Iterable[SourceFacts]) -> SourceFacts:
@@ -230,144 +188,94 @@ _TOP = {
     "rejects": dict,
     "plan": dict,
     "shards": list,
+    "splits_without_tokens": list,
 }
 _TOKENIZER = {"fingerprint": str, "vocab_size": int}
 _REJECTS = {"by_reason": dict, "files": list}
 _TOTALS = {"shards": int, "documents": int, "text_bytes": int, "tokens": int, "rejects": int}
-_SHARD = {
-    "name": str,
-    "slices": list,
-    "documents": int,
-    "text_bytes": int,
-    "tokens": int,
-    "rejects": int,
-    "files": list,
-}
-_SOURCE = {"documents": int, "text_bytes": int, "tokens": int}
-_SLICE = {"file": str, "start": int, "end": int}
-_FILE = {"name": str, "bytes": int, "sha256": str}
-_EXPECTED = {
-    str: "a string",
-    int: f"an integer from 0 to {_MAX_INTEGER}",
-    dict: "an object",
-    list: "a list",
-}
 
 
 def _manifest(value: object) -> Manifest:
     # The version first: another version may have other keys.
     version = value.get("version", 1) if isinstance(value, dict) else 1
     if type(version) is not int or version not in VERSIONS:
-        known = " and ".join(map(str, VERSIONS))
-        raise ValueError(f"version is {_shown(version)}; this bpe-beam reads {known}")
-    top = _fields(value, "", _TOP)
+        known = ", ".join(map(str, VERSIONS))
+        raise ValueError(f"version is {shown(version)}; this bpe-beam reads {known}")
+    top = read_object(_in_new_form(value) if version < VERSIONS[-1] else value, "", _TOP)
     if top["format"] not in SUFFIXES:
-        raise ValueError(f"format is {_shown(top['format'])}; allowed: {', '.join(SUFFIXES)}")
-    tokenizer = _fields(top["tokenizer"], "tokenizer", _TOKENIZER)
+        raise ValueError(f"format is {shown(top['format'])}; allowed: {', '.join(SUFFIXES)}")
+    tokenizer = read_object(top["tokenizer"], "tokenizer", _TOKENIZER)
     if not 1 <= tokenizer["vocab_size"] <= MAX_VOCAB_SIZE:
         raise ValueError(
             f"tokenizer.vocab_size is {tokenizer['vocab_size']}; allowed: 1 to {MAX_VOCAB_SIZE}"
         )
     plan = dict(top["plan"])
-    rejects = _fields(top["rejects"], "rejects", _REJECTS)
+    rejects = read_object(top["rejects"], "rejects", _REJECTS)
+    rows = [*top["shards"], *top["splits_without_tokens"]]
+    sources = any(isinstance(row, dict) and "sources" in row for row in rows) or version == 2
+    if sources and version == 1:
+        raise ValueError("a shard has 'sources', which version 1 does not know")
     count = len(top["shards"])
-    return Manifest(
+    manifest = Manifest(
         format=top["format"],
-        tokenizer=_sha256(tokenizer["fingerprint"], "tokenizer.fingerprint"),
+        tokenizer=check_sha256(tokenizer["fingerprint"], "tokenizer.fingerprint"),
         vocab_size=tokenizer["vocab_size"],
         settings=_settings(top["settings"]),
-        plan_fingerprint=_sha256(plan.pop("fingerprint", None), "plan.fingerprint"),
+        plan_fingerprint=check_sha256(plan.pop("fingerprint", None), "plan.fingerprint"),
         plan=plan,
         shards=tuple(
-            _shard(row, index, count, SUFFIXES[top["format"]], version)
+            read_shard(row, index, count, SUFFIXES[top["format"]], sources)
             for index, row in enumerate(top["shards"])
         ),
-        totals=Totals(**_fields(top["totals"], "totals", _TOTALS)),
+        totals=Totals(**read_object(top["totals"], "totals", _TOTALS)),
         reject_reasons={
-            reason: _typed(number, int, f"rejects.by_reason[{reason!r}]")
+            reason: check_type(number, int, f"rejects.by_reason[{reason!r}]")
             for reason, number in rejects["by_reason"].items()
         },
         reject_files=_reject_files(rejects["files"]),
+        tokenless=tuple(
+            read_tokenless(row, index, sources)
+            for index, row in enumerate(top["splits_without_tokens"])
+        ),
     )
+    _check_splits(manifest)
+    return manifest
 
 
-def _fields(value: object, place: str, types: Mapping[str, type]) -> dict[str, Any]:
-    """Returns an object whose keys are exactly those of `types`, each of its type."""
-    fields: dict[str, Any] = _typed(value, dict, place)
-    where = place or "the top level"
-    for key in fields:
-        if key not in types:
-            raise ValueError(f"{where}: unknown key {_shown(key)}; allowed: {', '.join(types)}")
-    for key, wanted in types.items():
-        if key not in fields:
-            raise ValueError(f"{where}: the key {key!r} is missing")
-        _typed(fields[key], wanted, f"{place}.{key}" if place else key)
-    return fields
+def _in_new_form(value: object) -> dict[str, Any]:
+    """Return a manifest of version 1 or 2 with what version 3 adds."""
+    top = dict(check_type(value, dict, ""))
+    rows = top.get("shards")
+    if isinstance(rows, list):
+        top["shards"] = [
+            {**row, "split": index} if isinstance(row, dict) else row
+            for index, row in enumerate(rows)
+        ]
+    return {**top, "splits_without_tokens": []}
 
 
-def _typed(value: object, wanted: type, place: str) -> Any:
-    # The exact type: True is an int to isinstance.
-    if type(value) is not wanted or (type(value) is int and not 0 <= value <= _MAX_INTEGER):
-        raise ValueError(
-            f"{place or 'the top level'} is {_shown(value)}; expected {_EXPECTED[wanted]}"
-        )
-    return value
+def _check_splits(manifest: Manifest) -> None:
+    """Check that each split of the plan is there once, in the order of the plan.
 
-
-def _shown(value: object) -> str:
-    """A value for a message, short whatever it is."""
-    if isinstance(value, (dict, list)):
-        return _EXPECTED[type(value)]
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
-def _sha256(value: object, place: str) -> str:
-    if not isinstance(value, str) or not _SHA256.fullmatch(value):
-        raise ValueError(
-            f"{place} is {_shown(value)}; expected a SHA-256, 64 lower-case hex digits"
-        )
-    return value
-
-
-def _file(value: object, place: str) -> FileFacts:
-    fields = _fields(value, place, _FILE)
-    _sha256(fields["sha256"], f"{place}.sha256")
-    return FileFacts(**fields)
-
-
-def _shard(value: object, index: int, count: int, suffixes: tuple[str, ...], version: int) -> Shard:
-    place = f"shards[{index}]"
-    fields = _fields(value, place, _SHARD if version == 1 else {**_SHARD, "sources": dict})
-    if version > 1:
-        fields["sources"] = {
-            source: SourceFacts(**_fields(facts, f"{place}.sources[{source!r}]", _SOURCE))
-            for source, facts in fields["sources"].items()
-        }
-    name = shard_name(index, count)
-    if fields["name"] != name:
-        raise ValueError(f"{place}.name is {_shown(fields['name'])}; expected {name!r}")
-    slices = []
-    for number, row in enumerate(fields["slices"]):
-        piece = SourceSlice(**_fields(row, f"{place}.slices[{number}]", _SLICE))
-        if piece.end < piece.start:
-            raise ValueError(
-                f"{place}.slices[{number}].end is {piece.end}; expected {piece.start} or more"
-            )
-        slices.append(piece)
-    files = []
-    for number, row in enumerate(fields["files"]):
-        file = _file(row, f"{place}.files[{number}]")
-        # Only these names are opened by whoever follows the manifest; none can lead elsewhere.
-        if number >= len(suffixes) or file.name != f"{name}{suffixes[number]}":
-            raise ValueError(
-                f"{place}.files[{number}].name is {_shown(file.name)}; expected "
-                f"{' and '.join(name + suffix for suffix in suffixes)}, in this order"
-            )
-        files.append(file)
-    if len(files) != len(suffixes):
-        raise ValueError(f"{place}.files has {len(files)} files; expected {len(suffixes)}")
-    return Shard(**{**fields, "slices": tuple(slices), "files": tuple(files)})
+    Raises:
+        ValueError: Names the first split that is missing, or is there twice.
+    """
+    for what, numbers in (
+        ("shards", [shard.split for shard in manifest.shards]),
+        ("splits_without_tokens", [row.split for row in manifest.tokenless]),
+    ):
+        if numbers != sorted(numbers):
+            raise ValueError(f"{what} must be in the order of their splits")
+    found = [row.split for row in manifest.splits]
+    splits = manifest.plan.get("splits")
+    count = len(splits) if isinstance(splits, list) else len(found)
+    for number, split in enumerate(found):
+        if split > number:
+            raise ValueError(f"split {number} of the plan has no shard")
+        if split < number:
+            raise ValueError(f"split {split} of the plan has two shards")
+    if len(found) != count:
+        raise ValueError(f"the plan has {count} splits; shards are there of {len(found)}")
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -376,12 +284,12 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"settings: the key {key!r} is missing")
     for key in ("append", "prepend"):
         if settings[key] is not None:
-            _typed(settings[key], str, f"settings.{key}")
+            check_type(settings[key], str, f"settings.{key}")
     allowed = settings["allowed_special"]
     listed = isinstance(allowed, list) and all(isinstance(token, str) for token in allowed)
     if not listed and allowed not in ("none", "all"):
         raise ValueError(
-            f"settings.allowed_special is {_shown(allowed)}; expected 'none', 'all' or a list of "
+            f"settings.allowed_special is {shown(allowed)}; expected 'none', 'all' or a list of "
             "strings"
         )
     return settings
@@ -391,26 +299,13 @@ def _reject_files(rows: list[Any]) -> tuple[FileFacts, ...]:
     files: list[FileFacts] = []
     for index, row in enumerate(rows):
         place = f"rejects.files[{index}]"
-        file = _file(row, place)
+        file = read_file(row, place)
         folder, _, name = file.name.partition("/")
         if folder != "rejects" or name in ("", ".", "..") or "/" in name:
-            raise ValueError(f"{place}.name is {_shown(file.name)}; expected rejects/NAME")
+            raise ValueError(f"{place}.name is {shown(file.name)}; expected rejects/NAME")
         if files and file.name <= files[-1].name:
             raise ValueError(
-                f"{place}.name is {_shown(file.name)}; expected names in rising order, each once"
+                f"{place}.name is {shown(file.name)}; expected names in rising order, each once"
             )
         files.append(file)
     return tuple(files)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in fields:
-            raise ValueError(f"the key {_shown(key)} stands twice in an object")
-        fields[key] = value
-    return fields
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")

@@ -21,8 +21,10 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import SHARDS, refuse_other
 from bpe_beam.shards.formats import FileFacts
 from bpe_beam.shards.formats.files import RangeFile
-from bpe_beam.shards.formats.megatron import MegatronReader, token_dtype
-from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals, read_manifest
+from bpe_beam.shards.formats.megatron import token_dtype
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
+from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage, redact
 
 MAX_PROBLEMS = 100
@@ -242,20 +244,19 @@ def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manif
 
 
 def _check_sums(manifest: Manifest) -> Iterator[str]:
-    expected = Totals.of(manifest.shards)
+    expected = Totals.of(manifest.shards, manifest.tokenless)
     for name, value in vars(manifest.totals).items():
         if value != vars(expected)[name]:
             yield (
                 f"{MANIFEST}: totals.{name} is {value}; the shards add up to {vars(expected)[name]}"
             )
-    for shard in manifest.shards:
-        for name in ("documents", "text_bytes", "tokens") if shard.sources is not None else ():
-            total = sum(vars(facts)[name] for facts in (shard.sources or {}).values())
-            if total != vars(shard)[name]:
-                yield (
-                    f"{MANIFEST}: {shard.name} has {vars(shard)[name]} {name}; its sources add up "
-                    f"to {total}"
-                )
+    for row in manifest.splits:
+        facts = {"tokens": 0, **vars(row)}
+        what = row.name if isinstance(row, Shard) else f"split {row.split}"
+        for name in ("documents", "text_bytes", "tokens") if row.sources is not None else ():
+            total = sum(vars(source)[name] for source in (row.sources or {}).values())
+            if total != facts[name]:
+                yield f"{MANIFEST}: {what} has {facts[name]} {name}; its sources add up to {total}"
     by_reason = sum(manifest.reject_reasons.values())
     if by_reason != expected.rejects:
         yield (
@@ -383,6 +384,11 @@ def _check_shard(
         pass
     findings = _ShardFindings(ids.problems + index.problems)
     problems = findings.problems
+    if not shard.tokens:
+        problems.append(
+            f"{shard.name}: has no token: Megatron cannot train on it; tokenize again into another "
+            "folder, which leaves such shards out"
+        )
     place = ""
     try:
         with MegatronReader(storage, folder, shard.name) as reader:

@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, NamedTuple
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.counts.artifact import part_name, write_part, write_sources_part
-from bpe_beam.counts.manifest import CountsPart, check_sources
+from bpe_beam.counts.artifact import write_part, write_sources_part
+from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
 from bpe_beam.splits import measures
 from bpe_beam.splits.source_tables import NO_SOURCE, SourceTables

@@ -1,9 +1,10 @@
 """A split to its shard.
 
 A worker reads its split a batch at a time, encodes it and writes it, all in one place, so that no
-token travels. The shard becomes visible as a whole and is then recorded; a retry, a twin attempt or
-a late one writes the same bytes under the same name. A worker holds one batch, its tokens, the
-tokenizer (once a process) and a word cache of fixed size.
+token travels. The shard becomes visible in `work/` as a whole and is then recorded; a retry, a twin
+attempt or a late one writes the same bytes under the same name. A split without tokens is recorded
+without a shard. The final names are given when all splits are done, see `numbering.py`. A worker
+holds one batch, its tokens, the tokenizer (once a process) and a word cache of fixed size.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bpe_beam.splits import measures
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.source_tables import add_token_facts
 from bpe_beam.splits.work import (
+    WORK,
     Receipts,
     SplitWork,
     file_facts,
@@ -83,7 +85,8 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
     with ExitStack() as stack:
         rejects = stack.enter_context(reject_writer(receipts, work))
         bound = task.encoding.tokenizer().max_id + 1
-        writer = MegatronWriter(receipts.storage, receipts.url, name, bound)
+        folder = receipts.storage.join(receipts.url, WORK)
+        writer = MegatronWriter(receipts.storage, folder, name, bound)
         stack.enter_context(writer)
         for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
             ids = _encode(task.encoding, batch, work.plan)
@@ -98,7 +101,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
                 tokens=len(ids.values),
             )
     shard = writer.result()
-    files = [asdict(file) for file in shard.files]
+    files = [{**asdict(file), "name": f"{WORK}/{file.name}"} for file in shard.files]
     if rejects.total:
         files.append(file_facts(receipts, rejects_name(work.split.index, task.splits)))
     facts: dict[str, Any] = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import Any
 
 from bpe_beam.corpus import RejectLimit
 from bpe_beam.corpus.cutting import plan_of_files
@@ -16,6 +15,7 @@ from bpe_beam.corpus.listing import described
 from bpe_beam.errors import DataError
 from bpe_beam.splits import measures
 from bpe_beam.splits.manifest import manifest_of
+from bpe_beam.splits.numbering import NumberedPiece
 from bpe_beam.splits.streaming import Stream, WindowWork
 from bpe_beam.splits.window_log import Window, WindowFolder, WindowLog, is_as_before
 from bpe_beam.splits.work import SplitWork, works_of
@@ -167,20 +167,20 @@ class Watcher:
         """Writes the manifest of a window whose shards are all there."""
         folder = self._log.folder(window)
         if not folder.is_finished():
-            receipts = folder.receipts(window.plan)
-            if receipts is None:
+            pieces = folder.pieces(window.plan)
+            if pieces is None:
                 return
-            if len(receipts) < len(window.plan.splits):
+            if len(pieces) == len(window.plan.splits):
+                self._publish(window, folder, pieces)
+            elif not folder.is_finished():
                 self._handed_out.pop(window.number, None)
                 return
-            self._publish(window, folder, receipts)
         self._log.close(window)
         self._handed_out.pop(window.number, None)
 
-    def _publish(
-        self, window: Window, folder: WindowFolder, receipts: list[dict[str, Any]]
-    ) -> None:
+    def _publish(self, window: Window, folder: WindowFolder, pieces: list[NumberedPiece]) -> None:
         stream = self.stream
+        receipts = [piece.receipt for piece in pieces]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
         totals = manifest.totals
         records = totals.documents + totals.rejects
@@ -190,5 +190,5 @@ class Watcher:
                 f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
                 "with --max-rejects: the same command then goes on from here"
             )
-        folder.finish(manifest.to_bytes(), stream.encoding.tokenizer().to_json())
+        folder.finish(pieces, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
         self.counts[measures.WINDOWS_FINISHED] += 1

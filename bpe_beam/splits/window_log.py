@@ -21,15 +21,19 @@ from bpe_beam.corpus import Plan
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import MANIFEST
+from bpe_beam.splits.numbering import NumberedPiece, numbered
+from bpe_beam.splits.work import WORK
 from bpe_beam.storage import Found, Storage
+from bpe_beam.storage.checksum import check_checksum, with_checksum
 from bpe_beam.storage.once import write_once
 
 WINDOW_FILE = "window.json"
-WORK = "work"
+_TOKENIZER = "tokenizer.json"
 
 _VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
-_ATTEMPT = re.compile(r".+\.attempt-[0-9a-f]{12}", re.DOTALL)
+_ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
+_OF_WATCHERS = (WINDOW_FILE, MANIFEST, _TOKENIZER)
 _THREADS = 16
 
 
@@ -56,8 +60,7 @@ class WindowFolder:
             "files": [dict(file) for file in files],
             "facts": dict(facts),
         }
-        data = json.dumps(receipt, ensure_ascii=False).encode("utf-8", "backslashreplace")
-        self.storage.write_bytes(self._receipt(piece), data)
+        self.storage.write_bytes(self._receipt(piece), with_checksum(receipt, _json_line))
 
     def prepare(self) -> None:
         """Makes the folders that a shard's writer needs."""
@@ -72,73 +75,111 @@ class WindowFolder:
         """Whether the window has its manifest."""
         return self.storage.exists(self.storage.join(self.url, MANIFEST))
 
-    def receipts(self, plan: Plan) -> list[dict[str, Any]] | None:
-        """What was recorded of the shards of a plan, in order; None until all are there.
+    def pieces(self, plan: Plan) -> list[NumberedPiece] | None:
+        """Return what was recorded of the splits of a plan, in order; None until all are there.
 
-        One that is not of this window, or whose files are not there, is removed and left out: its
-        shard is to be made again.
+        A receipt that is not of this window, or whose files are not there, is removed and left out:
+        its split is to be read again. A shard may have its final name already: another watcher
+        finishes the window, too.
         """
         pieces = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         names = set(self.storage.list_names(self.storage.join(self.url, WORK)))
         if not names.issuperset(f"{piece}.json" for piece in pieces):
             return None
         with ThreadPoolExecutor(_THREADS) as pool:
-            found = pool.map(self._standing, pieces)
-            return [receipt for receipt in found if receipt is not None]
+            receipts = list(pool.map(self._recorded, pieces))
+            found = [receipt for receipt in receipts if receipt is not None]
+            # All of them decide on the names.
+            named = numbered(found) if len(found) == len(pieces) else []
+            whole = list(pool.map(self._is_whole, named))
+        lost = [piece for piece, receipt in zip(pieces, receipts, strict=True) if receipt is None]
+        if named:
+            lost = [piece for piece, stands in zip(pieces, whole, strict=True) if not stands]
+        for piece in lost:
+            self.storage.remove(self._receipt(piece))
+        return [piece for piece, stands in zip(named, whole, strict=True) if stands]
 
-    def finish(self, manifest: bytes, tokenizer: str) -> None:
-        """Writes what makes the folder whole, the manifest last."""
+    def finish(self, pieces: Iterable[NumberedPiece], manifest: bytes, tokenizer: str) -> None:
+        """Write what makes the folder whole, the manifest last.
+
+        Several watchers may finish one window at the same moment: they write the same bytes, and
+        each of them ends well.
+
+        Args:
+            pieces: All splits of the window.
+            manifest: The bytes of its manifest.
+            tokenizer: The content of its tokenizer file.
+
+        Raises:
+            DataError: Storage fails.
+        """
         storage = self.storage
-        storage.write_bytes(storage.join(self.url, "tokenizer.json"), tokenizer.encode())
-        storage.sync_folders(self.url, storage.join(self.url, "rejects"))
-        storage.write_bytes(storage.join(self.url, MANIFEST), manifest)
-        storage.sync_folders(self.url)
+        try:
+            for piece in pieces:
+                for name, final in piece.moves:
+                    if name != final:
+                        storage.move(self._path(name), self._path(final))
+            storage.write_bytes(self._path(_TOKENIZER), tokenizer.encode())
+            storage.sync_folders(self.url, self._path("rejects"))
+            storage.write_bytes(self._path(MANIFEST), manifest)
+            storage.sync_folders(self.url)
+        except DataError:
+            # Another watcher has finished the window, and removed what both worked with.
+            if not self.is_finished():
+                raise
         self.clear()
 
     def clear(self) -> None:
-        """Removes from a finished window what was temporary."""
+        """Remove from a finished window what its workers left; not what watchers are writing."""
         storage = self.storage
-        for name in storage.list_names(storage.join(self.url, WORK)):
-            storage.remove(storage.join(self.url, WORK, name))
-        for below in ((), ("rejects",)):
-            for name in storage.list_names(storage.join(self.url, *below)):
-                if _ATTEMPT.fullmatch(name):
-                    storage.remove(storage.join(self.url, *below, name))
+        for name in storage.list_names(self._path(WORK)):
+            storage.remove(self._path(f"{WORK}/{name}"))
+        for below in ("", "rejects/"):
+            for name in storage.list_names(self._path(below) if below else self.url):
+                attempt = _ATTEMPT.fullmatch(name)
+                if attempt and attempt[1] not in _OF_WATCHERS:
+                    storage.remove(self._path(f"{below}{name}"))
         for name in (WORK, "rejects"):
-            storage.remove_folder_if_empty(storage.join(self.url, name))
+            storage.remove_folder_if_empty(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return self.storage.join(self.url, *name.rstrip("/").split("/"))
 
     def _receipt(self, piece: str) -> str:
-        return self.storage.join(self.url, WORK, f"{piece}.json")
+        return self._path(f"{WORK}/{piece}.json")
 
     def _recorded(self, piece: str) -> dict[str, Any] | None:
         """A receipt; None if there is none, or one that is not of this window."""
         try:
-            receipt: dict[str, Any] = json.loads(self.storage.read_bytes(self._receipt(piece)))
-            return receipt if receipt["fingerprint"] == self.fingerprint else None
-        except (ValueError, KeyError, TypeError):
-            return None
+            data = self.storage.read_bytes(self._receipt(piece))
         except DataError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
+            return None
+        try:
+            receipt: dict[str, Any] = json.loads(data)
+            check_checksum(data, receipt, piece)
+            return receipt if receipt["fingerprint"] == self.fingerprint else None
+        except (ValueError, KeyError, TypeError, DataError):
             return None
 
-    def _standing(self, piece: str) -> dict[str, Any] | None:
-        """A receipt whose files are there; one that does not stand is removed."""
-        receipt = self._recorded(piece)
+    def _is_whole(self, piece: NumberedPiece) -> bool:
+        """Return whether the files of a piece are there, under the one name or the other."""
+        finals = {final: name for name, final in piece.moves}
+        return all(
+            # In this order: a file that is being moved has its final name before it loses the old.
+            self._has_size(finals.get(file["name"], file["name"]), file["bytes"])
+            or self._has_size(file["name"], file["bytes"])
+            for file in piece.receipt["files"]
+        )
+
+    def _has_size(self, name: str, size: int) -> bool:
         try:
-            if receipt is not None and all(
-                self.storage.size(self.storage.join(self.url, *file["name"].split("/")))
-                == file["bytes"]
-                for file in receipt["files"]
-            ):
-                return receipt
-        except (KeyError, TypeError):
-            pass
+            return self.storage.size(self._path(name)) == size
         except DataError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-        self.storage.remove(self._receipt(piece))
-        return None
+            return False
 
 
 @dataclass(frozen=True)
@@ -165,8 +206,7 @@ class Window:
             "plan": plan.to_json(),
             "tags": [file.tag for file in plan.files],
         }
-        text = json.dumps(row, ensure_ascii=False, indent=1)
-        return Window(number, plan, f"{text}\n".encode())
+        return Window(number, plan, with_checksum(row, _json_lines))
 
     @staticmethod
     def read(data: bytes, number: int, stream: str, root: str, place: str) -> Window:
@@ -177,9 +217,11 @@ class Window:
         """
         try:
             row = json.loads(data)
+            check_checksum(data, row, place)
             if (row["version"], row["stream"], row["number"]) != (_VERSION, stream, number):
                 raise DataError(f"{place} is of another stream; move it out of the output folder")
             plan = Plan.from_json(row["plan"], root)
+            plan.check_cover()
             files = tuple(
                 replace(file, tag=str(tag))
                 for file, tag in zip(plan.files, row["tags"], strict=True)
@@ -197,6 +239,14 @@ class Window:
     def fingerprint(self) -> str:
         """SHA-256 of its record."""
         return hashlib.sha256(self.record).hexdigest()
+
+
+def _json_line(values: Any) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _json_lines(values: Any) -> bytes:
+    return f"{json.dumps(values, ensure_ascii=False, indent=1)}\n".encode()
 
 
 def window_name(number: int) -> str:

@@ -29,6 +29,9 @@ from bpe_beam.splits import measures
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
 
+WORK = "work"
+"""The folder for temporary files, within a job's, a run's or a window's folder."""
+
 _BLOCK_BYTES = 1 << 20
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
 
-from bpe_beam.counts.artifact import part_name
+from bpe_beam.counts.manifest import part_name
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.splits import measures, processes
 from bpe_beam.splits.counting import BlockPlace, CountTask, count_split, write_partition

@@ -11,7 +11,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
 import numpy as np
@@ -21,7 +21,8 @@ from apache_beam.transforms.window import GlobalWindows
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.shards.manifest import MANIFEST, Manifest, Shard, Totals
+from bpe_beam.shards.manifest import MANIFEST, Manifest
+from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.splits import measures
 from bpe_beam.splits.work import require_seen
 from bpe_beam.storage import Storage
@@ -36,7 +37,9 @@ CHUNK_TOKENS = 240_000
 
 Chunk = tuple[bytes, int, bytes]
 """A piece of a document on its way to its shard: a hash of the document's ids, so that equal
-documents have equal ones; the piece's number in the document; its ids, little-endian uint32."""
+documents have equal ones; the piece's number in the document; its ids, little-endian uint32.
+One without a hash tells the shard's final name: its number, and the name. Without a name it only
+makes sure that the shard is looked at."""
 
 
 Tokens: TypeAlias = pa.UInt32Array | pa.RecordBatch
@@ -53,14 +56,17 @@ class WriteTokens(beam.PTransform):
     """Writes what `Tokenize` made as a folder of shards that trainers read.
 
     Takes `pyarrow.UInt32Array`, a document each, or Arrow batches with a column `tokens`. Writes
-    `shards` Megatron pairs, the tokenizer, and at last a manifest, so `bpe-beam verify` proves the
-    folder. For bounded input in the global window. A shard's worker holds about 50 bytes a
-    document, and its ids in a local temporary file. The output is the manifest's URL.
+    up to `shards` Megatron pairs, the tokenizer, and at last a manifest, so `bpe-beam verify`
+    proves the folder. For bounded input in the global window. A shard's worker holds about 50 bytes
+    a document, and its ids in a local temporary file. The output is the manifest's URL.
+
+    A shard gets documents by their hashes. One that gets no token is not written, and the others
+    are numbered without gaps. Without any token there are no shards, and the manifest says so.
 
     Args:
         folder: An empty or new folder.
         tokenizer: The tokenizer that made the ids.
-        shards: How many shards.
+        shards: How many shards, at most.
         storage: How storage is reached.
 
     Raises:
@@ -92,12 +98,21 @@ class WriteTokens(beam.PTransform):
             )
         self.storage.make_folder(self.folder)
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
-        # An empty chunk for each shard, so that a shard without documents is written, too.
+        chunks = tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards))
+        # An empty chunk for each shard, so that there is a row of each, and one key at least.
         openers = tokens.pipeline | "Shards" >> GivenElements(
             [(shard, (b"", 0, b"")) for shard in range(self.shards)], tuple[int, Chunk]
         )
+        names = (
+            chunks
+            | "WithTokens" >> beam.ParDo(_ShardsWithTokens())
+            | "EachOnce" >> beam.GroupByKey()
+            | "UnderOneKey" >> beam.ParDo(_UnderOneKey())
+            | "GatherNumbers" >> beam.GroupByKey()
+            | "NameShards" >> beam.ParDo(_NameShards())
+        )
         return (
-            (tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards)), openers)
+            (chunks, openers, names)
             | "WithOpeners" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShard" >> beam.ParDo(_WriteShard(target))
@@ -165,6 +180,45 @@ def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
     return documents
 
 
+@beam.typehints.with_input_types(tuple[int, Chunk])
+@beam.typehints.with_output_types(tuple[int, int])
+class _ShardsWithTokens(beam.DoFn):
+    """Chunks to the numbers of the shards that get tokens, as keys; each number once a bundle."""
+
+    def start_bundle(self) -> None:
+        """Begins a bundle."""
+        self.seen: set[int] = set()
+
+    def process(self, element: tuple[int, Chunk]) -> Iterator[tuple[int, int]]:
+        """Looks at one chunk."""
+        shard, (_, _, ids) = element
+        if ids and shard not in self.seen:
+            self.seen.add(shard)
+            yield shard, 0
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[int]])
+@beam.typehints.with_output_types(tuple[int, int])
+class _UnderOneKey(beam.DoFn):
+    """A shard's number for one worker to gather."""
+
+    def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, int]]:
+        """Keys it."""
+        yield 0, element[0]
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[int]])
+@beam.typehints.with_output_types(tuple[int, Chunk])
+class _NameShards(beam.DoFn):
+    """The shards with tokens to their final names: numbers without gaps."""
+
+    def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, Chunk]]:
+        """Numbers them in their order."""
+        numbers = sorted(set(element[1]))
+        for index, shard in enumerate(numbers):
+            yield shard, (b"", index, shard_name(index, len(numbers)).encode())
+
+
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
 @beam.typehints.with_output_types(tuple[int, str])
 class _WriteShard(beam.DoFn):
@@ -177,15 +231,20 @@ class _WriteShard(beam.DoFn):
         """Writes one shard, its documents in the order of their hashes."""
         shard, chunks = element
         target = self.target
-        name = shard_name(shard, target.shards)
+        names: set[str] = set()
         require_seen(target.storage, target.folder)
         with tempfile.TemporaryFile() as spool:
             places: list[tuple[bytes, int, int, int]] = []
             for document, number, ids in chunks:
-                if document:
+                if not document and ids:
+                    names.add(ids.decode())
+                elif document:
                     places.append((document, number, spool.tell(), len(ids)))
                     spool.write(ids)
             places.sort()
+            if len(names) != any(size for _, _, _, size in places):
+                raise DataError(_LOST)
+            name = min(names, default=f"shard {shard} without tokens")
             writer = MegatronWriter(target.storage, target.folder, name, target.vocab_size)
             with writer:
                 for pieces in _documents(places):
@@ -202,6 +261,7 @@ class _WriteShard(beam.DoFn):
         counters.counter(measures.DOCUMENTS_WRITTEN).inc(files.documents)
         counters.counter(measures.TOKENS_WRITTEN).inc(files.tokens)
         row = {
+            "split": shard,
             "name": name,
             "documents": files.documents,
             "tokens": files.tokens,
@@ -243,19 +303,23 @@ class _WriteManifest(beam.DoFn):
     def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
         """Writes the tokenizer and the manifest."""
         storage, folder = self.target.storage, self.target.folder
+        rows = sorted(map(json.loads, element[1]), key=lambda row: int(row["split"]))
+        if [row["split"] for row in rows] != list(range(self.target.shards)):
+            raise DataError(_LOST)
         shards = tuple(
             Shard(
                 name=row["name"],
-                slices=(),
-                documents=row["documents"],
-                text_bytes=0,
-                tokens=row["tokens"],
-                rejects=0,
                 files=tuple(FileFacts(*file) for file in row["files"]),
+                tokens=row["tokens"],
+                **_split_of(row),
             )
-            for row in sorted(map(json.loads, element[1]), key=lambda row: str(row["name"]))
+            for row in rows
+            if row["tokens"]
         )
-        if len(shards) != self.target.shards:
+        tokenless = tuple(TokenlessSplit(**_split_of(row)) for row in rows if not row["tokens"])
+        if [shard.name for shard in shards] != [
+            shard_name(index, len(shards)) for index in range(len(shards))
+        ]:
             raise DataError(_LOST)
         data = self.target.tokenizer_json.encode()
         storage.write_bytes(storage.join(folder, "tokenizer.json"), data)
@@ -267,12 +331,24 @@ class _WriteManifest(beam.DoFn):
             plan={},
             plan_fingerprint=hashlib.sha256(b"{}").hexdigest(),
             shards=shards,
-            totals=Totals.of(shards),
+            totals=Totals.of(shards, tokenless),
             reject_reasons={},
             reject_files=(),
+            tokenless=tokenless,
         )
         url = storage.join(folder, MANIFEST)
         storage.sync_folders(folder)
         storage.write_bytes(url, manifest.to_bytes())
         storage.sync_folders(folder)
         yield url
+
+
+def _split_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what a manifest says of any of the shards that were asked for; no files are known."""
+    return {
+        "split": row["split"],
+        "slices": (),
+        "documents": row["documents"],
+        "text_bytes": 0,
+        "rejects": 0,
+    }

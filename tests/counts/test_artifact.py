@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bpe_beam.counts import artifact
-from bpe_beam.counts.artifact import iter_parts, part_name, read_part, write_part
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, read_manifest
+from bpe_beam.counts.artifact import iter_parts, read_part, write_part
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.counts.word_counts import PLACED_SCHEMA, WORD_SCHEMA, WordCounts
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
@@ -234,7 +234,7 @@ class TestManifests:
         """Readable: text as it is, two spaces, a newline at the end; the same every time."""
         manifest = write_folder(tmp_path)
         text = manifest.to_json().decode()
-        assert text.startswith('{\n  "version": 1,\n  "fingerprint": "')
+        assert text.startswith('{\n  "version": 3,\n  "fingerprint": "')
         assert text.endswith("\n}\n")
         assert '"语.jsonl.gz"' in text
         assert manifest.to_json() == text.encode()
@@ -264,11 +264,11 @@ class TestManifests:
         with pytest.raises(DataError, match="its fingerprint does not fit its settings"):
             read_manifest(STORAGE, str(tmp_path))
 
-    @pytest.mark.parametrize("version", [0, 3, "1", None, [1], True])
+    @pytest.mark.parametrize("version", [0, 4, "1", None, [1], True])
     def test_another_version(self, tmp_path: Path, version: object) -> None:
         write_folder(tmp_path)
         change(tmp_path, lambda document: document.update(version=version))
-        with pytest.raises(UsageError, match=r"version .* reads 1 and 2"):
+        with pytest.raises(UsageError, match=r"version .* reads 1, 2, 3"):
             read_manifest(STORAGE, str(tmp_path))
 
     @pytest.mark.parametrize(

@@ -325,14 +325,6 @@ class TestManifests:
         manifest = dataclasses.replace(manifest, filtered=filtered)
         (tmp_path / "manifest.json").write_bytes(manifest.to_json())
         assert read_manifest(STORAGE, str(tmp_path)) == manifest
-        plain = dataclasses.replace(
-            manifest, sources=None, filtered=(), parts=(CountsPart(NAME, 1, 1, 1, ""),)
-        )
-        assert (plain.version, manifest.version) == (1, 2)
-        assert set(json.loads(manifest.to_json())) - set(json.loads(plain.to_json())) == {
-            "sources",
-            "filtered",
-        }
 
 
 def test_so_many_sources_and_no_more() -> None:

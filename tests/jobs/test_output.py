@@ -111,7 +111,7 @@ def test_a_new_folder_says_first_whose_it_is(tmp_path: Path) -> None:
     folder = claim(url)
     assert not folder.finished
     job = json.loads((url / "job.json").read_bytes())
-    assert list(job) == ["job", "version", "fingerprint", "settings", "final", "files"]
+    assert list(job) == ["job", "version", "fingerprint", "settings", "final", "files", "sha256"]
     assert job["job"] == "tokenize"
     assert job["settings"] == {"append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
     assert job["fingerprint"] == folder.record.fingerprint
@@ -295,10 +295,14 @@ def test_a_long_list_of_differences_is_cut(tmp_path: Path) -> None:
     assert len(str(error.value)) < 4000
 
 
-def test_other_names_for_the_same_settings_are_another_job(tmp_path: Path) -> None:
-    claim(tmp_path)
-    with pytest.raises(UsageError, match="another version"):
-        OutputFolder.claim(Storage(), str(tmp_path), JOB, [*NAMES, "more.bin"], False)
+def test_names_that_were_recorded_later_are_the_jobs_too(tmp_path: Path) -> None:
+    """Shards get their final names when all splits are done, and `job.json` has them then."""
+    OutputFolder.claim(Storage(), str(tmp_path), JOB, [*NAMES, "more.bin"], False)
+    (tmp_path / "more.bin").write_bytes(b"x")
+    folder = claim(tmp_path)
+    assert folder.record.names == {*NAMES, "more.bin"}
+    claim(tmp_path, overwrite=True)
+    assert not (tmp_path / "more.bin").exists()
 
 
 def test_files_of_others_are_refused_and_named(tmp_path: Path) -> None:
@@ -405,6 +409,20 @@ def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"text"', '"body"'))
     with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
         claim(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [("shard-", "SHARD-"), ('"first": 0', '"first": 1'), ("  ", " ")]
+)
+def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
+    """What `job.json` lists may be removed by --overwrite."""
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
+            claim(tmp_path, overwrite=overwrite)
 
 
 def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,10 @@ import pytest
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import FileFacts
-from bpe_beam.shards.manifest import Manifest, Shard, SourceSlice, Totals, read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
+from bpe_beam.storage.checksum import with_checksum
 
 pytestmark = pytest.mark.quick
 
@@ -25,6 +28,7 @@ def shard(index: int, slices: tuple[SourceSlice, ...], rejects: int) -> Shard:
     name = f"shard-0000{index}-of-00002"
     return Shard(
         name=name,
+        split=2 * index,
         slices=slices,
         documents=3 + index,
         text_bytes=100,
@@ -38,6 +42,11 @@ SHARDS = (
     shard(0, (SourceSlice("a.jsonl", 0, 90), SourceSlice("ü/b #1.jsonl.gz", 0, 70)), 2),
     shard(1, (SourceSlice("a.jsonl", 90, 150),), 0),
 )
+TOKENLESS = (
+    TokenlessSplit(
+        split=1, slices=(SourceSlice("a.jsonl", 90, 90),), documents=1, text_bytes=0, rejects=0
+    ),
+)
 MANIFEST = Manifest(
     format="megatron",
     tokenizer=A,
@@ -48,18 +57,19 @@ MANIFEST = Manifest(
         "allowed_special": ["<a>"],
         "text_field": "text",
     },
-    plan={"files": ["opaque"], "splits": [{"any": 1}]},
+    plan={"files": ["opaque"], "splits": [{"any": 1}, 2, 3]},
     plan_fingerprint=B,
     shards=SHARDS,
-    totals=Totals.of(SHARDS),
+    totals=Totals.of(SHARDS, TOKENLESS),
     reject_reasons={"no field": 1, "invalid UTF-8": 1},
     reject_files=(FileFacts("rejects/split-00000.jsonl", 33, A),),
+    tokenless=TOKENLESS,
 )
 
-GOLDEN = (
+UNSIGNED = (
     """{
   "format": "megatron",
-  "version": 1,
+  "version": 3,
   "tokenizer": {
     "fingerprint": "AAA",
     "vocab_size": 300
@@ -74,7 +84,7 @@ GOLDEN = (
   },
   "totals": {
     "shards": 2,
-    "documents": 7,
+    "documents": 8,
     "text_bytes": 200,
     "tokens": 40,
     "rejects": 2
@@ -100,12 +110,15 @@ GOLDEN = (
     "splits": [
       {
         "any": 1
-      }
+      },
+      2,
+      3
     ]
   },
   "shards": [
     {
       "name": "shard-00000-of-00002",
+      "split": 0,
       "slices": [
         {
           "file": "a.jsonl",
@@ -137,6 +150,7 @@ GOLDEN = (
     },
     {
       "name": "shard-00001-of-00002",
+      "split": 2,
       "slices": [
         {
           "file": "a.jsonl",
@@ -161,14 +175,33 @@ GOLDEN = (
         }
       ]
     }
-  ]
+  ],
+  "splits_without_tokens": [
+    {
+      "split": 1,
+      "slices": [
+        {
+          "file": "a.jsonl",
+          "start": 90,
+          "end": 90
+        }
+      ],
+      "documents": 1,
+      "text_bytes": 0,
+      "rejects": 0
+    }
+  ],
+  "sha256": "SELF"
 }
 """.replace("AAA", A)
     .replace("BBB", B)
     .replace("CCC", C)
     .replace("DDD", D)
+    .replace("SELF", "0" * 64)
     .encode()
 )
+# The checksum as docs/formats.md says how to compute it.
+GOLDEN = UNSIGNED.replace(b"0" * 64, hashlib.sha256(UNSIGNED).hexdigest().encode())
 
 
 def test_the_file(tmp_path: Path) -> None:
@@ -186,6 +219,26 @@ def test_key_order_is_ours_not_the_callers() -> None:
     assert replace(MANIFEST, settings=settings, reject_reasons=reasons).to_bytes() == GOLDEN
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_earlier_versions_are_read(version: int) -> None:
+    value = MANIFEST.to_json()
+    del value["splits_without_tokens"]
+    value |= {"version": version, "plan": {**value["plan"], "splits": [1, 2]}}
+    for row in value["shards"]:
+        del row["split"]
+        if version == 2:
+            numbers = {name: row[name] for name in ("documents", "text_bytes", "tokens")}
+            row["sources"] = {"web": numbers}
+    read = Manifest.from_bytes(json.dumps(value).encode())
+    assert [shard.split for shard in read.shards] == [0, 1]
+    assert [shard.name for shard in read.shards] == [shard.name for shard in SHARDS]
+    assert (read.tokenless, read.sources is None) == ((), version == 1)
+    assert Manifest.from_bytes(read.to_bytes()) == read
+    del value["shards"][1]
+    with pytest.raises(DataError, match="expected 'shard-00000-of-00001'"):
+        Manifest.from_bytes(json.dumps(value).encode())
+
+
 def test_names_that_are_not_utf_8() -> None:
     name = b"a\xff\xc3.txt".decode("utf-8", "surrogateescape")
     odd = replace(MANIFEST, shards=(shard(0, (SourceSlice(name, 0, 1),), 2), SHARDS[1]))
@@ -194,7 +247,7 @@ def test_names_that_are_not_utf_8() -> None:
 
 
 def test_no_shards_at_all() -> None:
-    empty = replace(MANIFEST, shards=(), totals=Totals.of(()))
+    empty = replace(MANIFEST, shards=(), totals=Totals.of(()), tokenless=(), plan={})
     assert empty.totals == Totals(0, 0, 0, 0, 0)
     assert Manifest.from_bytes(empty.to_bytes()) == empty
 
@@ -233,7 +286,7 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
 def changed(path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> bytes:
     value = copy.deepcopy(MANIFEST.to_json())
     change(at(value, path[:-1]), path[-1])
-    return json.dumps(value).encode()
+    return with_checksum(value, lambda signed: json.dumps(signed).encode())
 
 
 OPAQUE = ("plan", "files"), ("plan", "splits"), ("settings", "text_field")
@@ -294,7 +347,7 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
     ("path", "value", "message"),
     [
         (("format",), "parquet", "format is 'parquet'; allowed: megatron"),
-        (("version",), 3, "version is 3; this bpe-beam reads 1 and 2"),
+        (("version",), 4, "version is 4; this bpe-beam reads 1, 2, 3"),
         (("tokenizer", "vocab_size"), 0, r"vocab_size is 0; allowed: 1 to 2147483648"),
         (("tokenizer", "vocab_size"), 2**31 + 1, r"allowed: 1 to 2147483648"),
         (("tokenizer", "fingerprint"), "A" * 64, r"tokenizer\.fingerprint is 'AAA"),
@@ -306,6 +359,11 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
         (("shards", 0, "files"), [], r"shards\[0\]\.files has 0 files; expected 2"),
         (("shards", 0, "slices", 0, "end"), -1, r"slices\[0\]\.end is -1"),
         (("shards", 1, "slices", 0, "end"), 89, r"slices\[0\]\.end is 89; expected 90 or more"),
+        (("shards", 1, "split"), 0, "split 0 of the plan has two shards"),
+        (("shards", 1, "split"), 3, "split 2 of the plan has no shard"),
+        (("shards", 0, "split"), 7, "shards must be in the order of their splits"),
+        (("splits_without_tokens",), [], "split 1 of the plan has no shard"),
+        (("plan", "splits"), [1, 2, 3, 4], "the plan has 4 splits; shards are there of 3"),
         (("rejects", "files", 0, "name"), "rejects/..", r"expected rejects/NAME"),
         (("rejects", "files", 0, "name"), "rejects/a/b", r"expected rejects/NAME"),
         (("rejects", "files", 0, "name"), "rejects/", r"expected rejects/NAME"),
@@ -350,8 +408,11 @@ def test_reject_files_stand_in_order_and_once(order: str) -> None:
         (b"null", "the top level is None; expected an object"),
         (b"[]", "the top level is a list; expected an object"),
         (b"{}", "the top level: the key 'format' is missing"),
+        (GOLDEN.replace(b'"documents": 8', b'"documents": 9'), "the checksum does not match"),
+        (GOLDEN.replace(b"  ", b" "), "the checksum does not match"),
+        (json.dumps(MANIFEST.to_json()).encode(), "the top level: the key 'sha256' is missing"),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_what_is_no_manifest(data: bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"^here: {message}"):

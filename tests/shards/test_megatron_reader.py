@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
+from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.megatron

@@ -19,8 +19,10 @@ import pytest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards import verify as verify_module
 from bpe_beam.shards.formats import FileFacts, shard_name
-from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
-from bpe_beam.shards.manifest import Manifest, Shard, SourceSlice, Totals
+from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
 from bpe_beam.storage import Storage
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.quick
 STORAGE = Storage()
 TOKENIZER = b'{"model": {"type": "BPE"}}\n'
 CORPUS = [[[1, 2, 299], [], [7]], [[5] * 30, [6, 8]], []]
-FIRST = shard_name(0, 3)
+FIRST = shard_name(0, 2)
 
 
 def pack(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -43,16 +45,21 @@ def facts(folder: Path, name: str) -> FileFacts:
 
 
 def make(folder: Path, vocab_size: int = 300) -> Manifest:
-    """A finished tokens folder of three shards, the last of no documents, and three rejects."""
+    """A finished tokens folder of two shards, a split without documents, and three rejects."""
     shards = []
+    tokenless = []
     for index, documents in enumerate(CORPUS):
-        name = shard_name(index, len(CORPUS))
+        name = shard_name(index, 2)
         with MegatronWriter(STORAGE, str(folder), name, vocab_size) as writer:
             writer.write_documents(*pack(documents))
         done = writer.result()
         rejects = (1, 2, 0)[index]
         pieces = (SourceSlice("a.txt", 10 * index, 10 * index + 10),)
-        shards.append(Shard(name, pieces, done.documents, 10, done.tokens, rejects, done.files))
+        if done.tokens:
+            numbers = (done.documents, 10, done.tokens, rejects)
+            shards.append(Shard(name, index, pieces, *numbers, done.files))
+        else:
+            tokenless.append(TokenlessSplit(index, pieces, 0, 10, rejects))
     (folder / "rejects").mkdir()
     (folder / "rejects" / "split-00000.jsonl").write_bytes(b'{"n": 1}\n')
     (folder / "rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n{"n": 3}\n')
@@ -63,12 +70,13 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
         tokenizer=hashlib.sha256(TOKENIZER).hexdigest(),
         vocab_size=vocab_size,
         settings={"append": None, "prepend": None, "allowed_special": "none"},
-        plan={"files": [], "splits": []},
+        plan={"files": [], "splits": [0, 1, 2]},
         plan_fingerprint="0" * 64,
         shards=tuple(shards),
-        totals=Totals.of(shards),
+        totals=Totals.of(shards, tokenless),
         reject_reasons={"empty": 1, "invalid UTF-8": 2},
         reject_files=tuple(facts(folder, f"rejects/split-0000{index}.jsonl") for index in (0, 1)),
+        tokenless=tuple(tokenless),
     )
     save(folder, manifest)
     return manifest
@@ -126,7 +134,7 @@ def test_a_whole_folder(tmp_path: Path, workers: int, vocab_size: int) -> None:
         documents=5,
         tokens=36,
         bytes=shard_bytes + reject_bytes + len(TOKENIZER),
-        shards=3,
+        shards=2,
     )
     assert report.ok
     assert seen == sorted(seen)
@@ -152,7 +160,7 @@ class MeetingStorage(Storage):
     meeting: Barrier = field(default_factory=lambda: Barrier(2, timeout=120))
 
     def open(self, url: str) -> Any:
-        if url.endswith((f"{FIRST}.bin", f"{shard_name(1, 3)}.bin")) and not self.meeting.broken:
+        if url.endswith((f"{FIRST}.bin", f"{shard_name(1, 2)}.bin")) and not self.meeting.broken:
             self.meeting.wait()
         return super().open(url)
 
@@ -230,7 +238,7 @@ def test_a_missing_shard_file(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"{FIRST}{suffix}").unlink()
     report = verify(STORAGE, str(tmp_path))
     assert report.problems == (f"{FIRST}{suffix}: is missing",)
-    assert (report.shards, report.documents, report.tokens) == (2, 2, 32)
+    assert (report.shards, report.documents, report.tokens) == (1, 2, 32)
 
 
 def test_a_missing_shard(tmp_path: Path) -> None:
@@ -313,7 +321,7 @@ def test_a_negative_id(tmp_path: Path) -> None:
 
 def test_ids_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = make(tmp_path)
-    path = tmp_path / f"{shard_name(1, 3)}.bin"
+    path = tmp_path / f"{shard_name(1, 2)}.bin"
     path.write_bytes(struct.pack("<32H", *[5] * 17, 300, *[5] * 12, 301, 301))
     bless(tmp_path, manifest)
     monkeypatch.setattr(verify_module, "_BLOCK", 8)
@@ -338,6 +346,21 @@ def test_a_bin_without_whole_ids_does_not_crash(tmp_path: Path) -> None:
     assert f"{FIRST}.bin: has 3 bytes" in one_problem(tmp_path)
 
 
+@pytest.mark.parametrize("documents", [0, 2])
+def test_a_shard_without_tokens_is_refused(tmp_path: Path, documents: int) -> None:
+    """Earlier versions wrote such shards; GPTDataset raises, or asks for ever more of them."""
+    manifest = make(tmp_path)
+    first = replace(manifest.shards[0], documents=documents, tokens=0)
+    header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, documents, documents + 1)
+    numbers = struct.pack(f"<{documents + 1}q", *range(documents + 1))
+    (tmp_path / f"{FIRST}.idx").write_bytes(header + bytes(12 * documents) + numbers)
+    (tmp_path / f"{FIRST}.bin").write_bytes(b"\0\0")
+    shards = (first, *manifest.shards[1:])
+    totals = Totals.of(shards, manifest.tokenless)
+    bless(tmp_path, replace(manifest, shards=shards, totals=totals))
+    assert f"{FIRST}: has no token: Megatron cannot train on it" in one_problem(tmp_path)
+
+
 # The manifest against the shards, and against itself.
 
 
@@ -347,7 +370,7 @@ def test_counts_that_the_shard_does_not_have(tmp_path: Path, what: str) -> None:
     right = getattr(manifest.shards[0], what)
     first = replace(manifest.shards[0], **{what: right + 1})
     shards = (first, *manifest.shards[1:])
-    save(tmp_path, replace(manifest, shards=shards, totals=Totals.of(shards)))
+    save(tmp_path, replace(manifest, shards=shards, totals=Totals.of(shards, manifest.tokenless)))
     assert one_problem(tmp_path) == f"{FIRST}: has {right} {what}; expected {right + 1}"
 
 
@@ -448,7 +471,7 @@ def test_a_store_that_fails_is_a_problem_not_a_crash(tmp_path: Path) -> None:
     (problem,) = report.problems
     assert f"{FIRST}.bin: cannot be read at byte 0: " in problem
     assert problem.endswith("Input/output error")
-    assert report.shards == 2
+    assert report.shards == 1
 
 
 def test_short_reads(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_a_shard_that_is_lost_is_made_again_by_the_same_watcher(stream: Stream) 
     first = watcher.look(1.0, 0)
     assert len(first) > 1
     work_off(stream, first)
-    next(windows(stream)[0].glob("shard-00001-*.bin")).unlink()
+    next((windows(stream)[0] / "work").glob("shard-00001-*.bin")).unlink()
     again = watcher.look(2.0, 1)
     assert len(work_off(stream, again)) == 1
     assert watcher.look(3.0, 2) == []

@@ -263,7 +263,7 @@ def test_a_shard_that_is_lost_before_the_end_is_made_again(stream: Stream) -> No
     watcher = Watcher(stream)
     watcher.look(1.0)
     work_off(stream, watcher.look(2.0))
-    (windows(stream)[0] / "shard-00000-of-00001.bin").unlink()
+    (windows(stream)[0] / "work" / "shard-00000-of-00001.bin").unlink()
     run_stream(stream)
     assert sorted(texts(stream)) == expected(0)
 

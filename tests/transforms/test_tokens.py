@@ -17,7 +17,7 @@ from apache_beam.typehints import TypeCheckError
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.megatron import MegatronReader
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
@@ -324,25 +324,38 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
         for _, (document, number, ids) in _sent([[1, 2, 3, 4, 5], [7, 8, 9], [7, 8, 9]])
     ]
     assert len(chunks) == 7
+    name = (b"", 0, b"shard-00000-of-00001")
     target = write_tokens._Target(Storage(), str(tmp_path), 1, tokenizer.to_json())
     write = write_tokens._WriteShard(target)
     random.Random(gone).shuffle(chunks)
-    (row,) = write.process((0, chunks))
+    (row,) = write.process((0, [*chunks, name, name]))
     assert json.loads(row[1])["tokens"] == 11
-    with pytest.raises(DataError, match="the runner lost a part"):
-        list(write.process((0, [*chunks[:gone], *chunks[gone + 1 :]])))
-    with pytest.raises(DataError, match="the runner lost a part"):
-        list(write.process((0, [*chunks, chunks[gone]])))
+    other = (b"", 0, b"shard-00000-of-00002")
+    for wrong in (
+        [*chunks[:gone], *chunks[gone + 1 :], name],
+        [*chunks, chunks[gone], name],
+        chunks,
+        [*chunks, name, other],
+        [name],
+    ):
+        with pytest.raises(DataError, match="the runner lost a part"):
+            list(write.process((0, wrong)))
 
 
 def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
     target = write_tokens._Target(Storage(), str(tmp_path), 2, tokenizer.to_json())
+    write = write_tokens._WriteShard(target)
+    named = [(0, "shard-00000-of-00002"), (1, "shard-00001-of-00002"), (1, "shard-00000-of-00001")]
     rows = [
-        row for shard in (0, 1) for row in write_tokens._WriteShard(target).process((shard, []))
+        row
+        for shard, name in named
+        for row in write.process((shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]))
     ]
+    misnamed = rows.pop()
     manifest = write_tokens._WriteManifest(target)
-    with pytest.raises(DataError, match="the runner lost a part"):
-        list(manifest.process((0, [rows[1][1]])))
+    for wrong in ([rows[1]], [rows[0], rows[0]], [rows[0], misnamed]):
+        with pytest.raises(DataError, match="the runner lost a part"):
+            list(manifest.process((0, [row for _, row in wrong])))
     assert not (tmp_path / "manifest.json").exists()
     assert list(manifest.process((0, [row for _, row in rows])))
 

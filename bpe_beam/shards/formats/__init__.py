@@ -30,7 +30,7 @@ class ShardFiles:
     Attributes:
         documents: how many documents it holds, empty ones included.
         tokens: how many token ids it holds.
-        files: its files, in the order in which they became visible.
+        files: its files, in the order in which they became visible; none if it has no token.
     """
 
     documents: int
@@ -39,14 +39,14 @@ class ShardFiles:
 
 
 def shard_name(index: int, count: int) -> str:
-    """Names a shard after its split of the plan.
+    """Return the name of a shard.
 
     Args:
-        index: the split's number, from 0.
-        count: how many splits the plan has.
+        index: the shard's number, from 0.
+        count: how many shards there are.
 
     Returns:
         For 3 and 12 `shard-00003-of-00012`: five digits, or more where a number needs them. Up to
-        100,000 shards the names sort in the order of the splits.
+        100,000 shards the names sort in the order of the shards.
     """
     return f"shard-{index:05d}-of-{count:05d}"
