@@ -13,7 +13,9 @@ cluster: what it writes then is looked at by nobody, or was taken over, whole, b
 
 Two runs of one job on one folder are not locked out: what they make of the same splits has the
 same bytes and names. But one takes over what the other has finished so far, and that other then
-ends with an error, or finds the folder finished. At its end a run looks whether all still stands.
+ends with an error that says so, or finds the folder finished. At its end a run looks whether all
+files are there. Two that finish at the same moment both end well. Files that were never completed
+(attempts) may be another run's, so they are removed when the folder is finished, not before.
 """
 
 from __future__ import annotations
@@ -64,6 +66,8 @@ class OutputFolder(JobFolder):
     _kept: dict[str, Receipt] = field(default_factory=dict)
     _claimed: frozenset[str] = frozenset()
     """The names that the claim asked for; `record.names` may have more, of an earlier run."""
+    _found: frozenset[str] = frozenset()
+    """What was there when the folder was claimed."""
     _recorded: frozenset[str] = frozenset()
     """The names in `job.json` as it is now."""
 
@@ -133,13 +137,14 @@ class OutputFolder(JobFolder):
             storage.make_folder(url)
             storage.write_bytes(storage.join(url, JOB_FILE), data)
         else:
-            folder.clear_attempts(present)
             if final in present and folder._stands(present, restore):
                 folder.finished = True
+                folder.clear_attempts(present)
                 folder.remove_work()
                 return folder
             if final in present:
                 storage.remove(storage.join(url, final))
+            folder._found = present
             for run in folder.runs():
                 folder.take(run, all_files=True)
             folder._keep_what_stands()
@@ -293,10 +298,20 @@ class OutputFolder(JobFolder):
             raise ValueError(f"claimed with final={self.record.final!r}, not {final_name!r}")
         self.require_ours()
         self.sync()
-        self.storage.write_bytes(self.path(final_name), data)
+        try:
+            self.storage.write_bytes(self.path(final_name), data)
+        except DataError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            # Another run has finished the folder meanwhile, and removed what was temporary.
+            if not self.holds(final_name, data):
+                raise self._other_run(final_name) from error
         self.storage.sync_folders(self.url)
         self.finished = True
-        self.clear_attempts(names_present(self.storage, self.url, self.record.all_names))
+        there = names_present(self.storage, self.url, self.record.all_names)
+        # Another run may be writing the final file, too; it holds the same bytes.
+        begun = {name for name in there if name.startswith(f"{final_name}.")}
+        self.clear_attempts(there - (begun - self._found))
         self.remove_work()
 
     def release(self) -> None:

@@ -129,15 +129,20 @@ class WindowFolder:
                 raise
         self.clear()
 
-    def clear(self) -> None:
-        """Remove from a finished window what its workers left; not what watchers are writing."""
+    def clear(self, *, of_watchers: bool = False) -> None:
+        """Remove from a finished window what its workers left.
+
+        Args:
+            of_watchers: Remove what watchers left, too, which may have been killed. One that is
+                still writing ends well: the window is finished.
+        """
         storage = self.storage
         for name in storage.list_names(self._path(WORK)):
             storage.remove(self._path(f"{WORK}/{name}"))
         for below in ("", "rejects/"):
             for name in storage.list_names(self._path(below) if below else self.url):
                 attempt = _ATTEMPT.fullmatch(name)
-                if attempt and attempt[1] not in _OF_WATCHERS:
+                if attempt and (of_watchers or attempt[1] not in _OF_WATCHERS):
                     storage.remove(self._path(f"{below}{name}"))
         for name in (WORK, "rejects"):
             storage.remove_folder_if_empty(self._path(name))
@@ -335,8 +340,8 @@ class WindowLog:
             return None, False
         window = Window.read(data, number, self._stream, self._root, record)
         names = storage.list_names(url)
-        if MANIFEST in names and WORK in names:
-            self.folder(window).clear()  # whoever finished it was killed before
+        if MANIFEST in names and (WORK in names or any(map(_ATTEMPT.fullmatch, names))):
+            self.folder(window).clear(of_watchers=True)  # whoever finished it was killed before
         return window, MANIFEST not in names
 
     def _add(self, window: Window | None, is_open: bool) -> None:

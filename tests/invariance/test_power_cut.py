@@ -14,6 +14,7 @@ from made_text import documents, write
 from power_cut import Disk, Files, write_files
 from read_back import tree
 
+from bpe_beam.splits.numbering import numbered
 from bpe_beam.splits.window_log import WindowFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.once import write_once
@@ -144,10 +145,11 @@ def write_window(storage: Storage, folder: str) -> None:
     assert write_once(storage, storage.join(folder, "window.json"), b"a window")
     window = WindowFolder(storage, folder, "fingerprint")
     window.prepare()
-    storage.write_bytes(storage.join(folder, "shard.bin"), b"a shard")
-    files = [{"name": "shard.bin", "bytes": 7, "sha256": hashlib.sha256(b"a shard").hexdigest()}]
-    window.write_receipt("shard", files, {})
-    window.finish(json.dumps({"files": files}).encode(), "{}")
+    file = {"name": "work/shard.bin", "bytes": 7, "sha256": hashlib.sha256(b"a shard").hexdigest()}
+    storage.write_bytes(storage.join(folder, "work", "shard.bin"), b"a shard")
+    window.write_receipt("shard", [file], {"tokens": 1})
+    pieces = numbered([{"files": [file], "facts": {"tokens": 1}}])
+    window.finish(pieces, json.dumps({"files": pieces[0].receipt["files"]}).encode(), "{}")
 
 
 @pytest.mark.parametrize(
