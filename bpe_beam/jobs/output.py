@@ -125,9 +125,7 @@ class OutputFolder(JobFolder):
         present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
-        folder = cls(
-            storage, absolute(url), record, _claimed=record.names, _recorded=record.names
-        )
+        folder = cls(storage, absolute(url), record, _claimed=record.names, _recorded=record.names)
         if old is not None and overwrite:
             cls(storage, absolute(url), old)._remove_all(present)
         if old is not None and not overwrite:
