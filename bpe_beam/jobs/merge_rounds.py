@@ -38,6 +38,7 @@ from bpe_beam.splits.segmenting import floor_of, read_best, read_hot, require_al
 from bpe_beam.splits.work import piece_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.ambiguous import ambiguous_tokens
 from bpe_beam.training.batches import plain_batch
 from bpe_beam.training.learning import Learned, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
@@ -336,6 +337,7 @@ class RoundsJob:
             divisor=divisor if self._by_count else _UNCUT,
             memory=self.memory,
             singles=not self._by_count,
+            ambiguous=ambiguous_tokens(self.recipe, self.old),
             cuts=self.looks_further,
         )
 

@@ -17,6 +17,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.ambiguous import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.continuing import continue_bpe
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
@@ -117,6 +118,7 @@ class Learning:
         words = gather_words(
             iter_words(self._storage, self._counts, self._manifest, factors), in_order
         )
+        refuse_spelled(words, ambiguous_tokens(recipe, self._old))
         most = max(0, recipe.vocab_size - least_entries(recipe, self._old))
         with progress.stage("learn", most, "merges") as stage:
             if self._old is not None and isinstance(recipe, BpeRecipe):

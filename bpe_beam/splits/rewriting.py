@@ -33,6 +33,7 @@ from bpe_beam.splits.round_task import (
     write_file,
 )
 from bpe_beam.splits.work import piece_name, require_seen
+from bpe_beam.training.ambiguous import refuse_spelled
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.start import Start, see_for
 from bpe_beam.training.words import gather_words, weighted_total
@@ -146,7 +147,9 @@ def _spelled(
     )
     least = 1 if task.singles else 2
     for batch in _part_words(task, part, number, slices):
-        words = start.symbols(gather_words([batch], in_order_of_place=False))
+        counted = gather_words([batch], in_order_of_place=False)
+        refuse_spelled(counted, task.ambiguous)
+        words = start.symbols(counted)
         lengths = np.diff(words.offsets)
         kept = lengths >= least
         read.singles += _total(words.counts[(lengths == 1) & ~kept])

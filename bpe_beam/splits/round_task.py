@@ -66,6 +66,7 @@ class RoundTask:
         divisor: See `training.rounds.threshold`.
         memory: What the driver's learner may hold: words that fit are not cut.
         singles: Keep words and segments of one symbol.
+        ambiguous: Special tokens that no word may spell, see `training.ambiguous`.
         cuts: Cut segments at all; without, only the best pairs are found.
         stage: The progress stage that pieces are reported to.
     """
@@ -81,6 +82,7 @@ class RoundTask:
     divisor: int
     memory: int
     singles: bool = False
+    ambiguous: tuple[str, ...] = ()
     cuts: bool = True
     stage: str = "learn"
 

@@ -9,8 +9,6 @@ from its bytes.
 
 from __future__ import annotations
 
-import codecs
-
 from bpe_beam.errors import DataError
 
 
@@ -63,18 +61,6 @@ def to_bytes(chars: str) -> bytes:
             f"{chars!r}: character {chars[place]!r} (U+{ord(chars[place]):04X}) at {place} is not "
             "in the byte-level alphabet"
         ) from None
-
-
-def is_in_text(data: bytes) -> bool:
-    """Whether bytes may be a part of a text in UTF-8: cut within a character at either end."""
-    cut = 0
-    while cut < min(len(data), 3) and 0x80 <= data[cut] < 0xC0:
-        cut += 1
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(data[cut:])
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def is_ambiguous(chars: str) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, Naming
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
@@ -15,7 +14,7 @@ from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.learning import Learned, Progress, learn, number
-from bpe_beam.training.recipe import BpeRecipe, may_be_learned
+from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.start import merges_of, needs_seen, see_for, start_of
 from bpe_beam.training.words import Words
 
@@ -53,12 +52,6 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
             raise UsageError(
                 f"continue_from: its added token {token.content!r} is a single character, which "
                 "could also be learned from the text"
-            )
-        if in_bytes and may_be_learned(token.content):
-            raise UsageError(
-                f"continue_from: its added token {token.content!r} is also how the model writes "
-                f"the bytes {byte_level.to_bytes(token.content)!r}, which could be learned from "
-                "the text"
             )
     if recipe.limit_alphabet is not None:
         raise UsageError("limit_alphabet: a tokenizer that is continued keeps its alphabet")

@@ -182,13 +182,11 @@ class BpeRecipe(_Merging):
             if value:
                 raise UsageError(f"{name} is {value!r}: needs symbols 'characters', not 'bytes'")
         for token in self.specials:
-            # It would be one entry with two meanings: the token, and the bytes.
-            if may_be_learned(token):
-                data = byte_level.to_bytes(token)
-                bytes_or_text = f"byte 0x{data[0]:02X}" if len(token) == 1 else f"{data!r}"
+            # It would be one entry with two meanings: the token, and that byte.
+            if len(token) == 1 and byte_level.is_ambiguous(token):
                 raise UsageError(
-                    f"special_tokens holds {token!r}, which is also how {bytes_or_text} is written "
-                    "in the byte-level alphabet: give another text"
+                    f"special_tokens holds {token!r}, which is also how byte "
+                    f"0x{byte_level.to_bytes(token)[0]:02X} is written: give another text"
                 )
         for character in self.initial_alphabet:
             if not byte_level.is_byte_level(character):
@@ -239,16 +237,6 @@ class WordLevelRecipe(_Entries):
 
 
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
-
-
-def may_be_learned(token: str) -> bool:
-    """Whether a token's text is also how a byte-level model writes bytes that it can learn.
-
-    A model has each byte by itself, and joins bytes as texts in UTF-8 hold them.
-    """
-    if not byte_level.is_ambiguous(token):
-        return False
-    return len(token) == 1 or byte_level.is_in_text(byte_level.to_bytes(token))
 
 
 def _refuse_surrogates(name: str, texts: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from bpe_beam.counts.word_counts import WordCounts, decode_block, encode_block, 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
+from bpe_beam.training.ambiguous import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.trained import check_parts, learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
@@ -139,6 +140,7 @@ class _Learn(beam.DoFn):
             blocks = _added_up(blocks, in_order)
         # Blocks come in any order; words are put into that of their bytes, or of their places.
         words = gather_words(blocks, in_order_of_place=in_order)
+        refuse_spelled(words, ambiguous_tokens(self.recipe))
         learned = learn(words, self.recipe)
         yield tokenizer_of(learned, self.recipe, *self.text_steps).to_json()
 

@@ -31,7 +31,6 @@ pytestmark = pytest.mark.quick
         ({"special_tokens": ("a", "")}, "special_tokens holds an empty token"),
         ({"special_tokens": ("a\ud800",)}, "special_tokens holds .* a lone surrogate"),
         ({"special_tokens": ("é",)}, "special_tokens holds 'é', which is also how byte 0xE9"),
-        ({"special_tokens": ("Ġthe",)}, "holds 'Ġthe', which is also how b' the' is written"),
         ({"special_tokens": ("x" * 4097,)}, r"at most 4,096 characters, got .* of 4,097"),
         ({"unk_token": "Ġ"}, "special_tokens holds 'Ġ', which is also how byte 0x20"),
         ({"unk_token": ""}, "unk_token holds an empty token"),
@@ -62,8 +61,7 @@ def test_what_is_refused(settings: dict[str, Any], message: str) -> None:
 def test_what_is_taken() -> None:
     recipe = BpeRecipe(vocab_size=1, min_frequency=0, special_tokens=("<s>", " ", "語"))
     assert (recipe.tie_break, recipe.all_bytes) == ("lowest_id", True)
-    # The second reads as bytes that no text in UTF-8 holds, so no merge makes it.
-    assert BpeRecipe(9, special_tokens=("Ġ语", "naïve", "x" * 4096)).specials
+    assert BpeRecipe(9, special_tokens=("Ġthe", "x" * 4096)).specials
     assert BpeRecipe(vocab_size=MAX_VOCAB_SIZE).special_tokens == ()
     assert not BpeRecipe(9, symbols="characters").all_bytes
     assert not BpeRecipe(9, alphabet="seen").all_bytes
