@@ -34,7 +34,7 @@ from bpe_beam.jobs.settings import CountSettings, InputSettings, RunSettings, To
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.jobs.values import parse_size
 from bpe_beam.progress import Progress
-from bpe_beam.splits.counting import BlockPlace, CountTask, count_split, write_partition
+from bpe_beam.splits.counting import CountTask, RangePlace, count_split, write_partition
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.tokenizing import TokenizeTask, tokenize_split
 from bpe_beam.splits.work import works_of
@@ -106,7 +106,7 @@ def count_splits(case: Case) -> None:
     """All that the workers of a count job do."""
     task = CountTask(case.receipts(), ReadSettings(), COUNTING, len(case.plan.splits))
     counted = case.each(lambda work: count_split(task, work), works_of(case.plan))
-    places: list[list[BlockPlace]] = [[] for _ in range(PARTITIONS)]
+    places: list[list[RangePlace]] = [[] for _ in range(PARTITIONS)]
     for split in counted:
         for partition, place in split.places:
             places[partition].append(place)

@@ -1,6 +1,6 @@
 """Types of the native module; bpe_beam/native/module.cpp says what each does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,9 @@ class WordTable:
         data: _Bytes,
         offsets: NDArray[np.int64],
         documents: NDArray[np.uint64] | None = ...,
+        max_bytes: int = ...,
+        partitions: int = ...,
+        on_full: Callable[[list[_Columns]], None] | None = ...,
     ) -> int: ...
     def add_words(
         self,

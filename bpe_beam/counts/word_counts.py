@@ -7,7 +7,8 @@ so that whoever fills a table can hand its words on before it grows too large.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,9 @@ WORD_SCHEMA = pa.schema([("word", pa.large_string()), ("count", pa.int64())])
 PLACED_SCHEMA = pa.schema(
     [*WORD_SCHEMA, ("first_document", pa.uint64()), ("first_word", pa.uint64())]
 )
+
+Blocks = Iterator[tuple[int, pa.RecordBatch]]
+"""Words by partition, sorted by their bytes within it."""
 
 # What a row takes in a block beside its word: an offset and a count, and two places.
 _ROW_BYTES = {False: 16, True: 32}
@@ -80,13 +84,24 @@ class WordCounts:
         """Bytes that the table holds."""
         return int(self._table.memory_bytes)
 
-    def add_texts(self, texts: pa.Array, places: pa.Array | None = None) -> int:
+    def add_texts(
+        self,
+        texts: pa.Array,
+        places: pa.Array | None = None,
+        *,
+        max_bytes: int | None = None,
+        on_full: Callable[[Blocks], None] | None = None,
+    ) -> int:
         """Counts the words of a batch of texts.
 
         Args:
             texts: string or large_string, without nulls; valid UTF-8.
             places: uint64, each text's place in the corpus, ascending in the corpus's order;
                 needed only with places.
+            max_bytes: What the table may hold, at least 0; None: no limit.
+            on_full: Called before the table would hold more, in the middle of a text too: gets the
+                words so far, as `blocks` gives them, while the table begins anew. It must not use
+                the table.
 
         Returns:
             How many words (not unique ones) the texts have.
@@ -96,7 +111,19 @@ class WordCounts:
         """
         data, offsets = string_buffers(texts)
         documents = None if places is None else places.to_numpy(zero_copy_only=False)
-        return int(self._table.add_texts(data, offsets, documents))
+        if max_bytes is None or on_full is None:
+            return int(self._table.add_texts(data, offsets, documents))
+        hand_over = on_full  # so that its type is known within the function below
+        return int(
+            self._table.add_texts(
+                data,
+                offsets,
+                documents,
+                max_bytes,
+                PARTITIONS,
+                lambda parts: hand_over(self._blocks(parts, BLOCK_BYTES)),
+            )
+        )
 
     def add_block(self, block: pa.RecordBatch) -> None:
         """Adds words that have been counted already (`schema_of`).
@@ -122,16 +149,18 @@ class WordCounts:
         """Forgets every word and gives the memory back."""
         self._table.clear()
 
-    def blocks(
-        self, partitions: int = PARTITIONS, max_bytes: int = BLOCK_BYTES
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def blocks(self, partitions: int = PARTITIONS, max_bytes: int = BLOCK_BYTES) -> Blocks:
         """The words by partition, sorted by their bytes, in blocks of at most `max_bytes`.
 
         A partition without words gives no block. Equal tables give equal blocks, however they
         were filled. Takes about the table's memory again while it runs.
         """
+        yield from self._blocks(self._table.split(partitions), max_bytes)
+
+    def _blocks(self, parts: Iterable[Any], max_bytes: int) -> Blocks:
+        """Blocks of what the native table gives for each partition."""
         schema = schema_of(self.with_places)
-        for partition, (offsets, data, counts, *places) in enumerate(self._table.split(partitions)):
+        for partition, (offsets, data, counts, *places) in enumerate(parts):
             if len(counts) == 0:
                 continue
             words = pa.LargeStringArray.from_buffers(

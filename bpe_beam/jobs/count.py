@@ -25,11 +25,13 @@ from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template
 from bpe_beam.progress import Progress
 from bpe_beam.splits.counting import (
     MADE_OF,
-    BlockPlace,
+    RANGES,
+    SOURCES,
     CountTask,
-    block_places,
-    blocks_name,
+    RangePlace,
     made_of,
+    range_places,
+    words_name,
 )
 from bpe_beam.splits.manifest import reject_reasons
 from bpe_beam.splits.work import piece_name, works_of
@@ -129,7 +131,7 @@ def _names(plan: Plan) -> list[str]:
     return [
         _PLAN,
         *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
-        *(f"work/{blocks_name(split.index, splits)}" for split in plan.splits),
+        *(f"work/{words_name(split.index, splits)}" for split in plan.splits),
         *corpus_input.rejects_names(plan),
     ]
 
@@ -208,15 +210,13 @@ def _count(
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 
-def _known(folder: OutputFolder, done: Mapping[int, Receipt]) -> list[tuple[int, BlockPlace]]:
-    """Where the blocks of finished splits stand; a receipt names their file first."""
+def _known(folder: OutputFolder, done: Mapping[int, Receipt]) -> list[tuple[int, RangePlace]]:
+    """Where the words of finished splits stand; a receipt names their file first."""
     return [
         row
         for receipt in done.values()
         for file in receipt["files"][:1]
-        for row in block_places(
-            folder.path(file["name"]), file["sha256"], receipt["facts"]["blocks"]
-        )
+        for row in range_places(folder.path(file["name"]), file["sha256"], receipt["facts"][RANGES])
     ]
 
 
@@ -224,7 +224,7 @@ def _stale(
     folder: OutputFolder, splits: list[str], receipts: Mapping[str, Receipt | None]
 ) -> list[str]:
     """The parts that are not made of these splits, but of what another run read."""
-    places: list[list[BlockPlace]] = [[] for _ in range(PARTITIONS)]
+    places: list[list[RangePlace]] = [[] for _ in range(PARTITIONS)]
     done = {i: found for i, split in enumerate(splits) if (found := receipts.get(split))}
     for partition, place in _known(folder, done):
         places[partition].append(place)
@@ -256,6 +256,7 @@ def _manifest(
         CountsPart(**_without_origin(receipts[piece_name("part", i, PARTITIONS)]["facts"]))
         for i in range(PARTITIONS)
     )
+    sources = (row[SOURCES] for row in splits)  # parsed one at a time
     totals = corpus_input.sums(splits, "documents", "text_bytes", "words")
     return CountsManifest(
         normalizer=counting["normalizer"],
@@ -270,7 +271,7 @@ def _manifest(
         rejects=reject_reasons(splits),
         inputs=tuple((file.name, file.size) for file in plan.files),
         parts=parts,
-        sources=source_totals((row["sources"] for row in splits), parts) if by_source else None,
+        sources=source_totals(map(json.loads, sources), parts) if by_source else None,
     )
 
 

@@ -29,7 +29,9 @@ class PyWordTable {
   }
 
   std::uint64_t add_texts(const py::buffer& data, const InputArray<std::int64_t>& offsets,
-                          const std::optional<InputArray<std::uint64_t>>& documents) {
+                          const std::optional<InputArray<std::uint64_t>>& documents,
+                          std::size_t max_bytes, std::uint32_t partitions,
+                          const std::optional<py::function>& on_full) {
     const py::buffer_info info = data.request();
     const std::string_view bytes = bytes_of(info);
     const auto bounds = span_of(offsets);
@@ -37,10 +39,17 @@ class PyWordTable {
     const auto places = places_of(documents, bounds.size() - 1);
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
+    const auto hand_over = [&] {
+      std::vector<WordColumns> parts = table_.split(partitions);
+      table_.clear();
+      const py::gil_scoped_acquire acquire;
+      (*on_full)(as_list(std::move(parts)));
+    };
     std::uint64_t words = 0;
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       words += table_.add_text(text_at(bytes, bounds, i), *pipeline_, added_,
-                               places.empty() ? 0 : places[i]);
+                               places.empty() ? 0 : places[i], on_full ? max_bytes : SIZE_MAX,
+                               hand_over);
     }
     return words;
   }
@@ -84,15 +93,7 @@ class PyWordTable {
       const std::lock_guard lock(mutex_);
       parts = table_.split(partitions);
     }
-    py::list result;
-    for (WordColumns& part : parts) {
-      result.append(py::make_tuple(as_array(std::move(part.offsets)),
-                                   py::memoryview(as_array(std::move(part.bytes))),
-                                   as_array(std::move(part.counts)),
-                                   as_array(std::move(part.documents)),
-                                   as_array(std::move(part.words))));
-    }
-    return result;
+    return as_list(std::move(parts));
   }
 
   void clear() {
@@ -117,6 +118,19 @@ class PyWordTable {
   [[nodiscard]] bool with_places() const { return table_.with_places(); }
 
  private:
+  /// For each partition: (offsets, data, counts, documents, words).
+  static py::list as_list(std::vector<WordColumns> parts) {
+    py::list result;
+    for (WordColumns& part : parts) {
+      result.append(py::make_tuple(as_array(std::move(part.offsets)),
+                                   py::memoryview(as_array(std::move(part.bytes))),
+                                   as_array(std::move(part.counts)),
+                                   as_array(std::move(part.documents)),
+                                   as_array(std::move(part.words))));
+    }
+    return result;
+  }
+
   [[nodiscard]] std::span<const std::uint64_t> places_of(
       const std::optional<InputArray<std::uint64_t>>& places, std::size_t expected) const {
     if (!table_.with_places()) return {};
@@ -142,8 +156,11 @@ inline void bind_counting(py::module_& m) {
            "pipeline"_a, "added"_a = std::vector<std::uint32_t>{},
            "`added`: ids of the special tokens that are cut out of texts.")
       .def("add_texts", &PyWordTable::add_texts, "data"_a, "offsets"_a,
-           "documents"_a = py::none(),
-           "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many.")
+           "documents"_a = py::none(), "max_bytes"_a = 0, "partitions"_a = 1,
+           "on_full"_a = py::none(),
+           "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many. Before "
+           "the table would hold more than `max_bytes`, it is emptied: `on_full` gets its words as "
+           "`split` gives them, and must not use the table.")
       .def("add_words", &PyWordTable::add_words, "data"_a, "offsets"_a, "counts"_a,
            "documents"_a = py::none(), "words"_a = py::none(), "Adds words with their counts.")
       .def("add_table", &PyWordTable::add_table, "other"_a)

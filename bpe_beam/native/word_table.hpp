@@ -47,8 +47,7 @@ class WordTable {
 
   /// Bytes held by the slots, the places and the arena.
   [[nodiscard]] std::size_t memory_bytes() const {
-    return slots_.capacity() * sizeof(Slot) + places_.capacity() * sizeof(Place) +
-           arena_.capacity();
+    return slots_bytes() + arena_.capacity();
   }
 
   /// Adds `count` occurrences of a word, the earliest at `place`. `readable`: see pack_word.
@@ -65,12 +64,21 @@ class WordTable {
   }
 
   /// Adds the words of one document, added tokens cut out. Returns how many words it has.
-  /// `allowed`: see AddedTokens::cut.
+  /// `allowed`: see AddedTokens::cut. Whenever the next words might take the table beyond
+  /// `max_bytes`, within the document too, `on_full` is called first: it may empty the table.
+  template <typename OnFull>
   std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
-                         std::span<const std::uint32_t> allowed, std::uint64_t document) {
-    Counting sink{*this, Place{document, 0}};
+                         std::span<const std::uint32_t> allowed, std::uint64_t document,
+                         std::size_t max_bytes, OnFull on_full) {
+    Counting<OnFull> sink{*this, Place{document, 0}, max_bytes, on_full};
     pipeline.run(text, allowed, false, state_, sink);
     return sink.place.word;
+  }
+
+  /// As above, without a limit.
+  std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
+                         std::span<const std::uint32_t> allowed, std::uint64_t document) {
+    return add_text(text, pipeline, allowed, document, SIZE_MAX, [] {});
   }
 
   /// Adds every word of another table.
@@ -131,9 +139,12 @@ class WordTable {
   }
 
   /// Takes the words of one document from a pipeline.
+  template <typename OnFull>
   struct Counting {
     WordTable& table;
     Place place;  // of the next word
+    std::size_t max_bytes;
+    OnFull& on_full;
 
     /// A word whose slot is on its way from memory.
     struct Pending {
@@ -144,6 +155,7 @@ class WordTable {
     void words(const TextView& text, std::span<const Word> words) {
       const char* const data = text.bytes.data();
       const std::size_t end = text.bytes.size();
+      if (table.size_ > 0 && table.bytes_with_more_words() > max_bytes) [[unlikely]] on_full();
       std::array<Pending, Pipeline::kWords> pending;
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::size_t size = words[i].end - words[i].begin;
@@ -164,6 +176,17 @@ class WordTable {
 
     void added(std::uint32_t, const TextView&) {}
   };
+
+  /// What the table holds when as many words as a pipeline gives at once have come: not their
+  /// bytes, where they are long, but the slots.
+  [[nodiscard]] std::size_t bytes_with_more_words() const {
+    const bool grows = (size_ + Pipeline::kWords) * 8 > slots_.size() * 5;
+    return memory_bytes() + (grows ? slots_bytes() : 0);
+  }
+
+  [[nodiscard]] std::size_t slots_bytes() const {
+    return slots_.capacity() * sizeof(Slot) + places_.capacity() * sizeof(Place);
+  }
 
   [[nodiscard]] std::string_view word_at(std::size_t slot) const {
     const WordKey& key = slots_[slot].key;

@@ -1,6 +1,6 @@
 """`CountSplits`, what the count job is made of: splits to counts files, those to Parquet parts.
 
-Only the places of blocks travel; see `splits/counting.py`.
+Only the places of words travel; see `splits/counting.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import apache_beam as beam
 from bpe_beam.counts.manifest import part_name
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.splits import measures, processes
-from bpe_beam.splits.counting import BlockPlace, CountTask, count_split, write_partition
-from bpe_beam.splits.source_tables import NO_SOURCE
+from bpe_beam.splits.counting import CountTask, RangePlace, count_split, write_partition
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.given_elements import GivenElements
 from bpe_beam.transforms.spread_works import SpreadWorks
@@ -28,7 +27,7 @@ class CountSplits(beam.PTransform):
     Args:
         task: The job.
         works: The splits that are not counted yet; see `works_of`.
-        known: Places of the blocks of splits that were counted before, by partition.
+        known: Places of the words of splits that were counted before, by partition.
         partitions: The parts that are not written yet.
     """
 
@@ -36,7 +35,7 @@ class CountSplits(beam.PTransform):
         self,
         task: CountTask,
         works: Iterable[str],
-        known: Iterable[tuple[int, BlockPlace]],
+        known: Iterable[tuple[int, RangePlace]],
         partitions: Iterable[int],
     ) -> None:
         super().__init__()
@@ -45,8 +44,8 @@ class CountSplits(beam.PTransform):
         self.task = task
         self.works = list(works)
         self.partitions = frozenset(partitions)
-        # Every part gets an opener, a block of no length, so that one without words is written.
-        opener = ("", "", 0, 0, NO_SOURCE)
+        # Every part gets an opener, a range of no length, so that one without words is written.
+        opener = ("", "", 0, 0)
         self.known = [(partition, opener) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
@@ -57,25 +56,25 @@ class CountSplits(beam.PTransform):
             | "Splits" >> SpreadWorks(self.works)
             | "CountSplit" >> beam.ParDo(_CountSplit(self.task, self.partitions))
         )
-        known = begin | "KnownBlocks" >> GivenElements(self.known, tuple[int, BlockPlace])
+        known = begin | "KnownBlocks" >> GivenElements(self.known, tuple[int, RangePlace])
         return (
             (counted, known)
-            | "AllBlocks" >> beam.Flatten().with_output_types(tuple[int, BlockPlace])
+            | "AllBlocks" >> beam.Flatten().with_output_types(tuple[int, RangePlace])
             | "GatherPartitions" >> beam.GroupByKey()
             | "WritePart" >> beam.ParDo(_WritePart(self.task))
         )
 
 
 @beam.typehints.with_input_types(str)
-@beam.typehints.with_output_types(tuple[int, BlockPlace])
+@beam.typehints.with_output_types(tuple[int, RangePlace])
 class _CountSplit(beam.DoFn):
-    """A split to its counts file; out come the blocks' places by partition."""
+    """A split to its counts file; out come the places of its words by partition."""
 
     def __init__(self, task: CountTask, partitions: frozenset[int]) -> None:
         self.task = task
         self.partitions = partitions
 
-    def process(self, element: str) -> Iterator[tuple[int, BlockPlace]]:
+    def process(self, element: str) -> Iterator[tuple[int, RangePlace]]:
         """Counts one split."""
         counted = processes.call(self.task.pool, count_split, self.task, element)
         counters.record(counted.counts, counted.values)
@@ -84,7 +83,7 @@ class _CountSplit(beam.DoFn):
                 yield partition, place
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[BlockPlace]])
+@beam.typehints.with_input_types(tuple[int, Iterable[RangePlace]])
 @beam.typehints.with_output_types(str)
 class _WritePart(beam.DoFn):
     """A partition's blocks to its part."""
@@ -92,7 +91,7 @@ class _WritePart(beam.DoFn):
     def __init__(self, task: CountTask) -> None:
         self.task = task
 
-    def process(self, element: tuple[int, Iterable[BlockPlace]]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[RangePlace]]) -> Iterator[str]:
         """Adds the blocks of one partition and writes its words."""
         partition, places = element
         part = write_partition(self.task, partition, places)

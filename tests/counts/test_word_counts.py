@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -125,6 +126,39 @@ class TestTexts:
             WordCounts(normalizer="nope")
         with pytest.raises(UsageError, match="pretokenizer 'nope'"):
             WordCounts(pretokenizer="nope")
+
+    @pytest.mark.parametrize("with_places", [False, True])
+    def test_a_record_beyond_the_limit_is_handed_on_in_parts(self, with_places: bool) -> None:
+        """The table never holds more, however many words one text has."""
+        limit = 200_000
+        texts = pa.array([" ".join(f"w{i % 30_000}" for i in range(40_000)), "w7 and more"])
+        places = pa.array([5, 9], pa.uint64())
+        settings = {"pretokenizer": "whitespace_split", "with_places": with_places}
+        whole, counts, gathered = (WordCounts(**settings) for _ in range(3))
+        held: list[int] = []
+
+        def on_full(blocks: Any) -> None:
+            held.append(sum(gathered.add_block(block) or block.num_rows for _, block in blocks))
+
+        words = counts.add_texts(texts, places, max_bytes=limit, on_full=on_full)
+        assert words == whole.add_texts(texts, places) == 40_003
+        assert len(held) > 3
+        # 24 bytes a slot, with places 40; a slot each at most 5/8 of the time.
+        assert max(held) * (40 if with_places else 24) * 8 / 5 <= limit
+        assert counts.memory_bytes <= limit < whole.memory_bytes
+        gathered.add(counts)
+        assert list(gathered.blocks()) == list(whole.blocks())
+
+    def test_a_failure_of_what_takes_the_words_is_raised(self) -> None:
+        def on_full(_: Any) -> None:
+            raise DataError("the disk is full")
+
+        counts = WordCounts(pretokenizer="whitespace_split")
+        texts = pa.array([" ".join(map(str, range(20_000)))])
+        with pytest.raises(DataError, match="the disk is full"):
+            counts.add_texts(texts, max_bytes=100_000, on_full=on_full)
+        counts.clear()
+        assert counts.add_texts(pa.array(["one two"])) == 2
 
     def test_clear(self) -> None:
         counts = WordCounts()

@@ -153,7 +153,7 @@ class Runs:
         """Compares the files that stand now with those that stood at the last kill."""
         stamps = {}
         for path in self.out.rglob("*"):
-            if path.suffix in (".bin", ".idx", ".blocks", ".parquet"):
+            if path.suffix in (".bin", ".idx", ".words", ".parquet"):
                 stat = path.stat()
                 stamps[path.name] = (stat.st_ino, stat.st_mtime_ns)
         for name in stamps.keys() & self._stamps.keys():

@@ -233,6 +233,34 @@ void added_tokens_are_cut_out() {
   CHECK(add_text(only, "<s>x", 0, pipeline) == 3);  // not allowed: "<", "s", ">"
 }
 
+/// A document with more words than fit: the table is emptied on the way, and none is lost.
+void a_text_beyond_the_limit() {
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += " w" + std::to_string(i % 40'000);
+  const ExactCopy copy(text);
+  for (const bool with_places : {false, true}) {
+    WordTable whole(with_places);
+    CHECK(whole.add_text(copy.view(), gpt2(), {}, 3) == 50'000 * 2);
+    WordTable table(with_places);
+    WordTable gathered(with_places);
+    constexpr std::size_t kLimit = 200'000;
+    int emptied = 0;
+    const auto on_full = [&] {
+      CHECK(table.size() > 0);
+      CHECK(table.memory_bytes() <= kLimit);
+      gathered.add_table(table);
+      table.clear();
+      ++emptied;
+    };
+    CHECK(table.add_text(copy.view(), gpt2(), {}, 3, kLimit, on_full) == 50'000 * 2);
+    CHECK(emptied > 5);
+    CHECK(table.memory_bytes() <= kLimit);
+    gathered.add_table(table);
+    CHECK(counts_of(gathered) == counts_of(whole));
+    CHECK(gathered.split(1)[0].words == whole.split(1)[0].words);
+  }
+}
+
 /// Words are those of the pipeline, and keep their places in the document through all its parts.
 void texts_that_a_pipeline_changes() {
   std::vector<std::unique_ptr<PreTokenizerStep>> steps;
@@ -416,6 +444,7 @@ int main() {
   texts();
   a_text_of_many_words();
   added_tokens_are_cut_out();
+  a_text_beyond_the_limit();
   texts_that_a_pipeline_changes();
   places_are_the_earliest();
   add_table_adds();

@@ -16,7 +16,7 @@ from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.errors import DataError
-from bpe_beam.splits.counting import CountTask, block_places
+from bpe_beam.splits.counting import CountTask, range_places
 from bpe_beam.splits.source_tables import SourceTables, add_token_facts, cut_by_source
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.split_counts import CountSplits
@@ -123,13 +123,11 @@ def test_token_facts() -> None:
     }
 
 
-def test_places_with_and_without_a_source() -> None:
-    """Receipts of before there were sources have three columns."""
-    assert list(block_places("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
-        (1, ("a", "0f", 0, 10, "")),
-        (2, ("a", "0f", 10, 5, "")),
+def test_places_by_partition() -> None:
+    assert list(range_places("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
+        (1, ("a", "0f", 0, 10)),
+        (2, ("a", "0f", 10, 5)),
     ]
-    assert list(block_places("a", "0f", [[1, 0, 10, "en"]])) == [(1, ("a", "0f", 0, 10, "en"))]
 
 
 def test_places_of_blocks_travel_without_pickling(
@@ -139,7 +137,7 @@ def test_places_of_blocks_travel_without_pickling(
         receipts=_Nowhere(), reading=ReadSettings(sources=(("a", "*"),)), counting={}, splits=1,
         by_source=True,
     )  # fmt: skip
-    urns = coders_of(lambda p: p | CountSplits(task, [], [(0, (0, 5, 7, "en"))], [0]))
+    urns = coders_of(lambda p: p | CountSplits(task, [], [(0, ("a", "0f", 5, 7))], [0]))
     assert urns
     assert not [urn for urn in urns if "pickled" in urn.lower() or "FastPrimitives" in urn]
 
