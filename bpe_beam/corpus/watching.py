@@ -17,7 +17,7 @@ from bpe_beam.storage.names import (
     OBJECT_STORES,
     SCHEME,
     WEB,
-    absolute,
+    absolute_glob,
     is_local,
     local_path,
     protocol_of,
@@ -64,7 +64,10 @@ class Watched:
                 raise UsageError(f"input {pattern}: a list does not grow; give a glob to watch")
             if protocol_of(pattern) in WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
-        looked_for, left_out = tuple(map(absolute, patterns)), tuple(map(absolute, exclude))
+        looked_for, left_out = (
+            tuple(map(absolute_glob, patterns)),
+            tuple(map(absolute_glob, exclude)),
+        )
         folders = [_fixed_folder(pattern) for pattern in patterns]
         if len({scheme for scheme, _ in folders}) > 1:
             raise UsageError("the inputs are on several stores; watch each in a job of its own")

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bpe_beam.storage.facts import Found
-from bpe_beam.storage.names import escape_glob, local_path
+from bpe_beam.storage.names import absolute_glob, local_path
 
 
 def stat_local(path: Path, opened: int | None = None) -> Found:
@@ -28,9 +28,7 @@ def expand_local(pattern: str) -> list[Found]:
     path = local_path(pattern)
     if path.is_file():
         return [stat_local(path)]
-    # The working directory's own name may hold characters of globs.
-    below = pattern.removeprefix("file://")
-    parts = str(local_path(str(Path(escape_glob(str(Path.cwd())), below)))).split("/")
+    parts = absolute_glob(pattern).split("/")
     magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
     if magic is None:
         return []

@@ -53,6 +53,15 @@ def local_path(url: str) -> Path:
     return Path(*path.parts[:below]).resolve().joinpath(*path.parts[below:])
 
 
+def absolute_glob(pattern: str) -> str:
+    """The same pattern with an absolute path, or the URL; the working directory's own name may hold
+    characters of globs, which match themselves."""
+    if not is_local(pattern):
+        return pattern
+    below = pattern.removeprefix("file://")
+    return str(local_path(str(Path(escape_glob(str(Path.cwd())), below))))
+
+
 def escape_glob(url: str) -> str:
     """The pattern that only this path or URL matches, with `*`, `?` and `[` as plain characters."""
     scheme = SCHEME.match(url)
