@@ -23,6 +23,7 @@ MAX_REJECT_BYTES = 64 << 10
 
 BROKEN_STREAM = "broken compressed stream"
 TOO_LONG = "record too long"
+TOO_MANY_TOKENS = "too many tokens"
 """Reasons that several formats have; those of native code are `RECORD_FLAWS`."""
 
 

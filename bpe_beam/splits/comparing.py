@@ -11,6 +11,7 @@ from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit
 from bpe_beam.shards.verify import compare_split
+from bpe_beam.splits.encoded_documents import encode_documents
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.work import SplitWork, text_bytes
 from bpe_beam.storage import Storage
@@ -71,7 +72,7 @@ class _ReadAgain:
         """Yield the ids of all documents in batches, as `compare_split` takes them."""
         task, work = self._task, self._work
         for batch in read_split(task.storage, work.plan, work.split, task.reading, self._reject):
-            ids = task.encoding.encode(batch.column("text"))
+            batch, ids = encode_documents(task.encoding, batch, work.plan, self._reject)
             self._found["documents"] += batch.num_rows
             self._found["text_bytes"] += text_bytes(batch)
             yield ids.values.to_numpy(), ids.offsets.to_numpy()

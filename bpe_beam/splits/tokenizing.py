@@ -14,18 +14,13 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.corpus.batches import PLACE_BITS
-from bpe_beam.corpus.kinds import COLUMN_FORMATS
-from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.errors import DataError, TextError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.splits import measures
+from bpe_beam.splits.encoded_documents import encode_documents
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.source_tables import add_token_facts
 from bpe_beam.splits.work import (
@@ -89,7 +84,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         writer = MegatronWriter(receipts.storage, folder, name, bound)
         stack.enter_context(writer)
         for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
-            ids = _encode(task.encoding, batch, work.plan)
+            batch, ids = encode_documents(task.encoding, batch, work.plan, rejects.add)
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
             size += text_bytes(batch)
             if task.reading.names_sources:
@@ -122,23 +117,3 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         measures.TOKENS_MADE: shard.tokens,
     }
     return MadeShard(name, counts, split_values(shard.documents, size, started))
-
-
-def _encode(encoding: Encoding, batch: pa.RecordBatch, plan: Plan) -> pa.LargeListArray:
-    try:
-        return encoding.encode(batch.column("text"))
-    except TextError as error:
-        raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
-
-
-def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
-    """A record of a batch by its place; by its id where nobody knows the place."""
-    place = batch.column("place")[number].as_py()
-    if place is None:
-        name = batch.column("id")[number].as_py()
-        files = ", ".join(plan.files[piece.file].name for piece in plan.splits[0].slices[:3])
-        return f"the record {name}" if name else f"a record without an id in {files}"
-    file = plan.files[place >> PLACE_BITS]
-    offset = place & ((1 << PLACE_BITS) - 1)
-    unit = "row" if file.format in COLUMN_FORMATS else "byte"
-    return f"{file.name}: the record at {unit} {offset:,}"
