@@ -6,6 +6,7 @@ folder follows from the patterns alone, so a file has the same name whenever it 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -98,6 +99,21 @@ class Watched:
     def appears_whole(self) -> bool:
         """Whether the store shows a file only when it is complete."""
         return protocol_of(self.root) in OBJECT_STORES
+
+    @property
+    def root_fingerprint(self) -> str:
+        """The SHA-256 of the root, which tells it from others and does not show it.
+
+        A store's URL gives the same on every machine, a local folder by its absolute path without
+        links. What storage options say, such as an endpoint, is no part of it.
+        """
+        if is_local(self.root):
+            root = os.path.realpath(local_path(self.root))
+        else:
+            match = SCHEME.match(self.root)
+            path = self.root[match.end() if match else 0 :]
+            root = f"{protocol_of(self.root)}://{path.strip('/')}"
+        return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()
 
     def look(self, storage: Storage) -> dict[str, Found]:
         """The files that are there now, by name. Empty ones are left out: they hold nothing yet.

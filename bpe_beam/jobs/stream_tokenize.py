@@ -20,7 +20,7 @@ from bpe_beam.shards.manifest import MANIFEST, read_manifest
 from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.streaming import STAGE, Stream
-from bpe_beam.splits.window_log import window_name, window_numbers
+from bpe_beam.splits.window_log import INPUT_FILE, require_root, window_name, window_numbers
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.counters import Measured
@@ -55,9 +55,10 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         storage,
         chosen.output,
         {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **made_by},
-        [_TOKENIZER],
+        [_TOKENIZER, INPUT_FILE],
         final="ended.json",  # never written: a stream has no end
     )
+    require_root(storage, folder.url, watched)
     tokenizer.save(folder.path(_TOKENIZER), storage=storage)
     storage.remove_folder_if_empty(folder.path("work"))
     stream = Stream(

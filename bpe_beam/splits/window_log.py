@@ -18,16 +18,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bpe_beam.corpus import Plan
-from bpe_beam.errors import DataError
+from bpe_beam.corpus.watching import Watched
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.splits.numbering import NumberedPiece, numbered
 from bpe_beam.splits.work import WORK
-from bpe_beam.storage import Found, Storage
+from bpe_beam.storage import Found, Storage, redact
 from bpe_beam.storage.checksum import check_checksum, with_checksum
 from bpe_beam.storage.once import write_once
 
 WINDOW_FILE = "window.json"
+INPUT_FILE = "input.json"
+"""Of a stream's folder: from which root the names of files in its windows start, as a hash."""
+
 _TOKENIZER = "tokenizer.json"
 
 _VERSION = 1
@@ -263,6 +267,36 @@ def window_numbers(storage: Storage, output: str) -> list[int]:
     """The numbers of the windows that have a folder, sorted."""
     found = (_NAME.fullmatch(name) for name in storage.list_names(output))
     return sorted(int(match[1]) for match in found if match)
+
+
+def require_root(storage: Storage, output: str, watched: Watched) -> None:
+    """Write down from which root files are named, and refuse another one.
+
+    Windows name files from the root: below another one a new file of the same name would pass for
+    one that was read.
+
+    Args:
+        storage: The door to storage.
+        output: The stream's folder, which exists.
+        watched: Where files come.
+
+    Raises:
+        UsageError: The folder's windows name files from another root.
+    """
+    row = {"version": _VERSION, "root_sha256": watched.root_fingerprint}
+    data = f"{json.dumps(row, indent=1)}\n".encode()
+    url = storage.join(output, INPUT_FILE)
+    if write_once(storage, url, data):
+        return
+    if not window_numbers(storage, output):
+        storage.write_bytes(url, data)  # nothing was read from the other root
+        return
+    raise UsageError(
+        f"{redact(output)} holds windows of files below another folder than "
+        f"{redact(watched.root)}, where the patterns of this --input begin: files of the same name "
+        "would pass for read. Give the same --input as before, or another --output. If it is the "
+        f"same folder under another name, delete {INPUT_FILE} in the output folder first"
+    )
 
 
 class WindowLog:
