@@ -24,6 +24,8 @@ from bpe_beam.storage.checksum import check_checksum, with_checksum
 WORK = "work"
 
 _BLOCK_BYTES = 1 << 20
+_KEYS = ("piece", "fingerprint", "files", "facts")
+"""Of a receipt."""
 
 _ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _PIECE = re.compile(r"[A-Za-z0-9._-]+")
@@ -277,7 +279,7 @@ class JobFolder:
             raise
         try:
             value = json.loads(data)
-            check_checksum(data, value, name)
+            check_checksum(data, value, name, _KEYS)
             ours = value["fingerprint"] == self.record.fingerprint
             ours = ours and f"{value['piece']}.json" == name[5:]
             whole = isinstance(value["facts"], dict) and all(

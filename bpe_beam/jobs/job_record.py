@@ -16,6 +16,7 @@ from bpe_beam.jobs.name_runs import pack_names, unpack_names
 from bpe_beam.storage.checksum import check_checksum, with_checksum
 
 JOB_FILE = "job.json"
+_KEYS = ("job", "version", "fingerprint", "settings", "final", "files")
 VERSION = 1
 """Of `job.json` and, by way of the fingerprint, of receipts."""
 
@@ -86,7 +87,7 @@ class JobRecord:
                     f"{JOB_FILE} there has version {version!r}, and this bpe-beam knows only "
                     f"{VERSION}: give another --output"
                 )
-            check_checksum(data, value, JOB_FILE)
+            check_checksum(data, value, JOB_FILE, _KEYS)
             record = JobRecord(str(job), dict(settings), str(final), unpack_names(value["files"]))
             return record if record.fingerprint == value["fingerprint"] else None
         except UsageError:

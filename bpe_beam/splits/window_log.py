@@ -35,6 +35,8 @@ INPUT_FILE = "input.json"
 _TOKENIZER = "tokenizer.json"
 
 _VERSION = 1
+_KEYS = ("version", "stream", "number", "plan", "tags")
+_RECEIPT_KEYS = ("fingerprint", "files", "facts")
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _OF_WATCHERS = (WINDOW_FILE, MANIFEST, _TOKENIZER)
@@ -167,7 +169,7 @@ class WindowFolder:
             return None
         try:
             receipt: dict[str, Any] = json.loads(data)
-            check_checksum(data, receipt, piece)
+            check_checksum(data, receipt, piece, _RECEIPT_KEYS)
             return receipt if receipt["fingerprint"] == self.fingerprint else None
         except (ValueError, KeyError, TypeError, DataError):
             return None
@@ -226,7 +228,7 @@ class Window:
         """
         try:
             row = json.loads(data)
-            check_checksum(data, row, place)
+            check_checksum(data, row, place, _KEYS)
             if (row["version"], row["stream"], row["number"]) != (_VERSION, stream, number):
                 raise DataError(f"{place} is of another stream; move it out of the output folder")
             plan = Plan.from_json(row["plan"], root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from bpe_beam.errors import DataError
@@ -32,20 +32,28 @@ def with_checksum(document: Mapping[str, Any], to_bytes: Callable[[Any], bytes])
     return data[:start] + digest + data[start + len(digest) :]
 
 
-def check_checksum(data: bytes, document: object, place: str) -> bool:
+def check_checksum(
+    data: bytes, document: object, place: str, keys: Collection[str] | None = None
+) -> bool:
     """Compare the checksum of a JSON file with its bytes.
 
     Args:
         data: The file's bytes.
         document: The JSON values that they hold.
         place: The file's name for errors.
+        keys: The other keys that the document may have; None: any. So that a file whose key
+            `sha256` was damaged is not taken for one of an earlier version.
 
     Returns:
         Whether the file has a checksum: those of earlier versions of the package have none.
 
     Raises:
-        DataError: The file has a checksum, and it is another one.
+        DataError: The file has a checksum, and it is another one, or it has an unknown key.
     """
+    if keys is not None and isinstance(document, Mapping):
+        unknown = document.keys() - {*keys, CHECKSUM}
+        if unknown:
+            raise DataError(f"{place}: unknown key {min(unknown)!r}")
     if not isinstance(document, Mapping) or CHECKSUM not in document:
         return False
     found = _LAST_KEY.search(data)

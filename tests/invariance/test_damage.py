@@ -1,0 +1,359 @@
+"""Damage that agrees with itself: edits of manifests, `job.json`, windows and receipts are named.
+
+Each file of a small job is edited in every field, and byte by byte. What reads the folder refuses
+every edit that changes what the file says; a receipt that was edited is as if it were not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from damage import all_edits, pretty, sample
+from made_text import documents, write
+
+from bpe_beam import Tokenizer
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.watching import Watched
+from bpe_beam.counts.artifact import iter_parts
+from bpe_beam.counts.manifest import read_manifest as read_counts
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.jobs import count, tokenize, verify
+from bpe_beam.jobs.job_folder import JobFolder
+from bpe_beam.jobs.output import OutputFolder
+from bpe_beam.jobs.settings import (
+    CountSettings,
+    InputSettings,
+    RunSettings,
+    TokenizeSettings,
+    VerifySettings,
+)
+from bpe_beam.progress import Progress
+from bpe_beam.shards.formats import shard_name
+from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.streaming import Stream, tokenize_window_split
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.storage import Storage
+from bpe_beam.storage.checksum import with_checksum
+from bpe_beam.training import reference
+
+STORAGE = Storage()
+QUIET = Progress(quiet=True, stream=io.StringIO())
+RUN = RunSettings(workers=1, quiet=True)
+MOST = 250
+"""Edits tried of each file."""
+
+
+@dataclass
+class Made:
+    """What small jobs left."""
+
+    folder: Path
+    given: TokenizeSettings
+    counts: CountSettings
+
+    @property
+    def tokens(self) -> Path:
+        return Path(self.given.output)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("damage")
+    vocab, merges = reference.learn_bpe([("Ġthe", 5)], vocab_size=258)
+    Tokenizer.from_learned(vocab, merges, []).save(str(folder / "tokenizer.json"))
+    inputs = [write(folder / f"{name}.jsonl", documents(12, seed=i)) for i, name in enumerate("ab")]
+    with inputs[1].open("a") as file:
+        file.write('{"text": ""}\n' * 60)  # A split without tokens.
+    read = InputSettings(tuple(map(str, inputs)), range_bytes=600)
+    given = TokenizeSettings(read, str(folder / "tokenizer.json"), str(folder / "tokens"), RUN)
+    tokenize.run(given, QUIET)
+    counts = CountSettings(read, str(folder / "counts"), RUN)
+    count.run(counts, QUIET)
+    return Made(folder, given, counts)
+
+
+def passing(
+    path: Path, edits: Iterator[tuple[str, bytes]], accepts: Callable[[], bool], seed: int = 1
+) -> tuple[list[str], int]:
+    """The edits of a file that are accepted, and how many were tried. The file stays as it was."""
+    whole = path.read_bytes()
+    chosen = sample(edits, MOST, seed)
+    passed = []
+    try:
+        for name, data in chosen:
+            path.write_bytes(data)
+            try:
+                if accepts():
+                    passed.append(name)
+            except (DataError, UsageError):
+                pass
+    finally:
+        path.write_bytes(whole)
+    return passed, len(chosen)
+
+
+def check(passed: list[str], tried: int, least: int) -> None:
+    print(f"{tried} edits tried, {len(passed)} passed")
+    assert not passed
+    assert tried >= least
+
+
+def is_proven(made: Made) -> bool:
+    verify.run(VerifySettings(str(made.tokens)), QUIET)
+    return True
+
+
+def test_tokens_manifest(made: Made) -> None:
+    path = made.tokens / "manifest.json"
+    edits = all_edits(path.read_bytes(), 1, pretty)
+    check(*passing(path, edits, lambda: is_proven(made)), least=200)
+
+
+def test_job_file(made: Made) -> None:
+    path = made.tokens / "job.json"
+    edits = all_edits(path.read_bytes(), 2, pretty)
+    check(*passing(path, edits, lambda: is_proven(made)), least=100)
+
+    def is_resumed() -> bool:
+        return bool(tokenize.run(made.given, QUIET)["was_finished_before"])
+
+    edits = all_edits(path.read_bytes(), 3, pretty)
+    check(*passing(path, edits, is_resumed), least=100)
+
+
+def test_counts_manifest(made: Made) -> None:
+    folder = made.counts.output
+    path = Path(folder) / "manifest.json"
+
+    def is_read() -> bool:
+        return (
+            sum(
+                table.num_rows
+                for table in iter_parts(STORAGE, folder, read_counts(STORAGE, folder))
+            )
+            >= 0
+        )
+
+    edits = all_edits(path.read_bytes(), 4, pretty)
+    check(*passing(path, edits, is_read), least=200)
+
+
+def test_window_log(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    stream = Stream(
+        storage=STORAGE,
+        output=str(tmp_path / "out"),
+        fingerprint="f" * 64,
+        watched=Watched.of(STORAGE, [str(made.folder / "*.jsonl")]),
+        reading=ReadSettings(),
+        encoding=Encoding.of(Tokenizer.from_file(made.given.tokenizer)),
+        settings={"append": None, "prepend": None, "allowed_special": "none"},
+        range_bytes=None,
+        max_rejects="0.1%",
+        poll_seconds=1,
+        window_seconds=0,
+        until_idle_seconds=0,
+    )
+    watcher = Watcher(stream)
+    watcher.look(1.0)
+    works = watcher.look(2.0)
+    path = tmp_path / "out" / "window-00000000" / "window.json"
+    whole = path.read_bytes()
+
+    def is_read() -> bool:
+        other = Watcher(stream)
+        other.look(1.0)
+        return True
+
+    edits = all_edits(whole, 5, lambda value: json.dumps(value, indent=1).encode())
+    check(*passing(path, edits, is_read), least=40)
+
+    # A receipt that was edited is removed, and its shard is made again.
+    for _, work in works:
+        tokenize_window_split(stream, work)
+    receipt = next((path.parent / "work").glob("*.json"))
+    folder = watcher._log.folder(watcher._log.open[0])
+
+    def is_believed() -> bool:
+        return folder._recorded(receipt.stem) is not None
+
+    assert is_believed()
+    edits = all_edits(receipt.read_bytes(), 6, lambda value: json.dumps(value).encode())
+    check(*passing(receipt, edits, is_believed), least=40)
+
+
+def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
+    given = replace(made.given, output=str(tmp_path / "tokens"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OutputFolder, "finish", lambda *_: (_ for _ in ()).throw(DataError("stop")))
+        with pytest.raises(DataError, match="stop"):
+            tokenize.run(given, QUIET)
+    receipt = sorted((tmp_path / "tokens" / "work").glob("shard-*.json"))[0]
+    record = OutputFolder.claim(STORAGE, str(tmp_path / "other"), {"job": "x"}, ["y"]).record
+    value = json.loads(receipt.read_bytes())
+    names = frozenset(file["name"] for file in value["files"])
+    job = json.loads((tmp_path / "tokens" / "job.json").read_bytes())
+    record = replace(record, job=job["job"], settings=job["settings"], names=names)
+    folder = JobFolder(STORAGE, given.output, record)
+
+    def is_believed() -> bool:
+        return value["piece"] in folder.receipts()
+
+    assert is_believed()
+    edits = all_edits(receipt.read_bytes(), 7, pretty)
+    check(*passing(receipt, edits, is_believed), least=40)
+
+
+# Damage that even has the right checksum: whoever made it wrote the file again as a whole.
+
+
+def signed(value: dict[str, Any]) -> bytes:
+    return with_checksum({key: each for key, each in value.items() if key != "sha256"}, pretty)
+
+
+def adding_up(manifest: Manifest) -> Manifest:
+    """With shards renumbered, and all sums right."""
+    shards = []
+    for index, shard in enumerate(manifest.shards):
+        name = shard_name(index, len(manifest.shards))
+        files = [replace(file, name=f"{name}.{file.name[-3:]}") for file in shard.files]
+        shards.append(replace(shard, name=name, files=tuple(files)))
+    totals = Totals.of(shards, manifest.tokenless)
+    return replace(manifest, shards=tuple(shards), totals=totals)
+
+
+def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest:
+    """Drops the last shard from manifest and folder alike; on request its split, and its file."""
+    manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
+    last = manifest.shards[-1]
+    assert last.split == len(manifest.plan["splits"]) - 1
+    plan = dict(manifest.plan)
+    if from_plan:
+        plan["splits"] = plan["splits"][:-1]
+    if from_files:
+        plan["files"] = plan["files"][:-1]
+    dropped = adding_up(replace(manifest, shards=manifest.shards[:-1], plan=plan))
+    fingerprint = hashlib.sha256(
+        json.dumps(plan, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    ).hexdigest()
+    for file in last.files:
+        (folder / file.name).unlink()
+    for shard, renamed in zip(manifest.shards, dropped.shards, strict=False):
+        for file, other in zip(shard.files, renamed.files, strict=True):
+            (folder / file.name).rename(folder / other.name)
+    return replace(dropped, plan_fingerprint=fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("from_plan", "from_files", "message"),
+    [
+        (False, False, "the plan has 3 splits; shards are there of 2"),
+        (True, False, r"not a whole plan: byte 0 of c\.jsonl is in no split"),
+        (True, True, r"job\.json: the input has 3 files of [0-9]+ bytes; the plan in"),
+    ],
+)
+def test_a_shard_dropped_from_manifest_and_folder_alike(
+    made: Made, tmp_path: Path, from_plan: bool, from_files: bool, message: str
+) -> None:
+    inputs = [write(tmp_path / f"{name}.jsonl", documents(9, seed=5)) for name in "abc"]
+    read = InputSettings(tuple(map(str, inputs)), range_bytes=inputs[0].stat().st_size)
+    given = replace(made.given, input=read, output=str(tmp_path / "tokens"))
+    tokenize.run(given, QUIET)
+    folder = Path(given.output)
+    damaged = without_a_shard(folder, from_plan, from_files)
+    (folder / "manifest.json").write_bytes(damaged.to_bytes())
+    for full in (False, True):
+        asked = VerifySettings(given.output, full, read if full else None, RUN)
+        with pytest.raises(DataError, match=message):
+            verify.run(asked, QUIET)
+    if from_files:
+        # Without job.json only the input can tell.
+        (folder / "job.json").unlink()
+        with pytest.raises(
+            DataError, match=r"c\.jsonl is [0-9,]+ bytes of jsonl here and was miss"
+        ):
+            verify.run(VerifySettings(given.output, True, read, RUN), QUIET)
+
+
+@pytest.mark.parametrize("what", ["documents", "text_bytes", "text_bytes of a shard"])
+def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what: str) -> None:
+    """Of a split without tokens there is no file to compare with."""
+    given = replace(made.given, output=str(tmp_path / "tokens"))
+    tokenize.run(given, QUIET)
+    path = Path(given.output) / "manifest.json"
+    manifest = Manifest.from_bytes(path.read_bytes())
+    row = manifest.tokenless[0]
+    if what != "text_bytes of a shard":
+        row = replace(row, **{what: getattr(row, what) + 1})
+        tokenless = (row, *manifest.tokenless[1:])
+        totals = Totals.of(manifest.shards, tokenless)
+        path.write_bytes(replace(manifest, tokenless=tokenless, totals=totals).to_bytes())
+    else:
+        first = manifest.shards[0]
+        shards = (replace(first, text_bytes=first.text_bytes - 1), *manifest.shards[1:])
+        totals = Totals.of(shards, manifest.tokenless)
+        path.write_bytes(replace(manifest, shards=shards, totals=totals).to_bytes())
+    verify.run(VerifySettings(given.output, run=RUN), QUIET)
+    with pytest.raises(
+        DataError, match=r": the input has [0-9,]+ (documents|text_bytes); manifest"
+    ):
+        verify.run(VerifySettings(given.output, True, given.input, RUN), QUIET)
+
+
+def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> None:
+    given = replace(made.given, output=str(tmp_path / "tokens"))
+    tokenize.run(given, QUIET)
+    folder = Path(given.output)
+    manifest = Manifest.from_bytes((folder / "manifest.json").read_bytes())
+    first, *rest = manifest.shards
+    row = TokenlessSplit(first.split, first.slices, first.documents, first.text_bytes, 0)
+    for file in first.files:
+        (folder / file.name).unlink()
+    damaged = adding_up(replace(manifest, shards=tuple(rest), tokenless=(row, *manifest.tokenless)))
+    for shard, renamed in zip(rest, damaged.shards, strict=True):
+        for file, other in zip(shard.files, renamed.files, strict=True):
+            (folder / file.name).rename(folder / other.name)
+    (folder / "manifest.json").write_bytes(damaged.to_bytes())
+    verify.run(VerifySettings(given.output, run=RUN), QUIET)
+    with pytest.raises(
+        DataError, match=r"split 0: has no shard, and its document [0-9]+ has tokens"
+    ):
+        verify.run(VerifySettings(given.output, True, given.input, RUN), QUIET)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("what", ["dropped", "doubled", "swapped", "another sum"])
+def test_parts_of_counts(made: Made, tmp_path: Path, what: str, version: int) -> None:
+    shutil.copytree(made.counts.output, tmp_path / "counts")
+    path = tmp_path / "counts" / "manifest.json"
+    value = json.loads(path.read_bytes())
+    parts = value["parts"]
+    if what == "dropped":
+        del parts[3]
+    elif what == "doubled":
+        parts.insert(3, parts[3])
+    elif what == "swapped":
+        parts[3:5] = parts[4:2:-1]
+    else:
+        value["unique_words"] += 1
+    if version == 1:
+        for key in ("sources", "filtered", "sha256"):
+            del value[key]
+        path.write_bytes(pretty({**value, "version": 1}))
+    else:
+        path.write_bytes(signed(value))
+    message = (
+        "the parts add up to" if what == "another sum" else "a part is missing, or there twice"
+    )
+    with pytest.raises(DataError, match=message):
+        read_counts(STORAGE, str(tmp_path / "counts"))
