@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from pathlib import Path
 
 import pytest
 from command_line import run, run_whole
+from damage import all_edits
 from made_text import documents, write
 from rounds_by_hand import STORAGE, counts_folder
 
-from bpe_beam.jobs.rounds_folder import remove_rounds
+from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder, remove_rounds
 from bpe_beam.splits.round_task import names_of
 
 pytestmark = pytest.mark.quick
@@ -85,3 +88,32 @@ def test_a_job_that_is_refused_keeps_no_words(tmp_path: Path) -> None:
     ran = run(*given, "--merge-rounds", "distributed", "--driver-memory", "1MB", "--output", out)
     assert (ran.code, "of --driver-memory" in ran.message) == (2, True), ran.err
     assert not out.exists()
+
+
+def test_a_commit_that_was_edited_is_none(tmp_path: Path) -> None:
+    folder = RoundsFolder(STORAGE, str(tmp_path / "rounds"), {"vocab_size": 300}, ())
+    folder.latest()
+    STORAGE.write_bytes(folder.start, b"{}")
+    commit = Commit(
+        number=1,
+        run="run-0123456789ab",
+        pieces=[],
+        rows=[(1, 2, 300), (3, 4, 301)],
+        counts=[9, 5],
+        known=300,
+        applied=1,
+        floor=2,
+        divisor=3,
+        done=False,
+        history=[{"round": 1, "merges": 2}],
+        start=hashlib.sha256(b"{}").hexdigest(),
+    )
+    folder.commit(commit)
+    path = tmp_path / "rounds" / "commit-00001.json"
+    whole = path.read_bytes()
+    assert folder.latest() == commit
+    edits = list(all_edits(whole, 8, lambda value: json.dumps(value).encode()))
+    assert len(edits) > 60
+    for name, data in edits:
+        path.write_bytes(data)
+        assert folder.latest() is None, name

@@ -1,21 +1,16 @@
-"""Our Megatron pair in Megatron's own hands: package megatron-core, which must be installed.
-
-Its dataset module imports torch, yet uses nothing of it to read and write a pair. Small stand-ins
-take torch's place, and that of the parent packages, whose own imports want it too.
-"""
+"""Our Megatron pair in Megatron's own hands: package megatron-core, which must be installed."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
-import sys
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
+from megatron_core import Tensor, gpt_samples, importable
 
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
@@ -29,47 +24,11 @@ THEIRS = "theirs"
 VOCAB_SIZES = {"uint16": 65_536, "int32": 65_537}
 
 
-class Tensor:
-    """What the builder wants of a tensor."""
-
-    def __init__(self, ids: np.ndarray) -> None:
-        self._ids = ids
-
-    def numpy(self) -> np.ndarray:
-        return self._ids
-
-
-def module(name: str, **names: Any) -> ModuleType:
-    made = ModuleType(name)
-    made.__dict__.update(names)
-    return made
-
-
 @pytest.fixture(scope="module")
 def megatron() -> Iterator[ModuleType]:
     """`megatron.core.datasets.indexed_dataset`, as its own package ships it."""
-    # Not an importorskip: whoever selects these tests wants them run.
-    home = Path(str(importlib.metadata.distribution("megatron-core").locate_file("megatron")))
-    data = module("torch.utils.data", Dataset=type("Dataset", (), {}))
-    utils = module("torch.utils", data=data)
-    distributed = module("torch.distributed", is_initialized=lambda: False)
-    with pytest.MonkeyPatch.context() as patch:
-        for stand_in in (
-            module("torch", Tensor=Tensor, utils=utils, distributed=distributed),
-            utils,
-            data,
-            distributed,
-            module("megatron", __path__=[str(home)]),
-            module("megatron.core", __path__=[str(home / "core")]),
-            module("megatron.core.datasets", __path__=[str(home / "core" / "datasets")]),
-            module("megatron.core.utils", log_single_rank=lambda *args, **named: None),
-        ):
-            patch.setitem(sys.modules, stand_in.__name__, stand_in)
-        before = set(sys.modules)
+    with importable():
         yield importlib.import_module("megatron.core.datasets.indexed_dataset")
-        for name in set(sys.modules) - before:
-            if name.startswith("megatron."):
-                del sys.modules[name]
 
 
 def corpus(vocab_size: int) -> list[np.ndarray]:
@@ -129,11 +88,52 @@ def test_megatron_writes_the_same_bytes(megatron: ModuleType, tmp_path: Path, dt
             assert reader.document(index).tolist() == document.tolist()
 
 
-@pytest.mark.parametrize("documents", [0, 3])
-def test_megatron_reads_a_shard_without_tokens(
-    megatron: ModuleType, tmp_path: Path, documents: int
-) -> None:
-    write(tmp_path, [np.zeros(0, np.uint32)] * documents, 300)
-    for mmap in (True, False):
-        dataset = megatron.IndexedDataset(str(tmp_path / OURS), mmap=mmap)
-        assert [dataset[index].tolist() for index in range(len(dataset))] == [[]] * documents
+# What training reads: GPTDataset, which cuts samples across documents.
+
+SEQUENCE = 8
+
+
+@pytest.mark.parametrize("samples", [None, 60])
+def test_training_reads_every_token(megatron: ModuleType, tmp_path: Path, samples: int) -> None:
+    """Empty documents do no harm, at either end and in between."""
+    documents = corpus(300)[6:100]
+    documents = [documents[0][:0], *documents, documents[0][:0]]
+    write(tmp_path, documents, 300)
+
+    found, order = gpt_samples(tmp_path / OURS, SEQUENCE, samples)
+
+    read = np.concatenate([documents[index] for index in order])
+    assert len(found) == (read.size - 1) // SEQUENCE if samples is None else len(found) >= samples
+    for number, sample in enumerate(found):
+        assert sample == read[SEQUENCE * number : SEQUENCE * (number + 1) + 1].tolist()
+
+
+def test_training_fails_on_a_pair_without_tokens(megatron: ModuleType, tmp_path: Path) -> None:
+    """Why none is written: what earlier versions wrote raises, or would loop for ever."""
+    header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 0, 1)
+    (tmp_path / f"{OURS}.idx").write_bytes(header + struct.pack("<q", 0))
+    (tmp_path / f"{OURS}.bin").write_bytes(b"\0\0")
+    with pytest.raises(ValueError, match="zero-size array"):
+        gpt_samples(tmp_path / OURS, SEQUENCE)
+    gpt = importlib.import_module("megatron.core.datasets.gpt_dataset")
+    # With a number of samples wanted it asks for one more epoch of no tokens, and again.
+    with pytest.MonkeyPatch.context() as patch:
+        epochs = iter([0, 0, 0])
+        patch.setattr(gpt.GPTDataset, "_get_num_tokens_per_epoch", lambda self: Epoch(epochs))
+        with pytest.raises(StopIteration):
+            gpt_samples(tmp_path / OURS, SEQUENCE, samples=5)
+
+
+class Epoch(int):
+    """The tokens of an epoch, none; ends a loop that adds them up for ever."""
+
+    def __new__(cls, left: Iterator[int]) -> Epoch:
+        made = super().__new__(cls, 0)
+        made.left = left  # type: ignore[attr-defined]
+        return made
+
+    def __radd__(self, other: int) -> int:
+        return other + next(self.left)  # type: ignore[attr-defined]
+
+    def __lt__(self, other: int) -> bool:
+        return True
