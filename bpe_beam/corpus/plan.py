@@ -24,6 +24,11 @@ MAX_FILE_BYTES = 1 << 44
 _VERSION = 1
 
 
+def stored_bytes(plan: Mapping[str, Any]) -> int:
+    """The size of all files of a plan in JSON; 0 of one without files."""
+    return sum(file["size"] for file in plan.get("files", ()))
+
+
 @dataclass(frozen=True)
 class InputFile:
     """A file of the corpus.

@@ -7,6 +7,7 @@ in which it begins, so any way to cut a file gives the same documents.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -17,9 +18,10 @@ from bpe_beam.corpus.formats.parquet import read_parquet
 from bpe_beam.corpus.formats.records import read_records
 from bpe_beam.corpus.formats.tar_members import read_tar
 from bpe_beam.corpus.formats.warc import read_warc
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import Plan, Split
-from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
+from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
 from bpe_beam.storage import Storage
 
@@ -36,8 +38,37 @@ READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
 """By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
 
 
+NOTHING_READ = "nothing could be read"
+
+_FIELD_FLAWS = ("field missing", "field not a string")
+
+
 def _no_edges(edges: Edges) -> None:
     """Nobody asks."""
+
+
+def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
+    """The batches of a slice; one of which nothing could be used is a loss."""
+    rejects = 0
+    is_told = False
+
+    def count(reject: Reject) -> None:
+        nonlocal rejects, is_told
+        rejects += 1
+        is_told = is_told or reject.lost is not None or reject.reason in _FIELD_FLAWS
+        given.on_reject(reject)
+
+    found = False
+    for batch in READERS[given.file.format](replace(given, on_reject=count)):
+        found = True
+        yield batch
+    size = given.end - given.start
+    if found or is_told or not rejects or size <= MAX_REJECT_BYTES * rejects:
+        return
+    if given.file.format != "text" or given.settings.document_separator != WHOLE_FILE:
+        name, detail = given.file.name, f"none of {size} stored bytes could be used"
+        lost = Loss.of(size)
+        given.on_reject(Reject.of(name, given.start, None, NOTHING_READ, detail, b"", lost=lost))
 
 
 def read_split(
@@ -67,8 +98,9 @@ def read_split(
         settings: How files become documents; the formats are the plan's.
         on_reject: Called for each record that cannot be used, in the order of the file between
             the batches: invalid UTF-8, broken or unfit JSON, half a surrogate pair, a record that
-            is too long. What is lost of a compressed file that is corrupt or ends too soon is one
-            reject.
+            is too long. What is lost of a damaged file is one reject with a `Loss`: the rest
+            of a compressed stream or an archive, a row group, a record batch, a slice of over
+            MAX_REJECT_BYTES a reject of which nothing can be used.
         on_edges: Called at the end of each slice of which the reader had to guess where its
             records begin; see `edges.py` for the proof that they meet.
         batch_bytes: About so many bytes of text are in a batch; smaller files are joined.
@@ -97,7 +129,7 @@ def read_split(
             batch_bytes=batch_bytes,
             only_text=only_text,
         )
-        for batch in READERS[given.file.format](given):
+        for batch in _documents(given):
             if pending and (
                 size + batch.nbytes > batch_bytes or rows + len(batch) > MAX_BATCH_ROWS
             ):

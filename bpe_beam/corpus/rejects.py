@@ -1,7 +1,7 @@
 """Records that cannot be used: where each stood, why, its bytes, and how many are too many.
 
 A reader calls back with a `Reject` for each; a `RejectWriter` keeps those of one split in a file of
-its own beside the job's output; `RejectLimit` decides at the end whether the job may stand.
+its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job may stand.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from bpe_beam.errors import UsageError
+from bpe_beam.corpus.losses import FileLoss, Loss, add_losses
 from bpe_beam.storage import Storage
 
 MAX_REJECT_BYTES = 64 << 10
 """So much of a record is kept, in bytes."""
+
+KEPT_BYTES = 1 << 20
+"""So much of all records of one rejects file is kept, in bytes."""
 
 BROKEN_STREAM = "broken compressed stream"
 TOO_LONG = "record too long"
@@ -43,6 +45,7 @@ class Reject:
         row: The record's row, from 0, in a format of rows.
         unit: If not None, `offset` counts from what the stored bytes from this one on decompress
             to: the slice began there, in the middle of a compressed file.
+        lost: What is lost there, if it is no record but a damaged part of the file.
     """
 
     file: str
@@ -54,6 +57,7 @@ class Reject:
     bytes_total: int
     row: int | None = None
     unit: int | None = None
+    lost: Loss | None = None
 
     @staticmethod
     def of(
@@ -67,11 +71,12 @@ class Reject:
         *,
         row: int | None = None,
         unit: int | None = None,
+        lost: Loss | None = None,
     ) -> Reject:
         """A reject with as much of `data` as is kept; `bytes_total` defaults to its size."""
         total = len(data) if bytes_total is None else bytes_total
         kept = bytes(data[:MAX_REJECT_BYTES])
-        return Reject(file, offset, line, reason, detail, kept, total, row, unit)
+        return Reject(file, offset, line, reason, detail, kept, total, row, unit, lost)
 
     @property
     def place(self) -> str:
@@ -93,6 +98,7 @@ class Reject:
             "bytes_total": self.bytes_total,
             **({} if self.row is None else {"row": self.row}),
             **({} if self.unit is None else {"unit": self.unit}),
+            **({} if self.lost is None else {"lost_bytes": self.lost.bytes}),
         }
 
 
@@ -102,12 +108,17 @@ class RejectWriter:
     The file appears when the block ends well, and only if there was a reject. `add` is what
     `read_split` takes as `on_reject`.
 
+    Of a file with many rejects the first KEPT_BYTES of their bytes are kept, so that `rejects/`
+    does not become a copy of the corpus; the later ones are written with their positions alone.
+
     Attributes:
         counts: Rejects by reason.
     """
 
     def __init__(self, storage: Storage, url: str) -> None:
         self.counts: Counter[str] = Counter()
+        self._losses: list[FileLoss] = []
+        self._kept = 0
         self._storage = storage
         self._url = url
         self._files = contextlib.ExitStack()
@@ -118,13 +129,28 @@ class RejectWriter:
         """How many rejects there were."""
         return self.counts.total()
 
+    @property
+    def losses(self) -> tuple[FileLoss, ...]:
+        """What is lost of each file."""
+        return add_losses(self._losses)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a receipt says: rejects by reason, and losses if there are some."""
+        lost = [loss.to_json() for loss in self.losses]
+        return {"rejects": dict(sorted(self.counts.items())), **({"lost": lost} if lost else {})}
+
     def add(self, reject: Reject) -> None:
         """Writes one reject. Raises DataError if storage fails."""
         if self._stream is None:
             self._stream = self._files.enter_context(self._storage.create(self._url))
+        if self._kept + len(reject.data) > KEPT_BYTES:
+            reject = replace(reject, data=b"")
+        self._kept += len(reject.data)
         row = json.dumps(reject.to_json(), ensure_ascii=False)
         self._stream.write(row.encode() + b"\n")
         self.counts[reject.reason] += 1
+        if reject.lost is not None:
+            self._losses.append(FileLoss(reject.file, reject.lost.bytes, 1, reject.lost.records))
 
     def __enter__(self) -> RejectWriter:
         return self
@@ -136,46 +162,3 @@ class RejectWriter:
         traceback: TracebackType | None,
     ) -> None:
         self._files.__exit__(kind, error, traceback)
-
-
-@dataclass(frozen=True)
-class RejectLimit:
-    """How many rejects a run may have: a number, or a share of the records.
-
-    The share is `rejects / records` as two integers, so that no rounding decides.
-
-    Attributes:
-        numerator: The number; of a share, its upper part.
-        denominator: 0 for a number; of a share, its lower part.
-    """
-
-    numerator: int
-    denominator: int = 0
-
-    @staticmethod
-    def parse(limit: str | int) -> RejectLimit:
-        """Reads "10" or "0.1%".
-
-        Raises:
-            UsageError: It is neither, or the share is above 100%.
-        """
-        text = str(limit).strip()
-        match = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,18}))?\s*(%))?", text)
-        if match is None or isinstance(limit, bool | float):
-            raise UsageError(
-                f"max-rejects is {limit!r}; give a number of records such as 10, "
-                "or a share of them such as 0.1%"
-            )
-        whole, decimals, percent = match[1], match[2] or "", match[3]
-        if not percent:
-            return RejectLimit(int(whole))
-        numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
-        if numerator > denominator:
-            raise UsageError(f"max-rejects is {text}; a share is at most 100%")
-        return RejectLimit(numerator, denominator)
-
-    def exceeded(self, rejects: int, records: int) -> bool:
-        """True if so many rejects are too many among `records`, good and bad."""
-        if not self.denominator:
-            return rejects > self.numerator
-        return rejects * self.denominator > records * self.numerator

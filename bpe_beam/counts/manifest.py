@@ -117,6 +117,8 @@ class CountsManifest:
         sources: What each source has, in the order of their names; None: sources were not told
             apart.
         filtered: By what some words were left out, one after another.
+        lost: What was lost of damaged files, one row a file: `file`, `bytes` as stored,
+            `positions`, and `records` where they are known.
     """
 
     normalizer: str
@@ -133,6 +135,7 @@ class CountsManifest:
     parts: tuple[CountsPart, ...]
     sources: Mapping[str, SourceTotals] | None = None
     filtered: tuple[Filtered, ...] = ()
+    lost: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def fingerprint(self) -> str:
@@ -144,6 +147,8 @@ class CountsManifest:
         """The manifest's file."""
         document = {"version": VERSIONS[-1], "fingerprint": self.fingerprint, **asdict(self)}
         document["parts"] = [part.facts() for part in self.parts]
+        if not self.lost:
+            del document["lost"]
         return with_checksum(document, _to_bytes)
 
     @staticmethod
@@ -282,7 +287,7 @@ def check_sources(names: Iterable[str]) -> None:
 
 
 def _manifest(document: Mapping[str, Any], version: int) -> CountsManifest:
-    known = [field.name for field in fields(CountsManifest)]
+    known = [field.name for field in fields(CountsManifest) if field.name != "lost"]
     values = {name: document[name] for name in known if version > 1 or name not in _NEW}
     for name in ("documents", "text_bytes", "words", "unique_words", "word_bytes"):
         _check_number(name, values[name])
@@ -295,6 +300,7 @@ def _manifest(document: Mapping[str, Any], version: int) -> CountsManifest:
     values["inputs"] = tuple((name, _check_number(name, size)) for name, size in values["inputs"])
     _texts("inputs", [name for name, _ in values["inputs"]])
     values["parts"] = tuple(_part(part) for part in values["parts"])
+    values["lost"] = tuple(_lost(row) for row in document.get("lost", ()))
     if version > 1:
         if values["sources"] is not None:
             values["sources"] = {
@@ -323,6 +329,19 @@ def _part(row: Mapping[str, Any]) -> CountsPart:
     for name, rows in ({} if part.sources is None else part.sources).items():
         _check_number(name, rows)
     return part
+
+
+def _lost(row: Mapping[str, Any]) -> dict[str, Any]:
+    if (
+        not {"file", "bytes", "positions"}
+        <= row.keys()
+        <= {"file", "bytes", "positions", "records"}
+    ):
+        raise ValueError("a row of lost must have file, bytes, positions and perhaps records")
+    _texts("lost", [row["file"]])
+    for name in row.keys() - {"file"}:
+        _check_number(name, row[name])
+    return dict(row)
 
 
 def _filtered(row: Mapping[str, Any]) -> Filtered:

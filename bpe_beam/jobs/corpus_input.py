@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bpe_beam.corpus import Plan, ReadSettings, RejectLimit, apart, make_plan
+from bpe_beam.corpus import Plan, ReadSettings, apart, make_plan
 from bpe_beam.corpus.cutting import can_be_cut
 from bpe_beam.corpus.edges import from_json, without_units
 from bpe_beam.corpus.slices import Edges
@@ -20,7 +18,6 @@ from bpe_beam.jobs.settings import InputSettings
 from bpe_beam.splits.work import piece_name, rejects_name, was_read
 from bpe_beam.storage import Storage, redact
 
-_WORST_FILES = 5
 _SHOWN_FILES = 10
 
 
@@ -289,57 +286,3 @@ def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
     """Adds facts of pieces up, by name."""
     rows = list(facts)
     return {name: sum(row[name] for row in rows) for name in names}
-
-
-def check_documents(
-    storage: Storage,
-    url: str,
-    given: InputSettings,
-    documents: int,
-    rejects: int,
-    files: list[str],
-) -> None:
-    """Refuses a corpus without documents, or with too many rejects.
-
-    Args:
-        storage: The door to storage.
-        url: The job's folder.
-        given: Tells how many rejects are too many.
-        documents: Documents that were read.
-        rejects: Records that could not be used.
-        files: The rejects' files, relative to the folder.
-
-    Raises:
-        DataError: Says what is wrong and where to look.
-    """
-    if RejectLimit.parse(given.max_rejects).exceeded(rejects, documents + rejects):
-        raise DataError(
-            f"{rejects:,} of {documents + rejects:,} records could not be used, more than "
-            f"--max-rejects {given.max_rejects}; most of them in {_worst(storage, url, files)}. "
-            f"Look at {storage.join(url, 'rejects')}, then mend the input, or allow more with "
-            "--max-rejects: the command then goes on from here"
-        )
-    if documents == 0 and rejects:
-        raise DataError(
-            f"there is no document: none of the {rejects:,} records could be used; most of them in "
-            f"{_worst(storage, url, files)}. Look at {storage.join(url, 'rejects')}"
-        )
-    if documents == 0:
-        raise DataError(f"the corpus is empty: no document in {', '.join(given.inputs)}")
-
-
-def _worst(storage: Storage, url: str, files: Iterable[str]) -> str:
-    """The input files with the most rejects, one reason each."""
-    counts: Counter[str] = Counter()
-    reasons: dict[str, str] = {}
-    for name in files:
-        with storage.open(storage.join(url, *name.split("/"))) as stream:
-            for line in stream:
-                row = json.loads(line)
-                counts[row["file"]] += 1
-                place = f"row {row['row']}" if "row" in row else f"byte {row['offset']}"
-                reasons.setdefault(row["file"], f"{place}: {row['reason']}")
-    return "; ".join(
-        f"{name} ({count:,}, the first at {reasons[name]})"
-        for name, count in counts.most_common(_WORST_FILES)
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,12 @@ from bpe_beam.corpus import Plan
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.corpus_checks import (
+    check_documents,
+    check_first_records,
+    loss_warnings,
+    losses_summary,
+)
 from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.job_folder import JobFolder, Receipt
 from bpe_beam.jobs.job_record import json_bytes
@@ -33,7 +39,7 @@ from bpe_beam.splits.counting import (
     range_places,
     words_name,
 )
-from bpe_beam.splits.manifest import reject_reasons
+from bpe_beam.splits.manifest import lost_rows, reject_reasons
 from bpe_beam.splits.work import piece_name, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.counters import Measured
@@ -69,6 +75,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         "with_places": settings.with_places,
     }
     require_reachable(settings.run.runner, input=(plan.root,))
+    check_first_records(storage, plan, settings.input)
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -102,20 +109,40 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
 def check_finished(
     storage: Storage, url: str, given: InputSettings, plan: Plan, manifest: CountsManifest
 ) -> None:
-    """Refuses finished counts with more rejects than are allowed now.
+    """Refuses finished counts with more rejects or larger losses than are allowed now.
 
     Args:
         storage: The door to storage.
         url: The counts' folder.
-        given: Tells how many rejects are too many.
+        given: Tells how many rejects, and what losses, are too many.
         plan: What was counted.
         manifest: The counts'.
 
     Raises:
         DataError: Says where to look.
     """
-    rejects, files = sum(manifest.rejects.values()), corpus_input.rejects_there(storage, url, plan)
-    corpus_input.check_documents(storage, url, given, manifest.documents, rejects, files)
+    files = corpus_input.rejects_there(storage, url, plan)
+    _check_documents(storage, url, given, plan, manifest, files)
+
+
+def _check_documents(
+    storage: Storage,
+    url: str,
+    given: InputSettings,
+    plan: Plan,
+    manifest: CountsManifest,
+    files: Sequence[str],
+) -> None:
+    check_documents(
+        storage,
+        url,
+        given,
+        documents=manifest.documents,
+        rejects=sum(manifest.rejects.values()),
+        losses=manifest.lost,
+        stored_bytes=plan.size,
+        files=files,
+    )
 
 
 def _write_plan(folder: OutputFolder, plan: Plan) -> None:
@@ -197,10 +224,8 @@ def _count(
         folder, plan, "counts", run_splits, parts, lambda known: _stale(folder, splits, known)
     )
     manifest = _manifest(counting, plan, receipts, settings.input.by_source)
-    rejects_files = _rejects_files(receipts)
-    rejects = sum(manifest.rejects.values())
-    corpus_input.check_documents(
-        folder.storage, folder.url, settings.input, manifest.documents, rejects, rejects_files
+    _check_documents(
+        folder.storage, folder.url, settings.input, plan, manifest, _rejects_files(receipts)
     )
     folder.require_whole(receipts.values())
     # Before the end: once it is finished, a job that was killed has nothing more to do.
@@ -269,6 +294,7 @@ def _manifest(
         unique_words=sum(part.unique_words for part in parts),
         word_bytes=sum(part.word_bytes for part in parts),
         rejects=reject_reasons(splits),
+        lost=lost_rows(splits),
         inputs=tuple((file.name, file.size) for file in plan.files),
         parts=parts,
         sources=source_totals(map(json.loads, sources), parts) if by_source else None,
@@ -290,7 +316,11 @@ def _summary(
         "job": "count",
         "output": settings.output,
         "was_finished_before": resumed or None,
-        "warnings": source_warnings(settings.input, manifest.sources) or None,
+        "warnings": [
+            *loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs)),
+            *source_warnings(settings.input, manifest.sources),
+        ]
+        or None,
         **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,
@@ -299,6 +329,7 @@ def _summary(
         "sources": source_facts(manifest),
         "rejects": sum(manifest.rejects.values()),
         "rejects_by_reason": manifest.rejects or None,
+        "lost": losses_summary(manifest.lost),
         "seconds": round(seconds, 3),
         "text_bytes_per_second": round(manifest.text_bytes / seconds)
         if seconds and not resumed

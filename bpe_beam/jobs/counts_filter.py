@@ -182,4 +182,5 @@ def _manifest(
         parts=parts,
         sources=sources,
         filtered=(*old.filtered, left_out),
+        lost=old.lost,
     )

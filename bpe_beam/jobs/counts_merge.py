@@ -217,6 +217,7 @@ def _manifest(manifests: Sequence[CountsManifest], parts: tuple[CountsPart, ...]
         parts=parts,
         sources=sources,
         filtered=tuple(row for manifest in manifests for row in manifest.filtered),
+        lost=tuple(row for manifest in manifests for row in manifest.lost),
     )
 
 

@@ -27,6 +27,7 @@ from bpe_beam.jobs.values import (
     parse_integer,
     parse_pair,
     parse_separator,
+    parse_share_or_size,
     parse_size,
     parse_storage_options,
     parse_weights,
@@ -41,6 +42,7 @@ _READING: Mapping[str, Parse | None] = {
     "document_separator": parse_separator,
     "range_bytes": parse_size,
     "max_rejects": None,
+    "max_lost": parse_share_or_size,
     "source_field": None,
 }
 

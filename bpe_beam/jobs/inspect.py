@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import COUNTS, JOB, SHARDS, WINDOWS, kind_of
+from bpe_beam.jobs.corpus_checks import losses_summary
 from bpe_beam.jobs.settings import InspectSettings
 from bpe_beam.jobs.source_summary import shard_source_facts, source_facts
 from bpe_beam.jobs.summary import format_summary
@@ -201,6 +202,7 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
         "sources": source_facts(manifest),
         "left_out": [_left_out(row) for row in manifest.filtered] or None,
         "rejects": dict(manifest.rejects),
+        "lost": losses_summary(manifest.lost),
         "inputs": len(manifest.inputs),
         "parts": len(manifest.parts),
         "parts_bytes": sum(part.bytes for part in manifest.parts),
@@ -254,6 +256,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
         "sources": shard_source_facts(manifest),
         "rejects": totals.rejects,
         "rejects_by_reason": dict(manifest.reject_reasons),
+        "lost": losses_summary(manifest.lost),
         "settings": dict(manifest.settings),
         "vocab_size": manifest.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),

@@ -97,6 +97,12 @@ _READING = (
         f"fails (default {InputSettings.max_rejects.replace('%', '%%')})",
     ),
     Option(
+        "--max-lost",
+        "N|P%",
+        "how many stored bytes may be lost in damaged files, as a size such as 10MB or as a share "
+        "of all; beyond it the job fails (default 0: none)",
+    ),
+    Option(
         "--source",
         "NAME=GLOB",
         "documents of files whose name matches are of this source, and are counted by source; the "
@@ -165,7 +171,7 @@ _ALLOWED = Option(
     "(default none)",
 )
 
-_OF_RECORDS = ("text_field", "id_field", "source_field", "source", "max_rejects")
+_OF_RECORDS = ("text_field", "id_field", "source_field", "source", "max_rejects", "max_lost")
 _FRAMING = (
     Option("--append", "TOKEN", "put this token after each document"),
     Option("--prepend", "TOKEN", "put this token before each document"),

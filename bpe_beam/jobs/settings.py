@@ -110,6 +110,22 @@ class RunSettings:
         return name.removesuffix("runner") in IN_PROCESS_RUNNERS
 
 
+def _require_limit(name: str, limit: str, what: str, example: str) -> None:
+    """Refuses what is neither a number nor a share of at most 100%."""
+    share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", limit)
+    require(
+        share is not None,
+        f"{name} must be a number of {what} such as {example}, or a share of them such as "
+        f"0.1%, not {limit!r}",
+    )
+    if share and limit.endswith("%"):
+        whole, fraction = int(share[1]), int(share[2] or 0)
+        require(
+            whole < 100 or (whole == 100 and fraction == 0),
+            f"{name} must be at most 100%, not {limit}",
+        )
+
+
 @dataclass(frozen=True)
 class InputSettings:
     """What is read, and how it becomes documents.
@@ -122,6 +138,7 @@ class InputSettings:
         document_separator: What ends a document of a text file; `file` makes each file one.
         range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
         max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
+        max_lost: How many stored bytes may be lost in damaged files: a number, or a share.
         exclude: Files to leave out, named like the inputs.
         source_field: JSON field that names a document's source; or
         sources: (name, glob) of sources by files' names in the plan: the first that matches. With
@@ -135,6 +152,7 @@ class InputSettings:
     document_separator: str = "\n"
     range_bytes: int | None = None
     max_rejects: str = "0.1%"
+    max_lost: str = "0"
     exclude: tuple[str, ...] = ()
     source_field: str | None = None
     sources: tuple[tuple[str, str], ...] = ()
@@ -155,18 +173,8 @@ class InputSettings:
                 f"not {self.range_bytes:,}",
             )
         require_sources(self.source_field, self.sources)
-        share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", self.max_rejects)
-        require(
-            share is not None,
-            "max_rejects must be a number of records such as 10, or a share of them such as "
-            f"0.1%, not {self.max_rejects!r}",
-        )
-        if share and self.max_rejects.endswith("%"):
-            whole, fraction = int(share[1]), int(share[2] or 0)
-            require(
-                whole < 100 or (whole == 100 and fraction == 0),
-                f"max_rejects must be at most 100%, not {self.max_rejects}",
-            )
+        _require_limit("max_rejects", self.max_rejects, "records", "10")
+        _require_limit("max_lost", self.max_lost, "stored bytes", "1MB")
 
     @property
     def by_source(self) -> bool:

@@ -71,6 +71,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         settings=made_by,
         range_bytes=chosen.input.range_bytes,
         max_rejects=chosen.input.max_rejects,
+        max_lost=chosen.input.max_lost,
         poll_seconds=settings.poll_seconds,
         window_seconds=settings.window_seconds,
         until_idle_seconds=settings.until_idle_seconds,

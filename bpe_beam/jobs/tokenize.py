@@ -10,8 +10,15 @@ from typing import Any
 import apache_beam as beam
 
 from bpe_beam.corpus import Plan
+from bpe_beam.corpus.plan import stored_bytes
 from bpe_beam.errors import DataError
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.corpus_checks import (
+    check_documents,
+    check_first_records,
+    loss_warnings,
+    losses_summary,
+)
 from bpe_beam.jobs.dataflow import require_reachable
 from bpe_beam.jobs.job_folder import WORK, JobFolder, Receipt
 from bpe_beam.jobs.output import OutputFolder
@@ -58,6 +65,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     encoding = Encoding.of(tokenizer, **framing(settings))
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
     require_reachable(settings.run.runner, input=(plan.root,))
+    check_first_records(storage, plan, settings.input)
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -85,7 +93,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
             return summary_of_template("tokenize", settings)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
     if resumed:
-        _check_documents(settings, folder, manifest)
+        _check_documents(settings, folder, plan, manifest)
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
@@ -187,7 +195,7 @@ def _tokenize(
         {**framing(settings), **corpus_input.reading_identity(settings.input)},
         settings.format,
     )
-    _check_documents(settings, folder, manifest)
+    _check_documents(settings, folder, plan, manifest)
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.publish(numbered(made))
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
@@ -197,11 +205,20 @@ def _tokenize(
     )
 
 
-def _check_documents(settings: TokenizeSettings, folder: OutputFolder, manifest: Manifest) -> None:
-    totals, files = manifest.totals, [file.name for file in manifest.reject_files]
-    corpus_input.check_documents(
-        folder.storage, folder.url, settings.input, totals.documents, totals.rejects, files
+def _check_documents(
+    settings: TokenizeSettings, folder: OutputFolder, plan: Plan, manifest: Manifest
+) -> None:
+    check_documents(
+        folder.storage,
+        folder.url,
+        settings.input,
+        documents=manifest.totals.documents,
+        rejects=manifest.totals.rejects,
+        losses=manifest.lost,
+        stored_bytes=plan.size,
+        files=[file.name for file in manifest.reject_files],
     )
+    totals = manifest.totals
     if not totals.tokens:
         raise DataError(
             f"there is no token: the {totals.documents:,} documents of "
@@ -222,7 +239,11 @@ def _summary(
         "job": "tokenize",
         "output": settings.output,
         "was_finished_before": resumed or None,
-        "warnings": source_warnings(settings.input, manifest.sources) or None,
+        "warnings": [
+            *loss_warnings(manifest.lost, stored_bytes(manifest.plan)),
+            *source_warnings(settings.input, manifest.sources),
+        ]
+        or None,
         "shards_kept_from_before": kept or None,
         **inputs,
         "documents": totals.documents,
@@ -234,6 +255,7 @@ def _summary(
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         "rejects": totals.rejects,
         "rejects_by_reason": dict(manifest.reject_reasons) or None,
+        "lost": losses_summary(manifest.lost),
         "seconds": round(seconds, 3),
         "text_bytes_per_second": round(totals.text_bytes / seconds)
         if seconds and not resumed

@@ -16,6 +16,7 @@ from typing import Any
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
+from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
 from bpe_beam.jobs.counts_folder import manifest_hash, same_folder
 from bpe_beam.jobs.job_record import json_bytes
 from bpe_beam.jobs.output import COUNTS, OutputFolder
@@ -135,6 +136,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     warnings = _warnings(settings, manifest, recipe, tokenizer, learned)
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)
+    warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
     tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
     files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
     ended = time.monotonic()
@@ -152,6 +154,7 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "sources": source_facts(manifest, tokens),
         "weights": weights.facts() if weights else None,
         "rejects": sum(manifest.rejects.values()),
+        "lost": losses_summary(manifest.lost),
         "model": settings.model,
         "vocab_size": tokenizer.vocab_size,
         "merges": len(learned.merges),
@@ -221,6 +224,7 @@ def _train_on_corpus(
     input's files comes third."""
     # Beam is loaded only here: from counts, training needs none of it.
     from bpe_beam.jobs import corpus_input, count
+    from bpe_beam.jobs.corpus_checks import check_first_records
 
     assert settings.input is not None
     counts = storage.join(settings.output, COUNTS)
@@ -236,6 +240,7 @@ def _train_on_corpus(
     plan = corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=counting.with_places
     )
+    check_first_records(storage, plan, settings.input)
     identity = {
         **identity,
         "normalizer": settings.normalizer,

@@ -88,6 +88,19 @@ def parse_size(name: str, text: str) -> int:
     return int(match[1]) * unit
 
 
+def parse_share_or_size(name: str, text: str) -> str:
+    """Read a share such as `0.1%`, left as it is, or a number of bytes, see `parse_size`.
+
+    Args:
+        name: What it is for, as the user calls it; named in the error.
+        text: The share or the size.
+
+    Raises:
+        UsageError: The text is neither.
+    """
+    return text if text.rstrip().endswith("%") else str(parse_size(name, text))
+
+
 def parse_pair(name: str, text: str) -> tuple[str, str]:
     """Reads NAME=VALUE; the value may hold more equals signs.
 

@@ -60,6 +60,8 @@ class Manifest:
         reject_reasons: how many records were rejected, by reason.
         reject_files: the files that hold them, `rejects/...`, sorted by name.
         tokenless: the splits without tokens, in the order of the plan.
+        lost: what was lost of damaged files, one row a file, sorted: `file`, `bytes` as stored,
+            `positions`, and `records` where they are known.
     """
 
     format: str
@@ -73,6 +75,7 @@ class Manifest:
     reject_reasons: Mapping[str, int]
     reject_files: tuple[FileFacts, ...]
     tokenless: tuple[TokenlessSplit, ...] = ()
+    lost: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def splits(self) -> list[Shard | TokenlessSplit]:
@@ -103,6 +106,7 @@ class Manifest:
             "rejects": {
                 "by_reason": dict(sorted(self.reject_reasons.items())),
                 "files": [asdict(file) for file in self.reject_files],
+                **({"lost": [dict(row) for row in self.lost]} if self.lost else {}),
             },
             "plan": {"fingerprint": self.plan_fingerprint, **self.plan},
             "shards": [shard.to_json() for shard in self.shards],
@@ -193,6 +197,7 @@ _TOP = {
 _TOKENIZER = {"fingerprint": str, "vocab_size": int}
 _REJECTS = {"by_reason": dict, "files": list}
 _TOTALS = {"shards": int, "documents": int, "text_bytes": int, "tokens": int, "rejects": int}
+_LOST = {"file": str, "bytes": int, "positions": int}
 
 
 def _manifest(value: object) -> Manifest:
@@ -210,7 +215,10 @@ def _manifest(value: object) -> Manifest:
             f"tokenizer.vocab_size is {tokenizer['vocab_size']}; allowed: 1 to {MAX_VOCAB_SIZE}"
         )
     plan = dict(top["plan"])
-    rejects = read_object(top["rejects"], "rejects", _REJECTS)
+    has_lost = isinstance(top["rejects"], dict) and "lost" in top["rejects"]
+    rejects = read_object(
+        top["rejects"], "rejects", {**_REJECTS, **({"lost": list} if has_lost else {})}
+    )
     rows = [*top["shards"], *top["splits_without_tokens"]]
     sources = any(isinstance(row, dict) and "sources" in row for row in rows) or version == 2
     if sources and version == 1:
@@ -237,6 +245,7 @@ def _manifest(value: object) -> Manifest:
             read_tokenless(row, index, sources)
             for index, row in enumerate(top["splits_without_tokens"])
         ),
+        lost=tuple(_lost(row, i) for i, row in enumerate(rejects.get("lost", ()))),
     )
     _check_splits(manifest)
     return manifest
@@ -293,6 +302,14 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
             "strings"
         )
     return settings
+
+
+def _lost(value: object, index: int) -> dict[str, Any]:
+    known = isinstance(value, dict) and "records" in value
+    fields = read_object(
+        value, f"rejects.lost[{index}]", {**_LOST, **({"records": int} if known else {})}
+    )
+    return fields
 
 
 def _reject_files(rows: list[Any]) -> tuple[FileFacts, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bpe_beam.corpus import Plan, Split
+from bpe_beam.corpus.losses import losses_of
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import FileFacts
 from bpe_beam.shards.manifest import MANIFEST, Manifest
@@ -64,6 +65,7 @@ def manifest_of(
         reject_reasons=reject_reasons(receipt["facts"] for receipt in receipts),
         reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
         tokenless=tuple(tokenless),
+        lost=lost_rows(receipt["facts"] for receipt in receipts),
     )
 
 
@@ -93,6 +95,11 @@ def plan_of(manifest: Manifest, root: str) -> Plan:
         if row.slices != slices_of(plan, plan.splits[row.split]):
             raise DataError(f"{MANIFEST}: split {row.split} has other slices than the plan")
     return plan
+
+
+def lost_rows(facts: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """What is lost of each file, over all pieces, as manifests have it."""
+    return tuple(loss.to_json() for loss in losses_of(facts))
 
 
 def reject_reasons(facts: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 DOCUMENTS_READ = "documents_read"
 TEXT_BYTES_READ = "text_bytes_read"
 RECORDS_REJECTED = "records_rejected"
+STORED_BYTES_LOST = "stored_bytes_lost"
 WORDS_COUNTED = "words_counted"
 COUNT_BLOCKS = "count_blocks"
 COUNT_BLOCK_BYTES = "count_block_bytes"

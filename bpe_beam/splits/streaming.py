@@ -35,6 +35,7 @@ class Stream:
         settings: Both, as manifests hold them.
         range_bytes: How finely files are cut, or None.
         max_rejects: How many rejects a window may have.
+        max_lost: How many stored bytes of a window may be lost.
         poll_seconds: Time between two looks.
         window_seconds: A window is made so long after its first file was ready.
         until_idle_seconds: End when there was nothing to do for so long; None: never.
@@ -49,6 +50,7 @@ class Stream:
     settings: Mapping[str, Any]
     range_bytes: int | None
     max_rejects: str
+    max_lost: str
     poll_seconds: float
     window_seconds: float
     until_idle_seconds: float | None

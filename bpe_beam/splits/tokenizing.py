@@ -104,7 +104,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         "text_bytes": size,
         "tokens": shard.tokens,
     }
-    facts |= {"rejects": dict(sorted(rejects.counts.items()))}
+    facts |= rejects.to_json()
     if task.reading.names_sources:
         facts["sources"] = dict(sorted(sources.items()))
     facts |= reading_facts(work.plan, work.split, seen)
@@ -114,6 +114,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         measures.DOCUMENTS_TOKENIZED: shard.documents,
         measures.TEXT_BYTES_TOKENIZED: size,
         measures.RECORDS_REJECTED: rejects.total,
+        measures.STORED_BYTES_LOST: sum(loss.bytes for loss in rejects.losses),
         measures.TOKENS_MADE: shard.tokens,
     }
     return MadeShard(name, counts, split_values(shard.documents, size, started))

@@ -9,9 +9,10 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from bpe_beam.corpus import RejectLimit
+from bpe_beam.corpus import Limit
 from bpe_beam.corpus.cutting import plan_of_files
 from bpe_beam.corpus.listing import described
+from bpe_beam.corpus.losses import read_losses
 from bpe_beam.errors import DataError
 from bpe_beam.splits import measures
 from bpe_beam.splits.manifest import manifest_of
@@ -183,10 +184,21 @@ class Watcher:
         receipts = [piece.receipt for piece in pieces]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
         totals = manifest.totals
-        records = totals.documents + totals.rejects
-        if RejectLimit.parse(stream.max_rejects).exceeded(totals.rejects, records):
+        losses = read_losses(manifest.lost)
+        lost = sum(loss.bytes for loss in losses)
+        if Limit.parse(stream.max_lost, "max-lost", "bytes").exceeded(lost, window.plan.size):
+            names = ", ".join(loss.file for loss in losses[:5])
             raise DataError(
-                f"{folder.url}: {totals.rejects:,} of {records:,} records could not be used, more "
+                f"{folder.url}: {lost:,} of {window.plan.size:,} stored bytes are lost in "
+                f"{len(losses):,} damaged files ({names}{', ...' if len(losses) > 5 else ''}), "
+                f"more than --max-lost {stream.max_lost} allows; look at its rejects/, and allow "
+                "more with --max-lost: the same command then goes on from here"
+            )
+        rejects = totals.rejects - sum(loss.positions for loss in losses)
+        records = totals.documents + rejects
+        if Limit.parse(stream.max_rejects).exceeded(rejects, records):
+            raise DataError(
+                f"{folder.url}: {rejects:,} of {records:,} records could not be used, more "
                 f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
                 "with --max-rejects: the same command then goes on from here"
             )

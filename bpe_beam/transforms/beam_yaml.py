@@ -47,6 +47,8 @@ class ReadDocuments(beam.PTransform):
         id_field: Field or column of the id.
         document_separator: What ends a document of a text file.
         rejects: Folder for records that cannot be used; without one such a record fails the run.
+        max_lost: How many stored bytes may be lost in damaged files: a number, or a share such as
+            "0.1%".
 
     Raises:
         UsageError: No such files, or a setting out of its range.
@@ -60,6 +62,7 @@ class ReadDocuments(beam.PTransform):
         id_field: str = "id",
         document_separator: str = "\n",
         rejects: _Text = None,
+        max_lost: str = "0",
     ) -> None:
         super().__init__()
         settings = ReadSettings(
@@ -69,7 +72,7 @@ class ReadDocuments(beam.PTransform):
             document_separator=document_separator,
         )
         inputs = [input] if isinstance(input, str) else input
-        self.read = transforms.ReadDocuments(inputs, settings, rejects=rejects)
+        self.read = transforms.ReadDocuments(inputs, settings, rejects=rejects, max_lost=max_lost)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Wires the steps."""

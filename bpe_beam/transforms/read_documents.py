@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
 from bpe_beam.corpus import (
+    FileLoss,
+    Limit,
     Plan,
     ReadSettings,
     Reject,
@@ -20,6 +23,8 @@ from bpe_beam.corpus import (
     read_split,
 )
 from bpe_beam.corpus.edges import from_json, parts_of_guessed_files, to_json
+from bpe_beam.corpus.losses import add_losses
+from bpe_beam.corpus.record_names import names_in
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.splits import measures
@@ -30,6 +35,7 @@ from bpe_beam.transforms import counters
 from bpe_beam.transforms.spread_works import SpreadWorks
 
 _EDGES = "edges"
+_LOSSES = "losses"
 
 
 @beam.typehints.with_output_types(pa.RecordBatch)
@@ -44,6 +50,8 @@ class ReadDocuments(beam.PTransform):
         settings: How files become documents.
         rejects: Folder for the records that cannot be used, a JSONL file a split. Without one such
             a record fails the run, named by its file and place.
+        max_lost: How much may be lost in damaged files, of all stored bytes: a number of bytes, or
+            a share such as "0.1%". With "0" the first loss fails the run.
         range_bytes: How finely files are cut; by default as the command line does.
         exclude: Files to leave out, named like the inputs.
         cut_compressed: Cut gzip and zstd files at their members and frames, too. Documents behind
@@ -61,6 +69,7 @@ class ReadDocuments(beam.PTransform):
         settings: ReadSettings | None = None,
         *,
         rejects: str | None = None,
+        max_lost: str | int = "0",
         range_bytes: int | None = None,
         exclude: Iterable[str] = (),
         cut_compressed: bool = True,
@@ -72,6 +81,7 @@ class ReadDocuments(beam.PTransform):
                 raise UsageError(f"{name} is {given!r}: give a list, such as [{given!r}]")
         self.settings = settings or ReadSettings()
         self.rejects = None if rejects is None else absolute(rejects)
+        self.max_lost = Limit.parse(max_lost, "max_lost", "bytes")
         self.storage = storage or Storage()
         if self.rejects is not None:
             self.storage.make_folder(self.rejects)
@@ -91,13 +101,14 @@ class ReadDocuments(beam.PTransform):
             begin
             | "Splits" >> SpreadWorks(works_of(self.plan))
             | "ReadSplit"
-            >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects))
-            .with_outputs(_EDGES, main="documents")
+            >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects, self.max_lost))
+            .with_outputs(_EDGES, _LOSSES, main="documents")
             .with_output_types(pa.RecordBatch | str)
         )
         # A hint is of all outputs together: Beam's checks at run time know no other.
         read["documents"].element_type = pa.RecordBatch
         read[_EDGES].element_type = str
+        read[_LOSSES].element_type = str
         guessed = parts_of_guessed_files(self.plan)
         if guessed.splits:
             (
@@ -105,6 +116,13 @@ class ReadDocuments(beam.PTransform):
                 | "KeyEdges" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
                 | "GatherEdges" >> beam.GroupByKey()
                 | "ProveMeeting" >> beam.ParDo(_ProveMeeting(guessed))
+            )
+        if self.max_lost.numerator:
+            (
+                read[_LOSSES]
+                | "KeyLosses" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
+                | "GatherLosses" >> beam.GroupByKey()
+                | "LimitLosses" >> beam.ParDo(_LimitLosses(self.max_lost, self.plan.size))
             )
         return read["documents"]
 
@@ -134,25 +152,58 @@ class _ProveMeeting(beam.DoFn):
             )
 
 
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
+@beam.typehints.with_output_types(str)
+class _LimitLosses(beam.DoFn):
+    """Fails if more is lost, over all splits, than is allowed."""
+
+    def __init__(self, limit: Limit, stored_bytes: int) -> None:
+        self.limit = limit
+        self.stored_bytes = stored_bytes
+
+    def process(self, element: tuple[int, Iterable[str]]) -> None:
+        """Adds up what all splits reported."""
+        losses = add_losses(FileLoss.from_json(json.loads(row)) for row in element[1])
+        lost = sum(loss.bytes for loss in losses)
+        if self.limit.exceeded(lost, self.stored_bytes):
+            names = ", ".join(loss.file for loss in losses[:5])
+            raise DataError(
+                f"{lost:,} of {self.stored_bytes:,} stored bytes are lost in {len(losses):,} "
+                f"damaged files ({names}{', ...' if len(losses) > 5 else ''}), more than max_lost "
+                "of ReadDocuments allows: get sound copies of these files, leave them out "
+                "(exclude), or allow more"
+            )
+
+
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(pa.RecordBatch | str)
 class _ReadSplit(beam.DoFn):
     """A split to batches of documents."""
 
-    def __init__(self, storage: Storage, settings: ReadSettings, rejects: str | None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        settings: ReadSettings,
+        rejects: str | None,
+        max_lost: Limit,
+    ) -> None:
         self.storage = storage
         self.settings = settings
         self.rejects = rejects
+        self.max_lost = max_lost
 
     def process(self, element: str) -> Iterator[Any]:
         """Reads one split."""
         work = SplitWork.from_json(element)
+        losses: tuple[FileLoss, ...] = ()
         with ExitStack() as stack:
-            on_reject = _fail
+            on_reject: Callable[[Reject], None] = partial(_fail, self.settings.text_field)
             if self.rejects is not None:
                 name = f"{piece_name('rejects', work.split.index, work.splits)}.jsonl"
-                url = self.storage.join(self.rejects, name)
-                on_reject = stack.enter_context(RejectWriter(self.storage, url)).add
+                writer = RejectWriter(self.storage, self.storage.join(self.rejects, name))
+                on_reject = stack.enter_context(writer).add
+                if not self.max_lost.numerator:
+                    on_reject = _unless_lost(on_reject)
             seen: list[Edges] = []
             for batch in read_split(
                 self.storage,
@@ -164,16 +215,38 @@ class _ReadSplit(beam.DoFn):
             ):
                 counters.counter(measures.TEXT_BYTES_READ).inc(text_bytes(batch))
                 yield batch
+            if self.rejects is not None:
+                losses = writer.losses
+        for loss in losses:
+            counters.counter(measures.STORED_BYTES_LOST).inc(loss.bytes)
+            yield beam.pvalue.TaggedOutput(_LOSSES, json.dumps(loss.to_json()))
         for edges in seen:
             yield beam.pvalue.TaggedOutput(_EDGES, json.dumps(to_json(edges)))
 
 
-def _fail(reject: Reject) -> None:
+def _fail(text_field: str, reject: Reject) -> None:
+    names = names_in(reject.to_json(), text_field, "text_field")
     raise DataError(
-        f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}: mend it, or give "
+        f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}{names}: mend it, or give "
         "ReadDocuments a folder for rejects; if a large file that is compressed, CSV or WARC is "
         "sound, it cannot be cut: give a range_bytes of its size"
     )
+
+
+def _unless_lost(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:
+    """`on_reject`, but a loss fails the run."""
+
+    def take(reject: Reject) -> None:
+        if reject.lost is not None:
+            raise DataError(
+                f"{reject.file}, {reject.place}: {reject.reason}: {reject.detail}; "
+                f"{reject.lost.bytes:,} stored bytes are lost: get a sound copy of the file, leave "
+                "it out (exclude), or give ReadDocuments a max_lost; if a large file that is "
+                "compressed, CSV or WARC is sound, it cannot be cut: give a range_bytes of its size"
+            )
+        on_reject(reject)
+
+    return take
 
 
 def _counting(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:

@@ -9,6 +9,7 @@ import pytest
 from corpus_reading import check_json, expected_json, read_file
 
 from bpe_beam import _native
+from bpe_beam.corpus import Loss
 from bpe_beam.corpus.read_settings import MAX_PATH_DEPTH
 
 pytestmark = pytest.mark.quick
@@ -210,5 +211,6 @@ def test_depth_has_a_limit_and_costs_no_stack(tmp_path: Path) -> None:
             assert found.texts == (["a", "b"] if good else ["b"])
             assert [r.reason for r in found.rejects] == ([] if good else ["nested too deeply"])
         path.write_bytes(opening * 1_000_000)
-        (reject,) = read_file(path, input_format="jsonl").rejects
+        reject, lost = read_file(path, input_format="jsonl").rejects
         assert reject.reason == "nested too deeply"
+        assert lost.lost == Loss(path.stat().st_size)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe_beam.corpus import Reject, RejectLimit, RejectWriter
+from bpe_beam.corpus import Limit, Reject, RejectWriter
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 
@@ -82,7 +82,7 @@ def test_nothing_is_left_of_a_failed_split(tmp_path: Path) -> None:
     ],
 )
 def test_limits(limit: str | int, rejects: int, records: int, exceeded: bool) -> None:
-    assert RejectLimit.parse(limit).exceeded(rejects, records) is exceeded
+    assert Limit.parse(limit).exceeded(rejects, records) is exceeded
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_limits(limit: str | int, rejects: int, records: int, exceeded: bool) ->
 )
 def test_what_is_no_limit(limit: str) -> None:
     with pytest.raises(UsageError, match="max-rejects is"):
-        RejectLimit.parse(limit)
+        Limit.parse(limit)
 
 
 def test_other_types_are_no_limit() -> None:
     for limit in (True, 0.1, None):
         with pytest.raises(UsageError, match="max-rejects is"):
-            RejectLimit.parse(limit)  # type: ignore[arg-type]
+            Limit.parse(limit)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ One test walks the options that the command line declares, so that an option wit
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -162,6 +163,23 @@ def allowed_rejects(ground: Ground, job: str) -> None:
     assert ground.run(job, *bad, "--max-rejects", "2.4%").code == 1
     assert ground.run(job, *bad, "--max-rejects", "2.5%").code == 0
     assert ground.run(job, *bad, "--max-rejects", "1", out="number").code == 0
+
+
+def allowed_losses(ground: Ground, job: str) -> None:
+    """Beyond the limit it fails, and goes on when the limit is raised, but not back."""
+    whole = gzip.compress((ground.shared / "a.jsonl").read_bytes())
+    damaged = ground.own / "damaged.jsonl.gz"
+    damaged.write_bytes(whole[:-8] + bytes(8))  # a wrong checksum
+    given = ("--input", damaged, "--max-rejects", "100%")
+    assert ground.run(job, *given).code == 1
+    ran = ground.run(job, *given, "--max-lost", "50")
+    assert ran.code == 1
+    assert "more than --max-lost 50 allows" in ran.message
+    assert "damaged.jsonl.gz" in ran.message
+    assert ground.run(job, *given, "--max-lost", "100%").code == 0
+    assert ground.run(job, *given, "--max-lost", "1MB").code == 0
+    if job != "stream-tokenize":  # a finished window stays so
+        assert ground.run(job, *given, "--max-lost", "0%").code == 1
 
 
 def summary_in_a_file(ground: Ground, job: str) -> None:
@@ -609,6 +627,7 @@ READING: dict[str, Case] = {
     ),
     "--range-bytes": finer_ranges,
     "--max-rejects": allowed_rejects,
+    "--max-lost": allowed_losses,
     **SOURCES,
 }
 CUT_SMALL = ("--range-bytes", "1KB")

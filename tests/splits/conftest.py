@@ -41,6 +41,7 @@ def stream(tmp_path: Path, stream_tokenizer: Tokenizer) -> Stream:
         settings={"append": None, "prepend": None, "allowed_special": "none"},
         range_bytes=None,
         max_rejects="0.1%",
+        max_lost="0",
         poll_seconds=1,
         window_seconds=0,
         until_idle_seconds=0,

@@ -376,6 +376,7 @@ def test_no_collection_of_a_stream_is_pickled(coders_of, tmp_path: Path) -> None
         settings={},
         range_bytes=None,
         max_rejects="0",
+        max_lost="0",
         poll_seconds=1,
         window_seconds=1,
         until_idle_seconds=None,

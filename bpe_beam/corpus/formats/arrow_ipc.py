@@ -26,6 +26,7 @@ from bpe_beam.corpus.formats.columns import (
     useful_paths,
 )
 from bpe_beam.corpus.formats.held_file import HeldFile
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
@@ -58,7 +59,7 @@ def _read_file(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
     except BROKEN as error:
         held.check()
         if given.start == 0:
-            _reject(given, "broken Arrow file", str(error), None)
+            _reject(given, "broken Arrow file", str(error), None, Loss.of(given.file.size))
         return
     if not count:
         return
@@ -72,7 +73,8 @@ def _read_file(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
             batch = rows.check(reader.get_batch(number))
         except BROKEN as error:
             held.check()
-            _reject(given, "broken record batch", f"{error}, record batch {number}", 0)
+            lost = Loss.of(given.file.size // count)
+            _reject(given, "broken record batch", f"{error}, record batch {number}", 0, lost)
             continue
         if len(batch.text) > stride:
             raise DataError(f"{given.file.name}: record batch {number} has over {stride} rows")
@@ -86,7 +88,7 @@ def _read_stream(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
         check_names(schema)
     except BROKEN as error:
         held.check()
-        _reject(given, "broken Arrow file", str(error), None)
+        _reject(given, "broken Arrow file", str(error), None, Loss.of(given.file.size))
         return
     held.seek(0)
     rows = RowReader(given)
@@ -95,6 +97,7 @@ def _read_stream(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
     place = number = 0
     while True:
         batch: CheckedRows | None = None
+        begins = held.tell()
         try:
             batch = rows.check(reader.read_next_batch())
         except StopIteration:
@@ -102,7 +105,8 @@ def _read_stream(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
         except BROKEN as error:
             held.check()
             detail = f"{error}; the stream is lost from here on, record batch {number}"
-            _reject(given, "broken record batch", detail, 0)
+            lost = Loss.of(given.file.size - begins)
+            _reject(given, "broken record batch", detail, 0, lost)
             return
         yield from rows.documents(batch, place, 0, f", record batch {number}")
         place, number = place + len(batch.text), number + 1
@@ -115,7 +119,6 @@ def _options(given: SliceInput, schema: pa.Schema) -> pa.ipc.IpcReadOptions:
     return pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields)
 
 
-def _reject(given: SliceInput, reason: str, detail: str, row: int | None) -> None:
-    given.on_reject(
-        Reject.of(given.file.name, None, None, reason, detail, b"", given.file.size, row=row)
-    )
+def _reject(given: SliceInput, reason: str, detail: str, row: int | None, lost: Loss) -> None:
+    name, size = given.file.name, given.file.size
+    given.on_reject(Reject.of(name, None, None, reason, detail, b"", size, row=row, lost=lost))

@@ -31,6 +31,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, strings
 from bpe_beam.corpus.formats.window import BOM, END, Window
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
@@ -109,7 +110,8 @@ class _Header:
                 if found is not None:
                     return _Header(given, *found)
                 if window.broken:
-                    _reject(given, 0, BROKEN_STREAM, window.broken, data)
+                    lost = Loss.of(given.file.size)
+                    _reject(given, 0, BROKEN_STREAM, window.broken, data, lost=lost)
                     return None
                 if window.final or len(data) >= MAX_HEADER_BYTES:
                     raise DataError(
@@ -162,7 +164,8 @@ class _Reader:
             if window.final:
                 if window.broken:
                     rest = window.data[start:]
-                    _reject(given, self.next, BROKEN_STREAM, window.broken, rest)
+                    lost = Loss.of(window.lost)
+                    _reject(given, self.next, BROKEN_STREAM, window.broken, rest, lost=lost)
                 return
             if len(window.data) - start > MAX_RECORD_BYTES + 1:
                 self._give_up()
@@ -253,5 +256,7 @@ def _reject(
     detail: str,
     data: bytes | memoryview,
     total: int | None = None,
+    lost: Loss | None = None,
 ) -> None:
-    given.on_reject(Reject.of(given.file.name, offset, None, reason, detail, data, total))
+    name = given.file.name
+    given.on_reject(Reject.of(name, offset, None, reason, detail, data, total, lost=lost))

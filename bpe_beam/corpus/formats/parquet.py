@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from bpe_beam.corpus.formats.columns import BROKEN, RowReader, check_names, useful_paths
 from bpe_beam.corpus.formats.held_file import HeldFile
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 
@@ -55,15 +56,17 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
         except BROKEN as error:
             held.check()
             if given.start == 0:
-                _reject(given, "broken Parquet file", str(error), given.file.size)
+                size = given.file.size
+                _reject(given, "broken Parquet file", str(error), size, Loss.of(size))
             return
-        if not sum(rows):
+        total = sum(rows)
+        if not total:
             return
         columns = [".".join(path) for path in useful_paths(given, schema)]
         before = 0
         for group, count in enumerate(rows):
-            if count and given.start <= given.file.size * before // sum(rows) < given.end:
-                yield from _Group(given, held, metadata, group, before, columns).read()
+            if count and given.start <= given.file.size * before // total < given.end:
+                yield from _Group(given, held, metadata, group, before, columns, total).read()
             before += count
 
 
@@ -97,10 +100,12 @@ class _Group:
         number: int,
         first_row: int,
         columns: list[str],
+        all_rows: int,
     ) -> None:
         self.given = given
         self.held = held
         self.metadata = metadata
+        self.all_rows = all_rows
         self.number = number
         self.first_row = first_row
         self.columns = columns
@@ -138,7 +143,8 @@ class _Group:
             lost = expected - done
             detail = f"row group {self.number}: {lost} of its {expected} rows are lost: {why}"
             size = self.metadata.row_group(self.number).total_byte_size
-            _reject(self.given, "broken row group", detail, size, self.first_row + done)
+            loss = Loss.of(self.given.file.size * lost // self.all_rows, lost)
+            _reject(self.given, "broken row group", detail, size, loss, self.first_row + done)
 
     @property
     def _average(self) -> int:
@@ -187,7 +193,8 @@ class _Group:
         return batches
 
 
-def _reject(given: SliceInput, reason: str, detail: str, size: int, row: int | None = None) -> None:
-    given.on_reject(
-        Reject.of(given.file.name, None, None, reason, detail, b"", max(0, size), row=row)
-    )
+def _reject(
+    given: SliceInput, reason: str, detail: str, size: int, lost: Loss, row: int | None = None
+) -> None:
+    name, size = given.file.name, max(0, size)
+    given.on_reject(Reject.of(name, None, None, reason, detail, b"", size, row=row, lost=lost))

@@ -35,6 +35,7 @@ from bpe_beam.corpus.batches import (
     strings,
 )
 from bpe_beam.corpus.formats.window import BOM, END, UTF_16, Window
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
@@ -315,7 +316,8 @@ class _SliceReader:
     def _reject_rest(self, start: int, data: bytes, total: int | None = None) -> None:
         """Rejects the unfinished record at a broken stream's end, and all that is lost behind."""
         detail = self.window.broken
-        self._reject(start, self.line, BROKEN_STREAM, detail, data, total)
+        lost = Loss.of(self.window.lost)
+        self._reject(start, self.line, BROKEN_STREAM, detail, data, total, lost)
 
     def _reject(
         self,
@@ -325,9 +327,12 @@ class _SliceReader:
         detail: str,
         data: bytes | memoryview,
         total: int | None = None,
+        lost: Loss | None = None,
     ) -> None:
-        reject = Reject.of(self.name, offset, line, reason, detail, data, total, unit=self.unit)
-        self.given.on_reject(reject)
+        name, unit = self.name, self.unit
+        self.given.on_reject(
+            Reject.of(name, offset, line, reason, detail, data, total, unit=unit, lost=lost)
+        )
 
     def _source(self, rows: int) -> pa.Array:
         given = self.given

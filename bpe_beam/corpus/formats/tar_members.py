@@ -19,6 +19,7 @@ import pyarrow as pa
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.gather import Gatherer
 from bpe_beam.corpus.formats.window import BOM
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.rejects import TOO_LONG, Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.corpus.streams import BrokenStream, Source
@@ -44,10 +45,18 @@ def read_tar(given: SliceInput) -> Iterator[pa.RecordBatch]:
 
 
 class _Stream:
-    """A source as tarfile reads it, which passes over files by reading, if need be for years."""
+    """A source as tarfile reads it, which passes over files by reading, if need be for years.
+
+    Attributes:
+        broken: Why the source cannot be read further, if so.
+        lost: How many stored bytes are lost then.
+        size: How many bytes have been read.
+    """
 
     def __init__(self, source: Source) -> None:
         self.broken = ""
+        self.lost = 0
+        self.size = 0
         self._reads_at_end = 0
         self._source = source
 
@@ -59,7 +68,8 @@ class _Stream:
             while filled < count and (more := self._source.readinto(view[filled:])):
                 filled += more
         except BrokenStream as error:
-            self.broken = str(error)
+            self.broken, self.lost = str(error), error.lost
+        self.size += filled
         self._reads_at_end += not filled
         if self._reads_at_end > _MAX_READS_AT_END:
             raise tarfile.ReadError("it ends too soon")
@@ -120,9 +130,10 @@ class _Reader:
             flaw = str(error) or type(error).__name__
         yield from self.gatherer.rest()
         if self.stream.broken:
-            self._reject(offset, _BROKEN_STREAM, self.stream.broken, b"")
+            lost = Loss.of(self.stream.lost)
+            self._reject(offset, _BROKEN_STREAM, self.stream.broken, b"", lost=lost)
         elif flaw:
-            self._reject(offset, _BROKEN, f"{flaw}; what lies behind is lost", b"")
+            self._lose_rest(offset, f"{flaw}; what lies behind is lost", b"")
         else:
             self._look_behind(archive.fileobj)
 
@@ -155,16 +166,33 @@ class _Reader:
             place = rest.tell()
             data = rest.read(_BLOCK)
             if self.stream.broken:
-                self._reject(place, _BROKEN_STREAM, self.stream.broken, data)
+                lost = Loss.of(self.stream.lost)
+                self._reject(place, _BROKEN_STREAM, self.stream.broken, data, lost=lost)
                 return
             if data.strip(b"\0"):
-                self._reject(place, _BROKEN, "there is more behind the archive's end", data)
+                self._lose_rest(place, "there is more behind the archive's end", data)
                 return
             if not data:
                 return
 
+    def _lose_rest(self, offset: int, why: str, data: bytes) -> None:
+        """Rejects what stands from `offset` on; how many stored bytes that are in a compressed
+        archive is its share of what comes of it."""
+        with contextlib.suppress(tarfile.ReadError):
+            while self.stream.read(_BLOCK):
+                pass
+        size = max(1, self.stream.size)
+        share = self.given.file.size * max(0, size - offset) // size
+        self._reject(offset, _BROKEN, why, data, lost=Loss.of(max(share, self.stream.lost)))
+
     def _reject(
-        self, offset: int, reason: str, detail: str, data: bytes, total: int | None = None
+        self,
+        offset: int,
+        reason: str,
+        detail: str,
+        data: bytes,
+        total: int | None = None,
+        lost: Loss | None = None,
     ) -> None:
         name = self.given.file.name
-        self.given.on_reject(Reject.of(name, offset, None, reason, detail, data, total))
+        self.given.on_reject(Reject.of(name, offset, None, reason, detail, data, total, lost=lost))

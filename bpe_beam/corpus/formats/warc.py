@@ -26,6 +26,7 @@ import pyarrow as pa
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.gather import Gatherer
 from bpe_beam.corpus.formats.window import END, Window
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
@@ -148,7 +149,7 @@ class _Reader:
             yield from self._read_record()
         yield from self.gatherer.rest()
         if window.broken and not self.lost and self.next < self.stop:
-            self._reject(self.next, BROKEN_STREAM, window.broken, b"")
+            self._reject(self.next, BROKEN_STREAM, window.broken, b"", lost=Loss.of(window.lost))
         if not given.whole:
             self._report(begins)
 
@@ -243,7 +244,7 @@ class _Reader:
             if window.final:
                 self.next = window.base + len(window.data)
                 detail = f"Content-Length leads {end - self.next} bytes behind the file's end"
-                self._reject(begin, _HEADER, detail, head, self.next - begin)
+                self._reject(begin, _HEADER, detail, head, self.next - begin, self._rest(begin))
                 return
             window.advance(len(window.data))
         self.next = self._pass_newlines(end)
@@ -255,9 +256,21 @@ class _Reader:
         head = self._bytes(begin, begin + MAX_REJECT_BYTES)
         self.next = self._search(search)
         size = self.next - begin
-        if window.broken and self.next == window.base + len(window.data):
-            reason, detail, self.lost = BROKEN_STREAM, window.broken, True
-        self._reject(begin, reason, detail, head[:size], size)
+        lost = None
+        if self.next == window.base + len(window.data):
+            lost = self._rest(begin)
+            if window.broken:
+                reason, detail, self.lost = BROKEN_STREAM, window.broken, True
+        self._reject(begin, reason, detail, head[:size], size, lost)
+
+    def _rest(self, begin: int) -> Loss:
+        """What is lost from `begin` to the file's end, where no other record was found: of a
+        compressed file the share of what comes of it, or what cannot be decompressed."""
+        end = self.window.base + len(self.window.data)
+        if self.plain:
+            return Loss.of(end - begin)
+        stored = self.given.file.size - self.window.source.first
+        return Loss.of(max(stored * (end - begin) // max(1, end), self.window.lost))
 
     def _search(self, place: int) -> int:
         """Where the first record behind an empty line at `place` or later begins, or the file's
@@ -313,9 +326,15 @@ class _Reader:
         return bytes(self.window.data[start - base : end - base])
 
     def _reject(
-        self, offset: int, reason: str, detail: str, data: bytes, total: int | None = None
+        self,
+        offset: int,
+        reason: str,
+        detail: str,
+        data: bytes,
+        total: int | None = None,
+        lost: Loss | None = None,
     ) -> None:
         name = self.given.file.name
         self.given.on_reject(
-            Reject.of(name, offset, None, reason, detail, data, total, unit=self.unit)
+            Reject.of(name, offset, None, reason, detail, data, total, unit=self.unit, lost=lost)
         )

@@ -27,6 +27,7 @@ class Window:
         data: The bytes.
         final: The file ends where these end.
         broken: Why the file cannot be read further, if so; then `final` is true as well.
+        lost: How many stored bytes are lost then.
         source: Where the bytes come from.
     """
 
@@ -35,6 +36,7 @@ class Window:
         self.data = memoryview(b"")
         self.final = False
         self.broken = ""
+        self.lost = 0
         self.source = source
         self._block = block
         self._stop = stop
@@ -60,6 +62,6 @@ class Window:
                     break
                 filled += count
         except BrokenStream as error:
-            self.final, self.broken = True, str(error)
+            self.final, self.broken, self.lost = True, str(error), error.lost
         self.base += used
         self.data = buffer[:filled]

@@ -41,12 +41,14 @@ class BlockStream(Decompressed):
     def __init__(self, stored: Stored) -> None:
         super().__init__(stored)
         self._stream: _Decompressor | None = None
+        self._fed = 0  # where the input begins that the stream got last
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
         if self._stream is None:
             if not self._skip_padding():
                 return None
+            self._sound = self._place
             self._begin_unit(self._place)
             self._stream = self._new()
         stream = self._stream
@@ -54,11 +56,14 @@ class BlockStream(Decompressed):
         if stream.needs_input:
             if not self._fill(1):
                 raise self._broken(f"the {self.NAME} stream ends too soon")
+            self._fed = self._place
             data, self._input, self._at = self._input[self._at :], b"", 0
         try:
             output = stream.decompress(data, max(limit, 1))
         except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
             raise self._broken(f"the {self.NAME} stream is corrupt ({error})") from None
+        if output:
+            self._sound = self._fed
         if stream.eof:
             self._input, self._at = stream.unused_data, 0
             self._stream = None

@@ -8,7 +8,16 @@ STORED_BLOCK = 256 << 10
 
 
 class BrokenStream(Exception):
-    """Stored data cannot be decompressed further. The message says why, and at which byte."""
+    """Stored data cannot be decompressed further. The message says why, and at which byte.
+
+    Attributes:
+        lost: How many stored bytes there are of which nothing was handed out, or nothing that can
+            be relied on.
+    """
+
+    def __init__(self, why: str, lost: int) -> None:
+        super().__init__(why)
+        self.lost = lost
 
 
 class Decompressed:
@@ -29,6 +38,8 @@ class Decompressed:
         self._stored = stored
         self._input = b""
         self._at = 0  # so much of the input is used up
+        self._sound = stored.position  # what is stored before has been handed out
+        self._unit = stored.position  # where the last unit begins
         self._output = b""
         self._handed_out = 0
 
@@ -57,6 +68,7 @@ class Decompressed:
     def _begin_unit(self, at: int) -> None:
         """A unit begins at this stored byte; what came before it has been handed out."""
         self.units += 1
+        self._unit = at
         if self.boundary is None and at >= self.end:
             self.boundary = self._handed_out
             self.boundary_unit = at
@@ -75,5 +87,11 @@ class Decompressed:
             self._input, self._at = self._input[self._at :] + more, 0
         return True
 
+    def _wrong_checksum(self, why: object) -> BrokenStream:
+        """All of a unit may be wrong whose checksum does not fit."""
+        self._sound = self._unit
+        return self._broken(why)
+
     def _broken(self, why: object) -> BrokenStream:
-        return BrokenStream(f"{why}, {self._place} of {self._stored.size} stored bytes read")
+        size = self._stored.size
+        return BrokenStream(f"{why}, {self._place} of {size} stored bytes read", size - self._sound)

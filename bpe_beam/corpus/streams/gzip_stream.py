@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 
 from bpe_beam.corpus.streams.decompressed import Decompressed
@@ -10,6 +11,8 @@ from bpe_beam.corpus.streams.stored import Stored
 # What zlib gets at once: behind the end of a member it copies all that is left of it, and files of
 # Common Crawl have a member a record.
 _GZIP_STEP = 64 << 10
+
+_CHECKSUM = re.compile("incorrect (data|length) check")
 
 
 class Gzip(Decompressed):
@@ -21,6 +24,7 @@ class Gzip(Decompressed):
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
+        self._sound = self._place
         more = self._fill(1)
         if self._member is None:
             while more and self._input[self._at] == 0:
@@ -47,7 +51,9 @@ class Gzip(Decompressed):
                 output = self._member.decompress(self._input[self._at : self._at + count], limit)
             except zlib.error as error:
                 if count <= 1:
-                    raise self._broken(f"the gzip stream is corrupt ({error})") from None
+                    wrong = _CHECKSUM.search(str(error))
+                    broken = self._wrong_checksum if wrong else self._broken
+                    raise broken(f"the gzip stream is corrupt ({error})") from None
                 count //= 2
                 continue
             ended = self._member.eof  # then the tail can hold the same bytes again

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import zstandard
 
 from bpe_beam.corpus.kinds import is_skippable_zstd
-from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, Decompressed
+from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
 _ZSTD_MAX_HEADER = 18
@@ -31,6 +33,7 @@ class Zstd(Decompressed):
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
+        self._sound = self._place
         if self._skipped_bytes:
             self._skipped_bytes -= len(self._take(min(self._skipped_bytes, STORED_BLOCK)))
             return b""
@@ -38,7 +41,7 @@ class Zstd(Decompressed):
             return b"" if self._begin_frame() else None
         if self._blocks_done:
             # The checksum comes by itself: if it is wrong, what it is of has been handed out.
-            output = self._feed(self._take(self._checksum_bytes))
+            output = self._feed(self._take(self._checksum_bytes), self._wrong_checksum)
             if not self._frame.eof:
                 raise self._broken("the zstd stream is corrupt (a frame does not end)")
             self._frame = None
@@ -72,12 +75,12 @@ class Zstd(Decompressed):
         self._feed(self._take(size))
         return True
 
-    def _feed(self, data: bytes) -> bytes:
+    def _feed(self, data: bytes, broken: Callable[[object], BrokenStream] | None = None) -> bytes:
         assert self._frame is not None
         try:
             return self._frame.decompress(data) if data else b""
         except zstandard.ZstdError as error:
-            raise self._broken(f"the zstd stream is corrupt ({error})") from None
+            raise (broken or self._broken)(f"the zstd stream is corrupt ({error})") from None
 
     def _take(self, count: int) -> bytes:
         if not self._fill(count):

@@ -1,0 +1,56 @@
+"""How much of a corpus may be unusable: a number, or a share of all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bpe_beam.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many of something a run may have: a number, or a share of all.
+
+    A share is compared as integers, so that no rounding decides.
+
+    Attributes:
+        numerator: The number; of a share, its upper part.
+        denominator: 0 for a number; of a share, its lower part.
+    """
+
+    numerator: int
+    denominator: int = 0
+
+    @staticmethod
+    def parse(limit: str | int, name: str = "max-rejects", what: str = "records") -> Limit:
+        """Read "10" or "0.1%".
+
+        Args:
+            limit: The number or the share.
+            name: What messages call it.
+            what: What it limits.
+
+        Raises:
+            UsageError: It is neither, or the share is above 100%.
+        """
+        text = str(limit).strip()
+        match = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,18}))?\s*(%))?", text)
+        if match is None or isinstance(limit, bool | float):
+            raise UsageError(
+                f"{name} is {limit!r}; give a number of {what} such as 10, or a share of them such "
+                "as 0.1%"
+            )
+        whole, decimals, percent = match[1], match[2] or "", match[3]
+        if not percent:
+            return Limit(int(whole))
+        numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
+        if numerator > denominator:
+            raise UsageError(f"{name} is {text}; a share is at most 100%")
+        return Limit(numerator, denominator)
+
+    def exceeded(self, count: int, total: int) -> bool:
+        """True if so many are too many of the total."""
+        if not self.denominator:
+            return count > self.numerator
+        return count * self.denominator > total * self.numerator

@@ -1,0 +1,47 @@
+"""Which fields a rejected record has, for messages about one that was not found."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from bpe_beam.corpus.read_settings import field_path
+
+FIELD_MISSING = "field missing"
+
+_SHOWN_NAMES = 20
+
+
+def names_in(row: Mapping[str, Any], text_field: str, option: str = "--text-field") -> str:
+    """Return which field was sought in a rejected JSON record and which ones it has, for a message.
+
+    Args:
+        row: A row of a rejects file.
+        text_field: The field that was sought.
+        option: What named it.
+
+    Returns:
+        A text that begins with a blank; empty if the reject has another reason.
+    """
+    if row["reason"] != FIELD_MISSING or "row" in row:
+        return ""
+    sought = f": {option} {text_field!r} names no field"
+    data = base64.b64decode(row["bytes"])
+    try:
+        record = json.loads(data)
+    except ValueError:  # longer than what is kept of a record
+        return sought
+    path = field_path(text_field)
+    above: list[str] = []
+    while len(above) < len(path) - 1 and isinstance(record, dict) and path[len(above)] in record:
+        record = record[path[len(above)]]
+        above.append(path[len(above)])
+    within = f"its {'.'.join(above)!r}" if above else "it"
+    if not isinstance(record, dict):
+        return f"{sought}; {within} is no object"
+    names = [repr(name) for name in record]
+    more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
+    has = f"{', '.join(names[:_SHOWN_NAMES])}{more}" if names else "no field at all"
+    return f"{sought}; {within} has {has}"

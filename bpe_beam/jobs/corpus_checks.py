@@ -1,0 +1,200 @@
+"""Whether enough of a corpus could be read for a job to finish."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bpe_beam.corpus import Plan
+from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
+from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.losses import FileLoss, lost_records, read_losses
+from bpe_beam.corpus.record_names import names_in
+from bpe_beam.errors import DataError
+from bpe_beam.jobs.corpus_input import read_settings
+from bpe_beam.jobs.settings import InputSettings
+from bpe_beam.jobs.summary import format_bytes
+from bpe_beam.storage import Storage
+
+_WORST_FILES = 5
+_SHOWN_FILES = 10
+_SHOWN_BYTES = 80
+
+
+def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> None:
+    """Refuse a corpus whose first records all fail for one reason, before the rest is read.
+
+    Nothing is tried where the limit allows a tenth of the records, or two thousand, to be rejects.
+
+    Args:
+        storage: The storage client.
+        plan: The plan.
+        given: How files become documents, and how many rejects are too many.
+
+    Raises:
+        DataError: Names the reason, a record, and what to do.
+    """
+    limit = Limit.parse(given.max_rejects)
+    if not limit.exceeded(TRIED_RECORDS, 10 * TRIED_RECORDS):
+        return
+    tried = tried_in_vain(storage, plan, read_settings(given))
+    if tried is None or tried.first is None:
+        return
+    first, files = tried.first, len(tried.files)
+    begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
+    raise DataError(
+        f"{tried.records:,} records, the first of {files:,} of the {len(plan.files):,} files, all "
+        f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
+        f"first is in {first.file} at {first.place}{begins}. No more was read: check --text-field "
+        "and --input-format, or read all of it with --max-rejects 10% or more"
+    )
+
+
+def check_documents(
+    storage: Storage,
+    url: str,
+    given: InputSettings,
+    *,
+    documents: int,
+    rejects: int,
+    losses: Sequence[Mapping[str, Any]],
+    stored_bytes: int,
+    files: Sequence[str],
+) -> None:
+    """Refuse a corpus without documents, with too many rejects, or with too large losses.
+
+    Args:
+        storage: The storage client.
+        url: The job's folder.
+        given: Tells how many rejects and what losses are too many.
+        documents: Documents that were read.
+        rejects: Rows of `rejects/`: records that could not be used, and losses.
+        losses: What was lost of each file, as manifests have it.
+        stored_bytes: The size of all files.
+        files: The rejects' files, relative to the folder.
+
+    Raises:
+        DataError: Says what is wrong and where to look.
+    """
+    rows = _Rows(storage, url, files, given.text_field)
+    where = storage.join(url, "rejects")
+    found = read_losses(losses)
+    lost = sum(loss.bytes for loss in found)
+    if Limit.parse(given.max_lost, "max-lost", "bytes").exceeded(lost, stored_bytes):
+        raise DataError(
+            f"{_lost_in_words(found, stored_bytes)}, more than --max-lost {given.max_lost} allows: "
+            f"{rows.losses(found)}. Get sound copies of these files, leave them out (--exclude), "
+            f"or allow the loss with --max-lost: the command then goes on from here. Each loss has "
+            f"a line in {where}"
+        )
+    records = documents + rejects - sum(loss.positions for loss in found)
+    bad = records - documents
+    if Limit.parse(given.max_rejects).exceeded(bad, records):
+        raise DataError(
+            f"{bad:,} of {records:,} records could not be used, more than "
+            f"--max-rejects {given.max_rejects}; most of them in {rows.worst()}. "
+            f"Look at {where}, then mend the input, or allow more with "
+            "--max-rejects: the command then goes on from here"
+        )
+    if documents == 0 and rejects:
+        raise DataError(
+            f"there is no document: none of the {rejects:,} records could be used; most of them in "
+            f"{rows.worst()}. Look at {where}"
+        )
+    if documents == 0:
+        raise DataError(f"the corpus is empty: no document in {', '.join(given.inputs)}")
+
+
+def _lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
+    """Return how much was lost, in a sentence: "1.2 MB of 24 MB (5%) are lost, in 2 files"."""
+    lost = sum(loss.bytes for loss in losses)
+    share = f"{100 * lost / stored_bytes:.3g}%" if stored_bytes else "all"
+    records = lost_records(losses)
+    known = f", {records:,} records" if records else ""
+    count = len(losses)
+    return (
+        f"{format_bytes(lost)} of the {format_bytes(stored_bytes)} of the input ({share}) are "
+        f"lost, in {count:,} damaged file{'' if count == 1 else 's'}{known}"
+    )
+
+
+def losses_summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return what a summary says of the losses in a manifest; None where nothing was lost."""
+    if not rows:
+        return None
+    losses = read_losses(rows)
+    more = len(losses) - _SHOWN_FILES
+    names = [loss.file for loss in losses[:_SHOWN_FILES]]
+    return {
+        "bytes": sum(loss.bytes for loss in losses),
+        "files": len(losses),
+        "records": lost_records(losses),
+        "names": [*names, *([f"and {more:,} more"] if more > 0 else [])],
+    }
+
+
+def loss_warnings(rows: Sequence[Mapping[str, Any]], stored_bytes: int) -> list[str]:
+    """Return the warning of a job that --max-lost let pass.
+
+    Args:
+        rows: The losses in its manifest.
+        stored_bytes: The size of all files.
+    """
+    return [_lost_in_words(read_losses(rows), stored_bytes)] if rows else []
+
+
+class _Rows:
+    """What the rejects' files say, for messages; read when they are asked for."""
+
+    def __init__(self, storage: Storage, url: str, files: Iterable[str], text_field: str) -> None:
+        self._storage = storage
+        self._urls = [storage.join(url, *name.split("/")) for name in files]
+        self._text_field = text_field
+
+    def worst(self) -> str:
+        """The input files with the most rejects, one reason each."""
+        counts: Counter[str] = Counter()
+        first: dict[str, dict[str, Any]] = {}
+        for row in self._rows():
+            counts[row["file"]] += 1
+            first.setdefault(row["file"], row)
+        return "; ".join(
+            f"{name} ({count:,}, the first at {self._first(first[name], not number)})"
+            for number, (name, count) in enumerate(counts.most_common(_WORST_FILES))
+        )
+
+    def losses(self, losses: Iterable[FileLoss]) -> str:
+        """The files that lost most, one reason each."""
+        worst = sorted(losses, key=lambda loss: (-loss.bytes, loss.file))
+        shown = worst[:_WORST_FILES]
+        names = {loss.file for loss in shown}
+        first: dict[str, dict[str, Any]] = {}
+        for row in self._rows():
+            if row["file"] in names and "lost_bytes" in row:
+                first.setdefault(row["file"], row)
+        texts = [f"{loss.file} ({format_bytes(loss.bytes)}{_why(first, loss)})" for loss in shown]
+        more = len(worst) - len(shown)
+        return "; ".join(texts) + (f"; and {more:,} more files" if more else "")
+
+    def _first(self, row: dict[str, Any], with_names: bool) -> str:
+        names = names_in(row, self._text_field) if with_names else ""
+        return f"{_position(row)}: {row['reason']}{names}"
+
+    def _rows(self) -> Iterable[dict[str, Any]]:
+        for url in self._urls:
+            with self._storage.open(url) as stream:
+                for line in stream:
+                    yield json.loads(line)
+
+
+def _position(row: dict[str, Any]) -> str:
+    if "row" in row:
+        return f"row {row['row']}"
+    return "the whole file" if row["offset"] is None else f"byte {row['offset']}"
+
+
+def _why(first: dict[str, dict[str, Any]], loss: FileLoss) -> str:
+    row = first.get(loss.file)
+    return "" if row is None else f" at {_position(row)}: {row['reason']}: {row['detail'][:300]}"
