@@ -6,7 +6,7 @@ import re
 
 from bpe_beam.errors import UsageError
 
-COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz")
+COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
 HEAD_BYTES = 16
 """So many first bytes tell the compression."""
 
@@ -16,7 +16,46 @@ COLUMN_FORMATS = ("parquet", "arrow")
 _BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
 _BZIP2_END = b"\x17\x72\x45\x38\x50\x90"
 _MAGIC_FORMATS = {b"PAR1": "parquet", b"ARROW1": "arrow"}
-_COMPRESSED_ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
+_COMPRESSED_ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lzma", ".lz4")
+_LZ4_FRAME = b"\x04\x22\x4d\x18"
+_MOST_LZMA_BYTES = 1 << 48
+_UNPACK = "which is not read; unpack it first"
+_RECOMPRESS = "which is not read; compress it by gzip or zstd instead"
+_CONVERT = "which is not read; write it as Parquet or JSON Lines"
+_NO_TEXT = "which holds no text to be read; leave it out (--exclude)"
+_REFUSED: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", f"is a ZIP archive, {_UNPACK}"),
+    (b"PK\x05\x06", "is a ZIP archive without files"),
+    (b"7z\xbc\xaf\x27\x1c", f"is a 7z archive, {_UNPACK}"),
+    (b"Rar!\x1a\x07", f"is a RAR archive, {_UNPACK}"),
+    (b"\x1f\x9d", f"is compressed by compress (.Z), {_RECOMPRESS}"),
+    (b"LZIP\x01", f"is compressed by lzip, {_RECOMPRESS}"),
+    (b"\x89LZO\x00\r\n\x1a\n", f"is compressed by lzop, {_RECOMPRESS}"),
+    (b"\xff\x06\x00\x00sNaPpY", f"is compressed by Snappy, {_RECOMPRESS}"),
+    (b"\x02\x21\x4c\x18", f"is LZ4 in its legacy form (lz4 -l), {_RECOMPRESS}"),
+    (b"FEA1", "is Feather version 1, which is not read; write it as version 2 or as Parquet"),
+    (b"PARE", "is encrypted Parquet, which is not read; write it without encryption"),
+    (b"Obj\x01", f"is Avro, {_CONVERT}"),
+    (b"SQLite format 3\x00", f"is a database of SQLite, {_CONVERT}"),
+    (b"\x93NUMPY", f"is an array of NumPy, {_CONVERT}"),
+    (b"\x89HDF\r\n\x1a\n", f"is HDF5, {_CONVERT}"),
+    *((bytes((0x80, version)), f"is a Python pickle, {_CONVERT}") for version in range(2, 6)),
+    (b"%PDF-", f"is PDF, {_CONVERT}"),
+    (b"\x89PNG\r\n\x1a\n", f"is a PNG image, {_NO_TEXT}"),
+    (b"\xff\xd8\xff", f"is a JPEG image, {_NO_TEXT}"),
+    (b"\x7fELF", f"is a program, {_NO_TEXT}"),
+)
+"""What other files begin with, and what to do with them."""
+
+_REFUSED_ENDINGS = {
+    ".br": f"is compressed by Brotli, {_RECOMPRESS}",
+    ".snappy": f"is compressed by Snappy, {_RECOMPRESS}",
+    ".lzo": f"is compressed by LZO, {_RECOMPRESS}",
+    ".lzo_deflate": f"is compressed by LZO, {_RECOMPRESS}",
+}
+"""By the name, where the first bytes tell nothing."""
+
+_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
 _ENDINGS = {
     "jsonl": (".jsonl", ".ndjson", ".json"),
     "parquet": (".parquet", ".pq"),
@@ -47,7 +86,19 @@ def compression_of(head: bytes) -> str:
         return "xz"
     if head.startswith(b"BZh") and head[4:10] in (_BZIP2_BLOCK, _BZIP2_END):
         return "bz2"
-    return "none"
+    if head.startswith(_LZ4_FRAME):
+        return "lz4"
+    return "lzma" if _is_lzma(head) else "none"
+
+
+def _is_lzma(head: bytes) -> bool:
+    """Whether these bytes are a header of LZMA alone: the usual properties, a dictionary of a
+    power of two or of one and a half, a size that is unknown or can be."""
+    if len(head) < 13 or head[0] != 0x5D:
+        return False
+    dictionary, size = int.from_bytes(head[1:5], "little"), int.from_bytes(head[5:13], "little")
+    known = {1 << n for n in range(12, 32)} | {3 << n for n in range(11, 31)} | {(1 << 32) - 1}
+    return dictionary in known and (size == (1 << 64) - 1 or size < _MOST_LZMA_BYTES)
 
 
 def format_of(name: str, head: bytes, compression: str, input_format: str) -> str:
@@ -61,10 +112,9 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
             name without the ending of a compression, else text.
 
     Raises:
-        UsageError: It is a ZIP archive, or surely not what it is said to be.
+        UsageError: It is of a kind that is not read, or surely not what it is said to be.
     """
-    if head.startswith(b"PK\x03\x04"):
-        raise UsageError("is a ZIP archive, which is not read; unpack it first")
+    _refuse_unread(name, head, compression, input_format)
     magic = next((kind for start, kind in _MAGIC_FORMATS.items() if head.startswith(start)), None)
     found = magic or (_by_name(name) if input_format == "auto" else input_format)
     if magic is not None and input_format not in ("auto", magic):
@@ -79,6 +129,18 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
     if input_format == "auto" and head.startswith(b"WARC/1."):
         return "warc"
     return found
+
+
+def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) -> None:
+    for start, why in _REFUSED:
+        if head.startswith(start):
+            raise UsageError(why)
+    if head.startswith(b"ORC") and not _CONTROLS.isdisjoint(head[3:]):
+        raise UsageError(f"is ORC, {_CONVERT}")
+    if compression == "none" and input_format == "auto" and head:
+        for ending, why in _REFUSED_ENDINGS.items():
+            if name.lower().endswith(ending):
+                raise UsageError(why)
 
 
 def _by_name(name: str) -> str:

@@ -64,7 +64,7 @@ _READING = (
         "--input-format",
         choice(settings.INPUT_FORMATS),
         "auto goes by the file's first bytes and its name: .jsonl, .parquet, .arrow, .csv, .tsv, "
-        ".warc, .wet, .tar; the rest is text. What gzip, zstd, bzip2 or xz packed is unpacked "
+        ".warc, .wet, .tar; the rest is text. What gzip, zstd, bzip2, xz, LZMA or LZ4 packed is unpacked "
         f"(default {InputSettings.input_format})",
     ),
     Option(

@@ -25,11 +25,22 @@ from bpe_beam.storage import Storage
 pytestmark = pytest.mark.quick
 
 LINES = b"".join(b'{"text": "line %d of some length"}\n' % (i * i * 7919) for i in range(9000))
+
+
+def lz4(data: bytes) -> bytes:
+    out = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(out, "lz4") as stream:
+        stream.write(data)
+    return out.getvalue().to_pybytes()
+
+
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
+    "lzma": lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE),
+    "lz4": lz4,
 }
 
 
@@ -37,7 +48,9 @@ def lost(found: Found) -> list[Loss]:
     return [reject.lost for reject in found.rejects if reject.lost is not None]
 
 
-@pytest.mark.parametrize("ending", COMPRESSORS)
+@pytest.mark.parametrize(
+    "ending", sorted(COMPRESSORS.keys() - {"lz4"})
+)  # which has no checksums here
 def test_a_damaged_stream_is_lost_from_where_nothing_can_be_relied_on(
     tmp_path: Path, ending: str
 ) -> None:

@@ -25,10 +25,12 @@ from bpe_beam.corpus.formats.held_file import HeldFile
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.errors import DataError
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8  # the footer's length, and the magic bytes once more
 _ARROW_TYPES = b"ARROW:schema"  # the key of what Arrow's writers note of types
+_ENCRYPTED = "Cannot decrypt"  # what pyarrow says of a column without its key
 _BUFFER_BYTES = 256 << 10
 _SHORT_TEXT = 1 << 10
 _PLAIN_ROWS = 1 << 10
@@ -129,6 +131,11 @@ class _Group:
             except BROKEN as error:
                 self.held.check()
                 why = str(error)
+                if _ENCRYPTED in why:
+                    raise DataError(
+                        f"{self.given.file.name} is encrypted Parquet, which is not read; write it "
+                        "without encryption, or leave it out (--exclude)"
+                    ) from None
                 if not dictionaries:
                     break
                 # pyarrow reads no dictionary from the DELTA encodings, which a column may have

@@ -1,4 +1,4 @@
-"""Reading bzip2 and xz, of any number of streams; such a file is read as one."""
+"""Reading bzip2, xz and LZMA, of any number of streams; such a file is read as one."""
 
 from __future__ import annotations
 
@@ -91,6 +91,15 @@ class Bzip2(BlockStream):
 
     def _new(self) -> _Decompressor:
         return bz2.BZ2Decompressor()
+
+
+class Lzma(BlockStream):
+    """LZMA alone, the form that came before xz: one stream."""
+
+    NAME = "LZMA"
+
+    def _new(self) -> _Decompressor:
+        return lzma.LZMADecompressor(format=lzma.FORMAT_ALONE, memlimit=_XZ_MEMORY)
 
 
 class Xz(BlockStream):

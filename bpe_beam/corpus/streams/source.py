@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from bpe_beam.corpus.streams.block_streams import Bzip2, Xz
+from bpe_beam.corpus.streams.block_streams import Bzip2, Lzma, Xz
 from bpe_beam.corpus.streams.decompressed import Decompressed
 from bpe_beam.corpus.streams.gzip_stream import Gzip
+from bpe_beam.corpus.streams.lz4_stream import Lz4
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.corpus.streams.units import find_unit
 from bpe_beam.corpus.streams.zstd_stream import Zstd
@@ -27,6 +28,8 @@ _KINDS: dict[str, Callable[[Stored], Decompressed]] = {
     "zstd": Zstd,
     "bz2": Bzip2,
     "xz": Xz,
+    "lzma": Lzma,
+    "lz4": Lz4,
 }
 
 

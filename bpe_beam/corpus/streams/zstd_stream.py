@@ -12,6 +12,7 @@ from bpe_beam.corpus.streams.stored import Stored
 
 _ZSTD_MAX_HEADER = 18
 _ZSTD_MAX_BLOCK = 128 << 10
+_ZSTD_MAX_WINDOW = 1 << 31  # zstd --long=31; memory is used as far as a frame fills it
 _ZSTD_RLE, _ZSTD_RESERVED = 1, 3
 
 
@@ -25,7 +26,7 @@ class Zstd(Decompressed):
 
     def __init__(self, stored: Stored) -> None:
         super().__init__(stored)
-        self._decompressor = zstandard.ZstdDecompressor()
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._checksum_bytes = 0
         self._blocks_done = False
@@ -68,6 +69,10 @@ class Zstd(Decompressed):
             header = zstandard.get_frame_parameters(head)
         except zstandard.ZstdError as error:
             raise self._broken(f"the zstd stream is corrupt ({error})") from None
+        if header.window_size > _ZSTD_MAX_WINDOW:
+            raise self._broken(f"a zstd frame has a window of {header.window_size} bytes")
+        if header.dict_id:
+            raise self._broken(f"a zstd frame was compressed with dictionary {header.dict_id}")
         self._begin_unit(self._place)
         self._frame = self._decompressor.decompressobj()
         self._checksum_bytes = 4 if header.has_checksum else 0
