@@ -1,7 +1,8 @@
 """The patterns by which text is cut: those with a scanner of their own, by name, and any other.
 
-A pattern's text is what `tokenizer.json` files hold and what `regex` runs; a scanner of
-bpe_beam/native is the same thing, faster. `SAME_AS` leads from each known spelling to its scanner.
+A pattern's text is what `tokenizer.json` files hold, in the syntax of Hugging Face's engine
+(Oniguruma); `regex` runs the same, translated by `regex_syntax`. A scanner of bpe_beam/native is
+the same thing, faster. `SAME_AS` leads from each known spelling to its scanner.
 """
 
 from __future__ import annotations
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     import regex
 
 _STEPS = 4e9  # of a search, some seconds
-# Escapes and flags that regex and Oniguruma read in different ways; `^` and `$` stand at the ends
-# of every line in both, by a flag of ours.
-_OTHER_MEANING = re.compile(
-    r"(?:^|[^\\])(?:\\\\)*(\\[hHNZ]|\(\?[ix]*[^ix:<=!>P#()\-][a-zA-Z0-9]*[:)]|\(\?R\))"
-)
 _REPETITION = re.compile(r"[*+]|\{\d*,\}")
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -101,10 +97,11 @@ class Pattern:
 
     Attributes:
         kind: As in Hugging Face's files.
-        value: The text, or the expression as the `regex` package has it.
+        value: The text, or the expression in the syntax of Hugging Face's engine.
 
     Raises:
-        UsageError: A kind that there is not; an expression that `regex` does not take.
+        UsageError: A kind that there is not; an expression that cannot be run with the same
+            meaning, with the construct's position and what to write instead.
     """
 
     kind: Literal["String", "Regex"]
@@ -115,34 +112,43 @@ class Pattern:
             raise UsageError(f'pattern kind {self.kind!r}: give "String" or "Regex"')
         if scanner_of(self) is not None:
             return  # known to be right, and `regex` takes a while to import
-        import regex
+        _check_compiles(self.expression, self.value)
 
-        self._check_meaning()
-        try:
-            self.compiled()
-        except (regex.error, ValueError, OverflowError, MemoryError, RecursionError) as error:
-            raise UsageError(
-                f"pattern {self.value[:200]!r}: {error}; give an expression that the regex package "
-                "takes"
-            ) from None
+    @classmethod
+    def from_regex(cls, expression: str) -> Pattern:
+        """Return the pattern that means what an expression means to the `regex` package.
 
-    def _check_meaning(self) -> None:
-        """Refuses what `regex` takes and Hugging Face's engine understands otherwise."""
+        Args:
+            expression: As the `regex` package takes it (version 1; `^` and `$` are at the ends of
+                lines).
+
+        Returns:
+            The pattern, spelled for Hugging Face's engine: in a file it means the same there.
+
+        Raises:
+            UsageError: `regex` does not take the expression, or it cannot be spelled so.
+        """
+        if expression in SAME_AS:
+            return cls("Regex", expression)
+        _check_compiles(expression, expression)
+        from bpe_beam.tokenizer.regex_syntax import translate
+
+        return cls("Regex", translate(expression, "regex").oniguruma)
+
+    @property
+    def expression(self) -> str:
+        """The expression that `regex` runs; a text stands for itself in it."""
         if self.kind == "String":
-            return
-        found = _OTHER_MEANING.search(self.value)
-        if found:
-            raise UsageError(
-                f"pattern {self.value[:200]!r}: {found[1]} at {found.start(1)} means something "
-                "else to Hugging Face's engine: write it out (\\z is the text's end, (?i:...) "
-                "ignores case)"
-            )
+            import regex
+
+            return regex.escape(self.value)
+        from bpe_beam.tokenizer.regex_syntax import translate
+
+        return translate(self.value, "oniguruma").regex
 
     def compiled(self) -> regex.Pattern[str]:
-        """The expression; a text stands for itself in it."""
-        import regex
-
-        return _compile(self.value if self.kind == "Regex" else regex.escape(self.value))
+        """What `regex` makes of the expression."""
+        return _compile(self.expression)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Finds all matches, from the left, none inside another, as Hugging Face does.
@@ -161,7 +167,7 @@ class Pattern:
             return []
         patience = seconds_left(len(text))
         # A limit of time makes each search three times as long: only where it may be needed.
-        limited = self.kind == "Regex" and len(text) > _most_characters(self.value)
+        limited = self.kind == "Regex" and len(text) > _most_characters(self.expression)
         limits = {"timeout": patience} if limited else {"concurrent": False}
         try:
             if patience <= 0:
@@ -240,6 +246,18 @@ def _most_characters(expression: str) -> int:
         return 0
     repeated = max(len(_REPETITION.findall(part)) for part in expression.split("|"))
     return int(_STEPS ** (1 / (repeated + 1)))
+
+
+def _check_compiles(expression: str, shown: str) -> None:
+    """Refuse an expression that `regex` does not take; the message shows `shown`."""
+    import regex
+
+    try:
+        _compile(expression)
+    except (regex.error, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        raise UsageError(
+            f"pattern {shown[:200]!r}: {error}; give an expression that the regex package takes"
+        ) from None
 
 
 @lru_cache(maxsize=256)

@@ -287,7 +287,7 @@ def check_pretokenizer_name(name: str) -> None:
         UsageError: Lists the names there are, or says what is wrong with the pattern.
     """
     if name.startswith(_REGEX):
-        Pattern("Regex", name.removeprefix(_REGEX))
+        Pattern.from_regex(name.removeprefix(_REGEX))
     elif name not in PRETOKENIZERS:
         raise UsageError(
             f"pretokenizer {name!r}: must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN"
@@ -314,7 +314,7 @@ def pretokenizer_from_name(name: str, *, byte_level: bool) -> PreTokenizer | Non
     if name in PATTERNS:
         cutting = [Split(Pattern("Regex", PATTERNS[name]), "Isolated", invert=False)]
     elif name.startswith(_REGEX):
-        pattern = Pattern("Regex", name.removeprefix(_REGEX))
+        pattern = Pattern.from_regex(name.removeprefix(_REGEX))
         cutting = [Split(pattern, "Isolated", invert=False)]
     elif name != "none":
         cutting = [_BY_NAME[name]]

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.patterns import Pattern
 
@@ -73,34 +72,6 @@ def test_a_delimiter_of_more_than_a_character() -> None:
         part = {"type": "CharDelimiterSplit", "delimiter": delimiter}
         with pytest.raises(UsageError, match=r"pre_tokenizer: delimiter '(ab)?': give one"):
             Tokenizer.from_json(word_level(pre_tokenizer=part))
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        r"\h",
-        r"a\Z",
-        r"\N",
-        r"[\H]",
-        r"\\\h",
-        "(?m:.)",
-        "(?s).",
-        "(?V0)a",
-        "(?r)a",
-        "(?R)",
-        "a(?a:b)",
-    ],
-)
-def test_expressions_that_mean_something_else_elsewhere(expression: str) -> None:
-    with pytest.raises(UsageError, match="means something else to Hugging Face's engine"):
-        Pattern("Regex", expression)
-    with pytest.raises(UsageError, match="pattern"):
-        WordCounts(pretokenizer=f"regex:{expression}")
-
-
-def test_expressions_that_do_not() -> None:
-    for expression in (r"\\h", "(?i:ss)", "(?<=a)b", "(?P<x>a)", "(?>a)", "(?ix: a )", "(?-i:a)"):
-        Pattern("Regex", expression)
 
 
 def test_lines_begin_and_end() -> None:

@@ -87,8 +87,10 @@ def test_spans_in_bytes() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"pattern '\(': .*give an expression"):
+    with pytest.raises(UsageError, match=r"pattern '\(': \( at character 0 has no \) at its end"):
         Pattern("Regex", "(")
+    with pytest.raises(UsageError, match=r"pattern '\(': missing \).*give an expression"):
+        Pattern.from_regex("(")
     with pytest.raises(UsageError, match='kind \'Glob\': give "String" or "Regex"'):
         Pattern("Glob", "x")
     Pattern("String", "(")

@@ -187,7 +187,7 @@ ADDED = golden()["added_tokens"][0]
         (
             "normalizer",
             {"type": "Replace", "pattern": {"Regex": "("}, "content": ""},
-            "normalizer.pattern.Regex: pattern '\\(': missing \\)",
+            r"normalizer.pattern.Regex: pattern '\(': \( at character 0 has no \)",
         ),
         (
             "normalizer",

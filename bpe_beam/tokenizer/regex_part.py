@@ -1,0 +1,107 @@
+"""A part of a regular expression, spelled for each of the two engines that must agree on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, NoReturn
+
+from bpe_beam.errors import UsageError
+
+Dialect = Literal["regex", "oniguruma"]
+"""Whose meaning an expression has: that of the `regex` package, or of Hugging Face's engine."""
+
+
+class Flags(NamedTuple):
+    """The flags that hold at a position of an expression.
+
+    Attributes:
+        ignore_case: `i`.
+        extended: `x`: blanks and comments are not part of the expression.
+        dot_all: `.` matches a line break too: `s` in `regex`, `m` in Oniguruma.
+    """
+
+    ignore_case: bool = False
+    extended: bool = False
+    dot_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an expression with the same meaning to both engines.
+
+    Attributes:
+        regex: Its spelling for `regex`, version 1 with MULTILINE. A quantifier may follow.
+        oniguruma: Its spelling for Oniguruma, likewise.
+        least: The fewest characters that it matches.
+        is_position: Whether it (or one of its branches) can match a position only, which
+            Oniguruma refuses to repeat.
+        first: The letters, folded, that a match under `(?i:...)` may begin with.
+        last: The letters, folded, that a match under `(?i:...)` may end with.
+    """
+
+    regex: str
+    oniguruma: str
+    least: int = 1
+    is_position: bool = False
+    first: frozenset[str] = frozenset()
+    last: frozenset[str] = frozenset()
+
+
+class Reader:
+    """The text of an expression and how far it is read."""
+
+    def __init__(self, text: str) -> None:
+        """Start at the beginning of `text`."""
+        self.text = text
+        self.at = 0
+
+    @property
+    def next(self) -> str:
+        """The next character; empty at the end."""
+        return self.text[self.at : self.at + 1]
+
+    def take(self) -> str:
+        """Return the next character and go past it."""
+        self.at += 1
+        return self.text[self.at - 1 : self.at]
+
+    def accept(self, token: str) -> bool:
+        """Go past `token` if it comes next, and tell whether it did."""
+        found = self.text.startswith(token, self.at)
+        self.at += len(token) if found else 0
+        return found
+
+    def until(self, end: str, start: int) -> str:
+        """Return the text before the next `end`, and go past that.
+
+        Args:
+            end: What closes the construct.
+            start: Where the construct begins, for the message.
+
+        Raises:
+            UsageError: There is none.
+        """
+        close = self.text.find(end, self.at)
+        if close < 0:
+            self.refuse(start, f"has no {end} at its end")
+        found = self.text[self.at : close]
+        self.at = close + len(end)
+        return found
+
+    def refuse(self, start: int, why: str, remedy: str = "") -> NoReturn:
+        """Raise UsageError for the construct from `start` to the current position.
+
+        Args:
+            start: Where it begins.
+            why: What is wrong with it, after its name.
+            remedy: What to write instead, if anything.
+        """
+        construct = self.text[start : max(self.at, start + 1)] or "the end"
+        advice = f"; {remedy}" if remedy else ""
+        raise UsageError(
+            f"pattern {self.text[:200]!r}: {construct[:60]} at character {start} {why}{advice}"
+        )
+
+
+READ_OTHERWISE = "means something else to Hugging Face's engine than to the regex package"
+NOT_SUPPORTED = "is not supported: Hugging Face's engine and the regex package must agree on it"
