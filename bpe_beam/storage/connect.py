@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from bpe_beam.errors import UsageError
+from bpe_beam.storage.clients import make_strict, waiting
 from bpe_beam.storage.names import WEB, protocol_of, redact
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "hf": "hf"}
@@ -147,7 +148,9 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
     with _connecting:
         fs = _connected.get(key)
         if fs is None:
+            settings = waiting(protocol, settings)
             fs = kind(**{"use_listings_cache": False, **settings, "skip_instance_cache": True})
+            make_strict(protocol, fs)
             _connected[key] = fs
     return fs
 

@@ -26,7 +26,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.connect import check_protocols, connect, secrets_of
 from bpe_beam.storage.facts import Found, found_of
-from bpe_beam.storage.failures import named_errors, retried
+from bpe_beam.storage.failures import CONNECTING, named_errors, retried
 from bpe_beam.storage.local import (
     expand_local,
     make_local_folder,
@@ -50,6 +50,7 @@ from bpe_beam.storage.writing import (
     Destination,
     is_outlet,
     uploading,
+    write_again,
     write_straight,
 )
 
@@ -211,8 +212,10 @@ class Storage:
             with self.create(url) as stream:
                 stream.write(data)
 
-        # the same bytes under the same name: to write them again does no harm
-        write() if is_local(url) else retried(write)
+        def holds() -> bool:
+            return self.exists(url) and self.read_bytes(url) == data
+
+        write() if is_local(url) else write_again(write, holds)
 
     @contextlib.contextmanager
     def create(self, url: str) -> Iterator[BinaryIO]:
@@ -245,7 +248,7 @@ class Storage:
         if is_local(url) and is_outlet(local_path(url)):
             writing = write_straight(local_path(url), url)
         elif protocol in OBJECT_STORES:
-            writing = self._write_object(url)
+            writing = uploading(*self._remote(url), url, self._secrets)
         else:
             writing = self._write_attempt(url)
         with writing as stream:
@@ -269,7 +272,8 @@ class Storage:
             with named_errors("move", source):
                 move_local(local_path(source), local_path(target))
         else:
-            self._asked("move", source, lambda: self._move_url(source, target))
+            with named_errors("move", source, self._secrets):
+                self._move_url(source, target)
 
     def remove(self, url: str) -> None:
         """Removes a file; nothing happens if there is none."""
@@ -324,7 +328,7 @@ class Storage:
             return retried(call)
 
     def _remote(self, url: str, *, known: bool = False) -> tuple[Any, str]:
-        with named_errors("reach", url, self._secrets):
+        with named_errors(CONNECTING, url, self._secrets):
             return connect(self.options, url, known=known)
 
     def _kind(self, url: str) -> str | None:
@@ -336,7 +340,10 @@ class Storage:
                     self._stat_url(url)
                     return "file"
                 fs, path = self._remote(url)
-                return cast(str, fs.info(path)["type"])
+                info = fs.info(path)
+                if info["type"] == "file":
+                    found_of(url, info)  # an empty answer looks like a file without a size
+                return cast(str, info["type"])
             except FileNotFoundError:
                 return None
 
@@ -398,10 +405,6 @@ class Storage:
         with contextlib.suppress(FileNotFoundError):
             fs.rm_file(path)
 
-    def _write_object(self, url: str) -> contextlib.AbstractContextManager[BinaryIO]:
-        fs, path = self._remote(url)
-        return uploading(fs, path, url, self._secrets)
-
     @contextlib.contextmanager
     def _write_attempt(self, url: str) -> Iterator[BinaryIO]:
         attempt = f"{url}.attempt-{secrets.token_hex(6)}"
@@ -441,6 +444,6 @@ class Storage:
             fs,
             path,
             self._remote(target)[1],
-            lambda path: int(fs.info(path)["size"]),
+            lambda path: found_of(source, fs.info(path)).size,
             copies=protocol_of(source) in OBJECT_STORES,
         )

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.names import redact
+from bpe_beam.storage.failures import EmptyAnswer
+from bpe_beam.storage.names import OBJECT_STORES, WEB, protocol_of, redact
 
 # The first that a store tells. Each is new with each content; a time is, where two versions are
 # further apart than its unit.
@@ -50,9 +51,12 @@ def found_of(url: str, info: Mapping[str, Any]) -> Found:
     """The facts of a file out of what fsspec tells of it.
 
     Raises:
-        DataError: No size is told.
+        DataError: A web server tells no size.
+        EmptyAnswer: A store does not, which always can.
     """
     size = info.get("size")
+    if size is None and protocol_of(url) in OBJECT_STORES and protocol_of(url) not in WEB:
+        raise EmptyAnswer("the store does not tell the file's size")
     if size is None:
         raise DataError(f"{redact(url)}: the server does not tell the file's size")
     return Found(url, int(size), tag_of(info))

@@ -16,6 +16,15 @@ from bpe_beam.storage.names import is_local, redact
 
 ATTEMPTS = 6
 PATIENCE_SECONDS = 30.0
+"""After so long nothing is tried again that failed otherwise than by silence."""
+CONNECT_SECONDS = 20
+SILENCE_SECONDS = 30
+"""How long a client waits for a connection and for the next bytes of an answer, where we decide."""
+STALLED_PATIENCE_SECONDS = 240.0
+"""After so long silence is not tried again either. A client that has tried for long itself, which
+shows by more than two silences in one call, is asked no more."""
+CONNECTING = "reach"
+"""The verb of errors that are raised before anything is asked of a store."""
 _FIRST_WAIT_SECONDS = 0.5
 _LONGEST_MESSAGE = 500
 
@@ -39,6 +48,7 @@ _PASSING_TYPES = {
     "ClientPayloadError",
     "ConnectTimeout",
     "ConnectionError",
+    "FlexibleChecksumError",  # botocore's, of content that is not what its checksum says
     "HTTPClientError",
     "IncompleteRead",
     "IncompleteReadError",
@@ -53,6 +63,15 @@ _PASSING_TYPES = {
     "TimeoutException",
     "TransportError",
 }
+# What the clouds' libraries raise over an answer of status 200 that lacks what it should have.
+_UNREADABLE_TYPES = {
+    "AttributeError",
+    "JSONDecodeError",
+    "KeyError",
+    "ParseError",
+    "ResponseParserError",
+    "TypeError",
+}
 _URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]+")
 _SECRET_IN_TEXT = re.compile(r"(?i)\b(sig|signature|x-amz-[a-z-]+|token|key)=[^&\s'\"]+")
 
@@ -61,6 +80,10 @@ T = TypeVar("T")
 
 class ShortRead(OSError):
     """A range was answered with fewer bytes than it has. May pass."""
+
+
+class EmptyAnswer(OSError):
+    """A store has answered that all is well, and left out the answer's content. May pass."""
 
 
 class Changed(OSError):
@@ -97,6 +120,8 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
             raise
         # the clouds' libraries raise types of their own
         why = f"{type(error).__name__}: {_clean(str(error), url, secrets)}"
+        if _is_unreadable(error) and verb != CONNECTING:
+            why = f"the store's answer cannot be read ({why})"
         raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
 
 
@@ -106,15 +131,20 @@ def retried(call: Callable[[], T]) -> T:
     What may pass: a connection refused, reset or cut, a time-out, an answer shorter than asked
     for, and the statuses 408, 429, 500, 502, 503, 504 (S3's `SlowDown` among them). All else is
     raised at once. At most ATTEMPTS calls, and none after PATIENCE_SECONDS: where a cloud's own
-    library has already tried for so long, it is not asked again.
+    library has already tried for so long, it is not asked again. Answers that stay away are
+    asked for again until STALLED_PATIENCE_SECONDS.
     """
     began = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):
+        asked = time.monotonic()
         try:
             return call()
         except Exception as error:
             wait = _FIRST_WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1)
-            late = time.monotonic() - began + wait > PATIENCE_SECONDS
+            now = time.monotonic()
+            silent = _timed_out(error) and now - asked <= 2 * SILENCE_SECONDS
+            patience = STALLED_PATIENCE_SECONDS if silent else PATIENCE_SECONDS
+            late = now - began + wait > patience
             if attempt == ATTEMPTS or late or not may_pass(error):
                 raise
             time.sleep(wait)
@@ -123,19 +153,46 @@ def retried(call: Callable[[], T]) -> T:
 
 def may_pass(error: BaseException) -> bool:
     """Whether the same call may go well a little later."""
+    connecting = False
     for each in _chain(error):
+        # Nothing was asked yet: an error of such a type is about the options.
+        connecting |= isinstance(each, DataError) and str(each).startswith(f"cannot {CONNECTING} ")
         if isinstance(each, FileNotFoundError | PermissionError | Changed | UsageError):
             return False
         status = _status(each)
         if status is not None:
             return status in _PASSING_STATUS
-        if isinstance(each, ShortRead | ConnectionError | TimeoutError):
+        if isinstance(each, ShortRead | EmptyAnswer | ConnectionError | TimeoutError):
+            return True
+        if (_is_unreadable(each) and not connecting) or _is_success(each):
             return True
         if isinstance(each, OSError) and each.errno in _PASSING_NUMBERS:
             return True
         if {kind.__name__ for kind in type(each).__mro__} & _PASSING_TYPES:
             return True
     return False
+
+
+def _timed_out(error: BaseException) -> bool:
+    """Whether an answer did not come in time."""
+    return any(
+        isinstance(each, TimeoutError)
+        or {kind.__name__ for kind in type(each).__mro__} & {"ConnectTimeout", "TimeoutException"}
+        for each in _chain(error)
+    )
+
+
+def _is_unreadable(error: BaseException) -> bool:
+    """Whether a library failed over what a store has answered. Any error of these types counts: one
+    that is a mistake in a program is raised a little later."""
+    return type(error).__name__ in _UNREADABLE_TYPES
+
+
+def _is_success(error: BaseException) -> bool:
+    """Whether an error is about a status that says that all is well: Azure's client, over a status
+    that is not that of the request."""
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and 200 <= status < 300
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

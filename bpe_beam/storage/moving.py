@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bpe_beam.storage.failures import retried
+
 _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 """Seconds between looks at a copy that is not complete; some five minutes."""
 
@@ -24,7 +26,7 @@ def move_local(source: Path, target: Path) -> None:
 def move_remote(
     fs: Any, source: str, target: str, size_of: Callable[[str], int], *, copies: bool
 ) -> None:
-    """Renames a file of a store; does nothing where that was done before.
+    """Rename a file of a store; do nothing where that was done before. Each step is tried again.
 
     Args:
         fs: The file system.
@@ -33,28 +35,37 @@ def move_remote(
         size_of: The size of a path there; raises FileNotFoundError.
         copies: The store has no renaming, only copies.
     """
-    try:
-        size = size_of(source)
-    except FileNotFoundError:
-        size_of(target)
-        return
     if not copies:
-        rename(fs, source, target)
+        retried(lambda: _rename_once(fs, source, target, size_of))
         return
     try:
-        fs.cp_file(source, target)
+        size = retried(lambda: size_of(source))
+    except FileNotFoundError:
+        retried(lambda: size_of(target))
+        return
+    try:
+        retried(lambda: fs.cp_file(source, target))
         # A copy may go on in the store after it was asked for.
         for pause in _COPY_PAUSES:
-            if size_of(target) == size:
+            if retried(lambda: size_of(target)) == size:
                 break
             time.sleep(pause)
         else:
             raise OSError(f"the copy has {size_of(target):,} of {size:,} bytes")
-        fs.rm_file(source)
+        retried(lambda: fs.rm_file(source))
     except FileNotFoundError:
         # Somebody else moves it, too.
-        if size_of(target) != size:
+        if retried(lambda: size_of(target)) != size:
             raise
+
+
+def _rename_once(fs: Any, source: str, target: str, size_of: Callable[[str], int]) -> None:
+    try:
+        size_of(source)
+    except FileNotFoundError:
+        size_of(target)
+    else:
+        rename(fs, source, target)
 
 
 def rename(fs: Any, source: str, target: str) -> None:

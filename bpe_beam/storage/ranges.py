@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage.facts import Found, content_encoding, found_of
-from bpe_beam.storage.failures import Changed
+from bpe_beam.storage.failures import Changed, EmptyAnswer
 from bpe_beam.storage.names import protocol_of, redact
 
 Fetch = Callable[[int, int], bytes]
@@ -124,6 +124,8 @@ def _azure_fetch(fs: Any, path: str, info: Mapping[str, Any]) -> Fetch:
             if error.status_code == 412:
                 raise Changed("the file was changed while it was read") from error
             raise
+        except ValueError as error:  # of Azure's client, over an answer without its range
+            raise EmptyAnswer(str(error)) from error
 
     return fetch
 

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from bpe_beam.storage.facts import Found, found_of
-from bpe_beam.storage.failures import Changed, ShortRead
+from bpe_beam.storage.failures import CONNECT_SECONDS, SILENCE_SECONDS, Changed, ShortRead
 from bpe_beam.storage.ranges import Opened
 
-_SECONDS_TO_CONNECT, _SECONDS_OF_SILENCE = 30, 60
 _PIECE = 256 << 10
 
 
@@ -76,7 +75,7 @@ async def _request(fs: Any, method: str, url: str, range_: str = "") -> Any:
     if range_:
         headers["Range"] = range_
     limits = aiohttp.ClientTimeout(
-        total=None, sock_connect=_SECONDS_TO_CONNECT, sock_read=_SECONDS_OF_SILENCE
+        total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
     )
     settings = {"allow_redirects": True, "timeout": limits, **given}
     return await session.request(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from bpe_beam.storage.failures import named_errors
+from bpe_beam.errors import DataError
+from bpe_beam.storage.failures import named_errors, retried
 from bpe_beam.storage.local import sync_file
 
 # A store takes an upload in parts: S3 10,000 at most, equal ones on some servers. So 62.5 GiB go
@@ -129,6 +130,28 @@ class Upload(io.RawIOBase):
             with contextlib.suppress(Exception):
                 spool.close()
                 Path(spool.name).unlink()
+
+
+def write_again(write: Callable[[], None], holds: Callable[[], bool]) -> None:
+    """Write a file to a store, if need be after some attempts: the same bytes under the same name.
+
+    Args:
+        write: Writes it.
+        holds: Whether it has those bytes now. Asked if a client finds no upload to finish: it asks
+            again where an answer was lost, and the store may have carried out what was asked first.
+
+    Raises:
+        DataError: The store fails.
+    """
+
+    def attempt() -> None:
+        try:
+            write()
+        except DataError as error:
+            if not isinstance(error.__cause__, FileNotFoundError) or not holds():
+                raise
+
+    retried(attempt)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import random
 import urllib.request
 import uuid
 from collections.abc import Iterator
@@ -18,6 +20,10 @@ from web import serving
 SLOW_DOWN = (
     b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code>'
     b"<Message>Please reduce your request rate.</Message></Error>"
+)
+DENIED = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code>'
+    b"<Message>Access Denied.</Message></Error>"
 )
 
 
@@ -85,8 +91,6 @@ class Throttle:
             yield self._store.moved(port)
 
     async def _answer(self, request: Any) -> Any:
-        import aiohttp
-        import yarl
         from aiohttp import web
 
         self.asked += 1
@@ -96,18 +100,108 @@ class Throttle:
             if self._store.name == "fake-gcs-server":
                 return web.json_response({"error": {"code": 429, "message": "slow"}}, status=429)
             return web.Response(status=503, body=SLOW_DOWN, content_type="application/xml")
-        url = yarl.URL(f"http://127.0.0.1:{self._store.port}{request.raw_path}", encoded=True)
-        async with (
-            aiohttp.ClientSession(auto_decompress=False) as session,
-            session.request(request.method, url, headers=request.headers, data=body) as answer,
-        ):
-            data = await answer.read()
-            passed = {
-                name: value
-                for name, value in answer.headers.items()
-                if name.lower() not in ("transfer-encoding", "connection", "content-length")
-            }
-            response = web.Response(status=answer.status, headers=passed, body=data)
-            if request.method == "HEAD":
-                response = web.StreamResponse(status=answer.status, headers=answer.headers)
-            return response
+        return await _passed_on(self._store, request, body)
+
+
+class Faults:
+    """A door before a store that answers some requests wrongly.
+
+    How it does: `empty`, status 200 and no content, though the request was carried out; `lost`, the
+    same, and it was not; `stalled`, no answer ever, though the request was carried out;
+    `half`, the head of the answer and never the rest; `refused`, status 403.
+
+    Args:
+        store: What is behind it.
+        how: One of these.
+        share: The share of requests that are answered so; 1: the first of each method and path.
+        seed: Draws them.
+        only: Spoil only those whose method and path hold this text, and each of them.
+
+    Attributes:
+        asked: The requests that came: method and path.
+        spoiled: Those that were answered wrongly.
+    """
+
+    def __init__(
+        self, store: Store, how: str, share: float = 1, seed: int = 0, only: str = ""
+    ) -> None:
+        self._only = only
+        self.asked: list[str] = []
+        self.spoiled: list[str] = []
+        self._store, self._how, self._share = store, how, share
+        self._chance = random.Random(seed)
+        self._seen: set[str] = set()
+
+    @contextlib.contextmanager
+    def before(self) -> Iterator[Store]:
+        """Gives the same store behind the door."""
+        with serving(self._answer) as port:
+            yield self._store.moved(port)
+
+    def _spoils(self, what: str) -> bool:
+        if self._only:
+            return self._only in what
+        if self._share < 1:
+            return self._chance.random() < self._share
+        first = what not in self._seen
+        self._seen.add(what)
+        return first
+
+    async def _answer(self, request: Any) -> Any:
+        from aiohttp import web
+
+        what = f"{request.method} {request.raw_path}"
+        self.asked.append(what)
+        body = await request.read()
+        if not self._spoils(what):
+            return await _passed_on(self._store, request, body)
+        self.spoiled.append(what)
+        if self._how == "lost":
+            return web.Response(status=200)
+        if self._how == "refused":
+            return web.Response(status=403, body=DENIED, content_type="application/xml")
+        answer = await _passed_on(self._store, request, body)
+        if self._how == "empty":
+            headers = {name: value for name, value in answer.headers.items() if name in KEPT}
+            return web.Response(status=200, headers=headers)
+        if self._how == "half" and request.method != "HEAD" and answer.body:
+            half = web.StreamResponse(status=answer.status, headers=answer.headers)
+            half.content_length = len(answer.body)
+            await half.prepare(request)
+            await half.write(answer.body[: len(answer.body) // 2])
+        await asyncio.wait_for(asyncio.Event().wait(), _LONGEST_STALL_SECONDS)
+
+
+_LONGEST_STALL_SECONDS = 600
+KEPT = ("ETag", "x-amz-checksum-crc32", "x-amz-checksum-type", "Content-Type")
+"""What an empty answer has of the right one."""
+
+
+async def _passed_on(store: Store, request: Any, body: bytes) -> Any:
+    """The store's own answer."""
+    import aiohttp
+    import yarl
+    from aiohttp import web
+
+    url = yarl.URL(f"http://127.0.0.1:{store.port}{request.raw_path}", encoded=True)
+    async with (
+        aiohttp.ClientSession(auto_decompress=False) as session,
+        session.request(
+            request.method,
+            url,
+            headers=request.headers,
+            data=body or None,
+            # What a request is signed over must not change.
+            skip_auto_headers=("Content-Type", "User-Agent"),
+        ) as answer,
+    ):
+        data = await answer.read()
+        passed = {
+            name: value
+            for name, value in answer.headers.items()
+            if name.lower() not in ("transfer-encoding", "connection", "content-length")
+        }
+        response = web.Response(status=answer.status, headers=passed, body=data)
+        if request.method == "HEAD":
+            response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        return response

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 from command_line import environment
-from faults import Throttle, Toxiproxy
+from faults import Faults, Throttle, Toxiproxy
 from stores import Store, s3_options
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage, failures
+from bpe_beam.storage import Storage, clients, failures
 from bpe_beam.storage.reading import BLOCK
 from bpe_beam.storage.writing import PART
 
@@ -192,3 +192,64 @@ def test_wrong_credentials_fail_at_once_and_show_none(
                 assert "not-the" not in str(caught.value)
                 assert door.asked - asked <= 2, "nothing is tried again"
     assert store.storage.read_bytes(url) == b"text"
+
+
+def use_all(store: Store, behind: Store) -> None:
+    """Does everything with a store behind a door; each answer must be the right one."""
+    folder = store.folder()
+    store.storage.write_bytes(f"{folder}/sub/in", DATA[:50_000])
+    storage = behind.storage
+    storage.write_bytes(f"{folder}/sub/out", DATA[:70_000])
+    assert store.storage.read_bytes(f"{folder}/sub/out") == DATA[:70_000]
+    assert storage.read_bytes(f"{folder}/sub/in") == DATA[:50_000]
+    assert storage.stat(f"{folder}/sub/in").size == 50_000
+    assert storage.exists(f"{folder}/sub/in")
+    assert storage.list_names(f"{folder}/sub") == ["in", "out"]
+    assert len(storage.expand(f"{folder}/*/in")) == 1
+    assert len(storage.expand(f"{folder}/sub/*")) == 2
+    storage.move(f"{folder}/sub/in", f"{folder}/sub/moved")
+    assert store.storage.list_names(f"{folder}/sub") == ["moved", "out"]
+    if not store.top.startswith("s3"):
+        return  # of an upload in parts, what was sent before an answer without content is lost
+    with storage.create(f"{folder}/large") as stream:
+        stream.write(bytes(PART + 9))
+    assert store.storage.size(f"{folder}/large") == PART + 9
+
+
+@pytest.mark.parametrize("name", ["versitygw", "moto", "fake-gcs-server", "azurite"])
+def test_answers_without_content(name: str, start_store: Callable[[str], Store]) -> None:
+    """Status 200 and nothing else is a fault, and never an empty listing or file."""
+    store = start_store(name)
+    faults = Faults(store, "empty", 0.2, seed=1)
+    with faults.before() as behind:
+        use_all(store, behind)
+    assert faults.spoiled
+
+
+@S3_AND_GCS
+@pytest.mark.parametrize("how", ["stalled", "half"])
+def test_answers_that_never_come(
+    name: str, how: str, start_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "SILENCE_SECONDS", 2)
+    store = start_store(name)
+    faults = Faults(store, how, 0.2, seed=2)
+    with faults.before() as behind:
+        for options in behind.options.values():
+            if name == "versitygw":
+                options["config_kwargs"] = {"read_timeout": 2}
+        use_all(store, behind)
+    assert faults.spoiled
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(
+    start_store: Callable[[str], Store],
+) -> None:
+    store = start_store("versitygw")
+    folder = store.folder()
+    for name in ("a", "b", "c"):
+        store.storage.write_bytes(f"{folder}/{name}/file", b"text")
+    with Faults(store, "refused", only="%2Fb%2F").before() as behind:
+        assert len(behind.storage.expand(f"{folder}/a/*")) == 1
+        with pytest.raises(DataError, match="cannot list"):
+            behind.storage.expand(f"{folder}/*/file")

@@ -117,7 +117,8 @@ def serving(answer: Any) -> Iterator[int]:
     async def start() -> tuple[Any, int]:
         app = web.Application(client_max_size=1 << 30)
         app.router.add_route("*", "/{path:.*}", answer)
-        runner = web.AppRunner(app)
+        # Handlers that never answer are cut off at once.
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -11,7 +12,15 @@ import pytest
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import failures, named_errors
-from bpe_beam.storage.failures import ATTEMPTS, Changed, ShortRead, may_pass, retried
+from bpe_beam.storage.failures import (
+    ATTEMPTS,
+    SILENCE_SECONDS,
+    Changed,
+    EmptyAnswer,
+    ShortRead,
+    may_pass,
+    retried,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -57,6 +66,11 @@ def caused(error: Exception, cause: Exception) -> Exception:
         ClientError(503),
         caused(OSError(errno.EIO, "?"), ClientError(500)),
         caused(DataError("cannot read x"), ConnectionResetError()),
+        EmptyAnswer("nothing"),
+        json.JSONDecodeError("Expecting value", "", 0),
+        caused(DataError("cannot write x"), KeyError("Location")),
+        WithStatus("status_code", 200),
+        type("FlexibleChecksumError", (Exception,), {})(),
     ],
 )
 def test_what_may_pass(error: Exception) -> None:
@@ -79,6 +93,7 @@ def test_what_may_pass(error: Exception) -> None:
         ClientError(403),
         caused(PermissionError("no"), ClientError(503)),
         caused(DataError("cannot read x"), FileNotFoundError()),
+        caused(DataError("cannot reach x: TypeError: no such option"), TypeError()),
     ],
 )
 def test_what_stays(error: Exception) -> None:
@@ -128,12 +143,24 @@ def test_attempts_end(clock: list[float]) -> None:
 
 def test_what_took_long_is_not_tried_again(clock: list[float]) -> None:
     def call() -> None:
-        clock.append(40)
+        clock.append(90)
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
         retried(call)
-    assert clock == [0, 40]
+    assert clock == [0, 90]
+
+
+def test_silence_is_tried_again_for_longer_than_errors(clock: list[float]) -> None:
+    def call(error: Exception) -> None:
+        clock.append(SILENCE_SECONDS)
+        raise error
+
+    for error, calls in ((TimeoutError(), ATTEMPTS), (ConnectionResetError(), 1)):
+        before = clock.count(SILENCE_SECONDS)
+        with pytest.raises(type(error)):
+            retried(lambda error=error: call(error))
+        assert clock.count(SILENCE_SECONDS) - before == calls
 
 
 @pytest.mark.parametrize(
