@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
@@ -30,6 +31,8 @@ from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.given_elements import GivenElements
+
+_THREADS = 16
 
 CHUNK_TOKENS = 240_000
 """Ids of a document that travel together: at four bytes each, under 1 MB."""
@@ -321,6 +324,7 @@ class _WriteManifest(beam.DoFn):
             shard_name(index, len(shards)) for index in range(len(shards))
         ]:
             raise DataError(_LOST)
+        _check_files(storage, folder, [file for shard in shards for file in shard.files])
         data = self.target.tokenizer_json.encode()
         storage.write_bytes(storage.join(folder, "tokenizer.json"), data)
         manifest = Manifest(
@@ -341,6 +345,21 @@ class _WriteManifest(beam.DoFn):
         storage.write_bytes(url, manifest.to_bytes())
         storage.sync_folders(folder)
         yield url
+
+
+def _check_files(storage: Storage, folder: str, files: Sequence[FileFacts]) -> None:
+    """Check that the files of all shards are there, before a manifest says so.
+
+    Raises:
+        DataError: One is not there, or has another size.
+    """
+
+    def check(file: FileFacts) -> None:
+        if storage.size(storage.join(folder, file.name)) != file.bytes:
+            raise DataError(f"{storage.join(folder, file.name)}: changed after it was written")
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(check, files))
 
 
 def _split_of(row: dict[str, Any]) -> dict[str, Any]:

@@ -13,44 +13,13 @@ from typing import BinaryIO
 import pytest
 from read_back import tree
 from stream_by_hand import expected, put, texts, windows, work_off
+from twins import SECONDS, Meeting
 
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.splits.streaming import Stream
 from bpe_beam.splits.watcher import Watcher
 from bpe_beam.storage import Storage
-
-SECONDS = 120
-
-
-@dataclass(frozen=True)
-class Meeting(Storage):
-    """Two watchers meet at a call: when one is in the midst of it, so is the other.
-
-    Attributes:
-        at: What they do there: `move`, or the end of the name of a file that they write.
-    """
-
-    at: str = "move"
-    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
-    _once: set[int] = field(default_factory=set)
-
-    def _meet(self) -> None:
-        if threading.get_ident() not in self._once:
-            self._once.add(threading.get_ident())
-            self.barrier.wait(SECONDS)
-
-    def move(self, source: str, target: str) -> None:
-        if self.at == "move":
-            self._meet()
-        super().move(source, target)
-
-    @contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        with super().create(url) as file:
-            yield file
-            if url.endswith(self.at):
-                self._meet()
 
 
 @dataclass(frozen=True)

@@ -195,6 +195,33 @@ def test_written_tokens_are_whole(run, tokenizer, tmp_path, shards, monkeypatch)
     assert sorted(found) == sorted(map(tokenizer.encode, texts))
 
 
+@pytest.mark.parametrize(("texts", "most"), [(["a", "b c", "", "b c"], 3), (["", ""], 0), ([], 0)])
+def test_shards_without_tokens_are_not_written(run, tokenizer, tmp_path, texts, most) -> None:
+    """More shards are asked for than there are documents."""
+    folders = []
+    for name, workers in (("a", 1), ("b", 2)):
+        folder = tmp_path / name
+        write = WriteTokens(str(folder), tokenizer, shards=9)
+        run(
+            lambda p, w=write: p | beam.Create(texts, reshuffle=False) | Tokenize(tokenizer) | w,
+            workers,
+        )
+        folders.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert folders[0] == folders[1]
+    manifest = read_manifest(Storage(), str(folder))
+    assert verify(Storage(), str(folder)).problems == ()
+    count = len(manifest.shards)
+    assert (count > 0) == (most > 0)
+    assert count <= most
+    assert [shard.name for shard in manifest.shards] == [
+        f"shard-{index:05}-of-{count:05}" for index in range(count)
+    ]
+    names = {file.name for shard in manifest.shards for file in shard.files}
+    assert folders[0].keys() == names | {"manifest.json", "tokenizer.json"}
+    assert len(manifest.shards) + len(manifest.tokenless) == 9
+    assert manifest.totals.documents == len(texts)
+
+
 def test_batches_are_written_as_documents_are(run, tokenizer, tmp_path) -> None:
     texts = sentences(30)
     batch = pa.RecordBatch.from_pydict({"text": texts})
@@ -357,6 +384,13 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
         with pytest.raises(DataError, match="the runner lost a part"):
             list(manifest.process((0, [row for _, row in wrong])))
     assert not (tmp_path / "manifest.json").exists()
+    gone = tmp_path / "shard-00001-of-00002.bin"
+    data = gone.read_bytes()
+    gone.unlink()
+    with pytest.raises(DataError, match=gone.name):
+        list(manifest.process((0, [row for _, row in rows])))
+    assert not (tmp_path / "manifest.json").exists()
+    gone.write_bytes(data)
     assert list(manifest.process((0, [row for _, row in rows])))
 
 

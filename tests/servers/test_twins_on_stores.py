@@ -1,0 +1,64 @@
+"""Two watchers that finish one window of a stream on an object store at the same moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from stores import Store
+from stream_by_hand import work_off
+from twins import Meeting
+
+from bpe_beam import Tokenizer
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.watching import Watched
+from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.shards.verify import verify
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.streaming import Stream
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.training import reference
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.mark.parametrize("at", ["move", "manifest.json"])
+@pytest.mark.parametrize("name", ["moto", "versitygw"])
+def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) -> None:
+    store = start_store(name)
+    storage, folder = store.storage, store.folder()
+    vocab, merges = reference.learn_bpe([("\u0120the", 5)], vocab_size=258)
+    for file, text in (("a", "the words"), ("b", ""), ("c", "more of the words")):
+        line = f'{{"text": "{text}"}}\n'.encode()
+        storage.write_bytes(f"{folder}/data/{file}.jsonl", line * 20)
+    stream = Stream(
+        storage=storage,
+        output=f"{folder}/out",
+        fingerprint="f" * 64,
+        watched=Watched.of(storage, [f"{folder}/data/*.jsonl"]),
+        reading=ReadSettings(),
+        encoding=Encoding.of(Tokenizer.from_learned(vocab, merges, [])),
+        settings={"append": None, "prepend": None, "allowed_special": "none"},
+        range_bytes=200,
+        max_rejects="0.1%",
+        poll_seconds=1,
+        window_seconds=0,
+        until_idle_seconds=0,
+    )
+    work_off(stream, Watcher(stream).look(1.0))
+    meeting = Meeting(store.options, at=at)
+    watchers = [Watcher(replace(stream, storage=meeting)) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        works = list(pool.map(lambda watcher: watcher.look(3.0), watchers))
+    assert works == [[], []]
+    assert not meeting.barrier.broken
+    window = f"{folder}/out/window-00000000"
+    assert verify(storage, window).problems == ()
+    manifest = read_manifest(storage, window)
+    assert manifest.tokenless
+    assert manifest.totals.documents == 60
+    there = storage.list_names(window)
+    shards = {file.name for shard in manifest.shards for file in shard.files}
+    assert set(there) == {"manifest.json", "tokenizer.json", "window.json"} | shards
