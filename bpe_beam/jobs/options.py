@@ -64,8 +64,8 @@ _READING = (
         "--input-format",
         choice(settings.INPUT_FORMATS),
         "auto goes by the file's first bytes and its name: .jsonl, .parquet, .arrow, .csv, .tsv, "
-        ".warc, .wet, .tar; the rest is text. What gzip, zstd, bzip2, xz, LZMA or LZ4 packed is unpacked "
-        f"(default {InputSettings.input_format})",
+        ".warc, .wet, .tar; the rest is text. What gzip, zstd, bzip2, xz, LZMA or LZ4 packed is "
+        f"unpacked (default {InputSettings.input_format})",
     ),
     Option(
         "--text-field",

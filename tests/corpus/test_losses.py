@@ -48,9 +48,8 @@ def lost(found: Found) -> list[Loss]:
     return [reject.lost for reject in found.rejects if reject.lost is not None]
 
 
-@pytest.mark.parametrize(
-    "ending", sorted(COMPRESSORS.keys() - {"lz4"})
-)  # which has no checksums here
+# LZ4 has no checksums here.
+@pytest.mark.parametrize("ending", sorted(COMPRESSORS.keys() - {"lz4"}))
 def test_a_damaged_stream_is_lost_from_where_nothing_can_be_relied_on(
     tmp_path: Path, ending: str
 ) -> None:

@@ -182,11 +182,12 @@ def test_memory_is_bounded_for_bombs(tmp_path: Path) -> None:
 
 
 def test_a_window_beyond_reason_is_refused() -> None:
-    parameters = zstandard.ZstdCompressionParameters(window_log=30, enable_ldm=True)
-    compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-    out, why = drain(compressor.compress(b"x" * 1000) + compressor.flush())
-    assert out == b""
-    assert "memory" in why
+    block = b"\x29\x00\x00hello"  # raw, the last
+    for log, read in ((31, b"hello"), (32, b"")):
+        out, why = drain(b"\x28\xb5\x2f\xfd\x00" + bytes(((log - 10) << 3,)) + block)
+        assert out == read
+        assert bool(why) is (log == 32)
+    assert "a window of over 2 GiB" in why
 
 
 def test_skippable_frames_that_end_too_soon() -> None:
