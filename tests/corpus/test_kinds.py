@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as encryption
 import pytest
 import zstandard
+from compressors import COMPRESSORS, LINES
 from corpus_reading import read_file
-from test_losses import COMPRESSORS, LINES
 
 from bpe_beam.corpus.kinds import compression_of, format_of
 from bpe_beam.errors import DataError, UsageError

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import json
-import lzma
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
+from compressors import COMPRESSORS, LINES
 from corpus_reading import Found, read_file
 
 from bpe_beam.corpus import FileLoss, Loss, RejectWriter
@@ -23,25 +20,6 @@ from bpe_beam.corpus.rejects import KEPT_BYTES, Reject
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
-
-LINES = b"".join(b'{"text": "line %d of some length"}\n' % (i * i * 7919) for i in range(9000))
-
-
-def lz4(data: bytes) -> bytes:
-    out = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(out, "lz4") as stream:
-        stream.write(data)
-    return out.getvalue().to_pybytes()
-
-
-COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
-    "gz": gzip.compress,
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "lzma": lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE),
-    "lz4": lz4,
-}
 
 
 def lost(found: Found) -> list[Loss]:

@@ -1,0 +1,50 @@
+"""What `ReadDocuments` does about damaged files."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+from apache_beam.testing.util import assert_that, equal_to
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.transforms import ReadDocuments
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Four files of gzip; two with wrong checksums, which have half of all bytes."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(4):
+        member = gzip.compress(b"".join(b'{"text": "%d"}\n' % i for i in range(500)))
+        data = member[:-8] + bytes(8) if number % 2 else member
+        (folder / f"{number}.jsonl.gz").write_bytes(data)
+    return folder
+
+
+def read(folder: Path, rejects: Path, **options: str | int) -> None:
+    with beam.Pipeline("FnApiRunner") as pipeline:
+        batches = pipeline | ReadDocuments([f"{folder}/*"], rejects=str(rejects), **options)  # type: ignore[arg-type]
+        rows = batches | beam.Map(lambda batch: batch.num_rows) | beam.CombineGlobally(sum)
+        assert_that(rows, equal_to([2000]))
+
+
+def test_any_loss_fails_the_run(damaged: Path, tmp_path: Path) -> None:
+    with pytest.raises((DataError, RuntimeError), match=r"stored bytes are lost: get a sound copy"):
+        read(damaged, tmp_path / "rejects")
+
+
+def test_losses_beyond_the_limit_fail_the_run(damaged: Path, tmp_path: Path) -> None:
+    said = r"stored bytes are lost in 2 damaged files \(1\.jsonl\.gz, 3\.jsonl\.gz\), more than"
+    with pytest.raises((DataError, RuntimeError), match=said):
+        read(damaged, tmp_path / "rejects", max_lost="49%")
+    read(damaged, tmp_path / "rejects", max_lost="51%")
+    read(damaged, tmp_path / "rejects", max_lost=100_000)
+
+
+def test_a_limit_must_be_one(damaged: Path) -> None:
+    with pytest.raises(UsageError, match="max_lost is '1MB'; give a number of bytes"):
+        ReadDocuments([f"{damaged}/*"], max_lost="1MB")
