@@ -17,7 +17,9 @@ import importlib
 import io
 import logging
 import os
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.failures import WithoutTracebacks, describe, our_error
 from bpe_beam.jobs.given import Given, read_storage_options, settings_of
-from bpe_beam.jobs.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS
+from bpe_beam.jobs.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS, Job
 from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.jobs.values import GivenValue, did_you_mean
 
@@ -41,6 +43,24 @@ _MODULE = str.maketrans(" -", "__")
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 << 20
 _READER_GONE = 141
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Help as wide as the terminal, from 40 to 100 columns: longer lines are hard to read.
+
+    Examples, whose lines are indented, are kept as they are; other lines are wrapped. Where the
+    terminal is narrow, what an option does stands below its name.
+    """
+
+    def __init__(self, prog: str) -> None:
+        width = _help_columns()
+        super().__init__(prog, width=width, max_help_position=26 if width >= 70 else 8)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _wrapped(text, width).splitlines()
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return _wrapped(text, width, indent)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -190,7 +210,8 @@ def _main(job: str, argv: Sequence[str], rest: Sequence[str]) -> int:
         names = [name for name in JOBS if " " not in name] + list(GROUPS)
         jobs = ", ".join(names)
         if not argv:
-            raise UsageError(f"name a job ({jobs}), or --help")
+            print(f"bpe-beam: no job given\n{_first_steps()}", file=sys.stderr)
+            return 2
         if first.startswith("-"):
             raise UsageError(f"the job comes first ({jobs}), then its options; not {first}")
         raise UsageError(f"{first!r} is none of the jobs {jobs}{did_you_mean(first, names)}")
@@ -204,14 +225,15 @@ def _main(job: str, argv: Sequence[str], rest: Sequence[str]) -> int:
 
 
 def _run_job(job: str, settings: Any) -> None:
-    from bpe_beam.jobs.summary import show_summary, write_summary
+    from bpe_beam.jobs.summary import show_summary, show_warnings, write_summary
     from bpe_beam.progress import Progress
 
     run: RunSettings = settings.run
     # Before stderr is filtered: what the job shows of itself needs no filter.
-    progress = Progress(quiet=run.quiet, stream=sys.stderr)
+    progress = Progress(run.progress or ("none" if run.quiet else "auto"), stream=sys.stderr)
     with _calm(run.debug):
         summary = _module(job).run(settings, progress)
+    show_warnings(summary, sys.stderr)
     # The others' results are what they print.
     if job in SUMMED_UP_JOBS and not run.quiet:
         show_summary(summary, sys.stderr)
@@ -348,8 +370,8 @@ def _parser(job: str) -> _Parser:
         prog=f"bpe-beam {job}",
         usage=f"bpe-beam {job}{names} [options]{running}",
         description=f"{spec.summary[0].upper()}{spec.summary[1:]}.",
-        epilog=f"example:\n  {spec.example}" + (f"\n\n{spec.note}" if spec.note else ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"example:\n{_example(spec)}" + (f"\n\n{spec.note}" if spec.note else ""),
+        formatter_class=_HelpFormatter,
         add_help=False,
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
@@ -375,18 +397,102 @@ def _parser(job: str) -> _Parser:
 
 
 def _overview() -> str:
-    jobs = "\n".join(f"  {name:14} {job.summary}" for name, job in JOBS.items())
-    examples = "\n".join(f"  {JOBS[name].example}" for name in _SHOWN)
+    columns = _help_columns()
+    examples = "\n".join(_example(JOBS[name]) for name in _SHOWN)
+    every = "--config F.yaml, --progress MODE, --quiet, --debug, --summary-file F, "
     return (
-        "usage: bpe-beam JOB [options] [flags of the Beam runner]\n\n"
-        "Learn subword tokenizers from corpora of any size, and turn them into token shards, on\n"
-        f"Apache Beam: in process, or on any runner.\n\njobs:\n{jobs}\n\n"
-        "options of every job:\n"
-        "  --config F.yaml, --quiet, --debug, --summary-file F, --storage-options JSON\n"
-        "  bpe-beam JOB --help shows the rest; bpe-beam --version the version\n\n"
-        f"examples:\n{examples}\n\n"
-        "exit codes: 0 done, 1 the job ran and failed, 2 wrong usage or settings\n"
+        "\n\n".join(
+            (
+                "usage: bpe-beam JOB [options] [flags of the Beam runner]",
+                _wrapped(
+                    "Learn subword tokenizers from corpora of any size, and turn them into token "
+                    "shards, on Apache Beam: in process, or on any runner.",
+                    columns,
+                ),
+                "jobs:\n" + _job_lines(columns),
+                _wrapped(
+                    f"Options of every job: {every}--storage-options JSON. bpe-beam JOB --help shows "
+                    "the rest; bpe-beam --version the version.",
+                    columns,
+                ),
+                f"examples:\n{examples}",
+                _wrapped(
+                    "Exit codes: 0 done, 1 the job ran and failed, 2 wrong usage or settings.",
+                    columns,
+                ),
+            )
+        )
+        + "\n"
     )
+
+
+def _job_lines(columns: int) -> str:
+    """A line for each job, or more where it does not fit; in narrow terminals below its name."""
+    lines = []
+    for name, job in JOBS.items():
+        if columns >= 70:
+            lines.append(_wrapped(f"{name:15} {job.summary}", columns, "  ", " " * 18))
+        else:
+            lines += [f"  {name}", _wrapped(job.summary, columns, " " * 6)]
+    return "\n".join(lines)
+
+
+def _example(job: Job) -> str:
+    """The job's example, indented; commands that are too long go on behind a backslash."""
+    lines: list[str] = []
+    for line in f"  {job.example}".splitlines():
+        first, *options = line.replace(" --", "\0--").split("\0")
+        lines.append(first)
+        for option in options:
+            if len(lines[-1]) + len(option) + 3 <= _help_columns():
+                lines[-1] += f" {option}"
+            else:
+                lines[-1] += " \\"
+                lines.append(f"      {option}")
+    return "\n".join(lines)
+
+
+def _first_steps() -> str:
+    """What to type for a beginning: for who named no job."""
+    return (
+        "try it all on text that is there:\n"
+        f"{_example(JOBS['quickstart'])}\n"
+        "learn a tokenizer from your own text:\n"
+        f"{_example(JOBS['train'])}\n"
+        "all jobs, and the options of one:\n"
+        "  bpe-beam --help\n"
+        "  bpe-beam train --help"
+    )
+
+
+def _help_columns() -> int:
+    """The width of help: the terminal's, from 40 to 100; one column stays free."""
+    return max(40, min(100, shutil.get_terminal_size().columns - 1))
+
+
+def _wrapped(text: str, columns: int, indent: str = "", later: str | None = None) -> str:
+    """Text in lines of at most so many columns; lines that begin with blanks stay as they are.
+
+    Args:
+        text: The text, without indentation of its own but for examples.
+        columns: The width, at least 40.
+        indent: What lines begin with.
+        later: What lines after the first begin with; `indent` unless told.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(" ") or not line:
+            lines.append(indent + line)
+            continue
+        lines += textwrap.wrap(
+            line,
+            columns,
+            initial_indent=indent,
+            subsequent_indent=indent if later is None else later,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
 
 
 def _version() -> str:

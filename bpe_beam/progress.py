@@ -1,4 +1,4 @@
-"""How far a job is, on stderr: a bar on a terminal, JSON lines elsewhere, nothing when quiet.
+"""How far a job is, on stderr: a bar on a terminal, lines elsewhere, as text or as JSON.
 
 Work reports from where it happens. The driver has the `Stage`; a DoFn that runs as a thread of this
 process calls `report`, which only adds to a dictionary, so nothing of this has to be pickled. In
@@ -19,10 +19,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
+
+from bpe_beam.amounts import format_bytes, format_seconds
+
+MODES = ("auto", "bar", "plain", "json", "none")
+"""How progress can be shown; auto is a bar on a terminal, and plain lines elsewhere."""
 
 JSON_SECONDS = 5.0
 """Least time between two JSON lines of a stage."""
+
+PLAIN_SECONDS = 5.0
+MOST_PLAIN_SECONDS = 60.0
+"""Least time between two plain lines of a stage: at its beginning, and after 20 minutes."""
+
+LEAST_BAR, MOST_BAR = 10, 40
+"""Characters of a bar, without its brackets."""
+
+FALLBACK_COLUMNS = 80
+"""The width of a terminal that does not tell."""
 
 _POLL_SECONDS = 0.2
 _lock = threading.Lock()
@@ -91,6 +106,14 @@ class Snapshot:
         return round(self.bytes / self.seconds)
 
     @property
+    def percent(self) -> int | None:
+        """How much of the stage is done, from 0 to 100, or None if nobody knows the total. 100 is
+        only said of a stage of which all is done."""
+        if self.total is None:
+            return None
+        return 100 if self.done >= self.total else max(0, 100 * self.done // self.total)
+
+    @property
     def eta_seconds(self) -> float | None:
         """Time left at the mean speed so far, or None if it cannot be known yet."""
         if self.total is None:
@@ -112,7 +135,9 @@ class Display(Protocol):
 
 
 class JsonLines:
-    """Shows a stage as JSON lines: one at a time of `JSON_SECONDS`, and one at its end.
+    """Shows a stage as JSON lines: at most one in `JSON_SECONDS`, and one at its end.
+
+    A line has no key for what is not known.
 
     Args:
         stream: Where the lines go.
@@ -147,63 +172,145 @@ class JsonLines:
             "eta_seconds": eta_seconds,
         }
         line |= {name: n for name, n in snapshot.counters.items() if name not in line}
-        self._stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+        known = {name: value for name, value in line.items() if value is not None}
+        self._stream.write(json.dumps(known, ensure_ascii=False) + "\n")
+        self._stream.flush()
+
+
+class PlainLines:
+    """Shows a stage as lines for people, for files and pipes; a last one when it is done.
+
+    Lines come every `PLAIN_SECONDS` at first, and less often the longer the stage takes, down to
+    one in `MOST_PLAIN_SECONDS`.
+
+    Args:
+        stream: Where the lines go.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._next = PLAIN_SECONDS
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Writes a line if the last one is old enough."""
+        if snapshot.seconds < self._next:
+            return
+        self._next = snapshot.seconds + min(
+            MOST_PLAIN_SECONDS, max(PLAIN_SECONDS, snapshot.seconds / 20)
+        )
+        percent = snapshot.percent
+        done = "" if percent is None else f"{percent} %, "
+        self._write(f"{snapshot.stage}: {done}{', '.join(_facts(snapshot))}")
+
+    def close(self, snapshot: Snapshot, finished: bool) -> None:
+        """Writes the last line; a stage that failed gets none, its error says more."""
+        if finished:
+            self._write(f"{snapshot.stage}: done, {', '.join(_facts(snapshot, finished))}")
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
         self._stream.flush()
 
 
 class TerminalBar:
-    """Shows a stage as a bar that is redrawn in place.
+    """Shows a stage as one line of a terminal that is written over, as wide as the terminal is.
 
     Args:
         stream: A terminal.
-        snapshot: The stage at its beginning.
     """
 
-    def __init__(self, stream: TextIO, snapshot: Snapshot) -> None:
-        from tqdm import tqdm  # ten milliseconds that --help and pipes need not pay
-
-        in_bytes = snapshot.unit == "bytes"
-        # On a terminal that does not tell its size tqdm finds no room and shows nothing.
-        wide = _columns(stream) > 0
-        self._bar: tqdm[Any] = tqdm(
-            total=snapshot.total,
-            desc=snapshot.stage,
-            unit="B" if in_bytes else f" {snapshot.unit}",
-            unit_scale=in_bytes,
-            file=stream,
-            dynamic_ncols=wide,
-            ncols=None if wide else 100,
-            nrows=None if wide else 24,
-            mininterval=0,
-            miniters=0,
-            delay=0,
-        )
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = ""
 
     def show(self, snapshot: Snapshot) -> None:
-        """Redraws the bar."""
-        total = self._bar.total = snapshot.total
-        # tqdm drops its bar when more is done than there is.
-        self._bar.n = snapshot.done if total is None else min(snapshot.done, total)
-        parts = []
-        counters = {name: n for name, n in snapshot.counters.items() if name != "bytes"}
-        if snapshot.unit != "bytes" and snapshot.bytes is not None:
-            parts.append(f"{snapshot.bytes / 1e6:,.1f} MB")
-            parts.append(f"{(snapshot.bytes_per_second or 0) / 1e6:,.1f} MB/s")
-        parts += [f"{n:,} {name.replace('_', ' ')}" for name, n in counters.items()]
-        self._bar.set_postfix_str(", ".join(parts), refresh=False)
-        self._bar.refresh()
+        """Writes the line anew, if it has changed."""
+        self._write(snapshot, finished=False)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Leaves the bar as it is and goes to the next line."""
-        self.show(snapshot)
-        self._bar.close()
+        """Leaves the line as it is at the end, and goes to the next."""
+        self._write(snapshot, finished)
+        self._stream.write("\n")
+        self._stream.flush()
+
+    def _write(self, snapshot: Snapshot, finished: bool) -> None:
+        # A line that fills the last column makes some terminals begin another.
+        line = bar_line(snapshot, _columns(self._stream) - 1, finished)
+        if line != self._shown:
+            self._stream.write("\r" + line.ljust(len(self._shown)))
+            self._stream.flush()
+            self._shown = line
+
+
+def bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
+    """A stage in one line: its name, percentage, a bar, and as many facts as there is room for.
+
+    Args:
+        snapshot: The stage.
+        columns: The most characters that the line may have, at least 1.
+        finished: Whether the stage is done.
+
+    Returns:
+        E.g. `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. The bar has at least
+        `LEAST_BAR` characters or is left out.
+    """
+    percent = snapshot.percent
+    name = snapshot.stage if percent is None else f"{snapshot.stage} {percent:3d}%"
+    facts = _facts(snapshot, finished)
+    least = 0 if percent is None else LEAST_BAR + 3
+    while facts and len(name) + least + 1 + len(", ".join(facts)) > columns:
+        facts.pop()
+    text = f" {', '.join(facts)}" if facts else ""
+    room = min(MOST_BAR, columns - len(name) - len(text) - 3)
+    bar = ""
+    if percent is not None and room >= LEAST_BAR:
+        full = room * percent // 100
+        bar = f" [{'#' * full}{'-' * (room - full)}]"
+    return (name + bar + text)[:columns]
+
+
+def _facts(snapshot: Snapshot, finished: bool = False) -> list[str]:
+    """What a person is told of a stage beside its percentage, what matters most first."""
+    facts = [_amount(snapshot, finished)]
+    if finished:
+        facts.append(format_seconds(snapshot.seconds))
+    elif snapshot.eta_seconds:
+        facts.append(f"{_about(snapshot.eta_seconds)} left")
+    speed = snapshot.bytes_per_second
+    if speed is not None:
+        of_text = " of text" if snapshot.unit == "bytes" and "bytes" in snapshot.counters else ""
+        facts.append(f"{format_bytes(speed)}/s{of_text}")
+    facts += [
+        f"{n:,} {name.replace('_', ' ')}"
+        for name, n in snapshot.counters.items()
+        if name != "bytes"
+    ]
+    return facts
+
+
+def _amount(snapshot: Snapshot, finished: bool) -> str:
+    """How much is done, of how much: "1.2 GB of 2.7 GB", "400 of 1,000 merges"."""
+    done, total = snapshot.done, snapshot.total
+    if finished and total == done:
+        total = None
+    if snapshot.unit == "bytes":
+        of = "" if total is None else f" of {format_bytes(total)}"
+        return format_bytes(done if total is None else min(done, total)) + of
+    of = "" if total is None else f" of {total:,}"
+    return f"{done:,}{of} {snapshot.unit}"
+
+
+def _about(seconds: float) -> str:
+    """A time that is an estimate, without fractions of seconds."""
+    return f"{max(1, round(seconds))} s" if seconds < 59.5 else format_seconds(seconds)
 
 
 def _columns(stream: TextIO) -> int:
+    """The width of a terminal; `FALLBACK_COLUMNS` if it does not tell."""
     try:
-        return os.get_terminal_size(stream.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns or FALLBACK_COLUMNS
     except (OSError, ValueError):
-        return 0
+        return FALLBACK_COLUMNS
 
 
 class Stage:
@@ -212,7 +319,7 @@ class Stage:
     Args:
         name: What it is called, and what `report` names it by.
         total: How much there is to do, in `unit`, or None; may be set when it becomes known.
-        unit: What is counted, e.g. "bytes", "splits", "merges".
+        unit: What is counted, e.g. "bytes", "rounds", "merges".
         open_display: Makes what shows it; None shows nothing.
         clock: Seconds, from any start.
     """
@@ -222,7 +329,7 @@ class Stage:
         name: str,
         total: int | None,
         unit: str,
-        open_display: Callable[[Snapshot], Display] | None,
+        open_display: Callable[[], Display] | None,
         clock: Callable[[], float],
     ) -> None:
         self.name = name
@@ -284,7 +391,7 @@ class Stage:
         self._start = self._clock()
         if self._open_display is not None:
             with self._surviving():
-                self._display = self._open_display(self.snapshot())
+                self._display = self._open_display()
             self._poller = threading.Thread(target=self._poll, name="progress", daemon=True)
             self._poller.start()
         return self
@@ -323,20 +430,22 @@ class Progress:
     """What a job shows of itself while it runs.
 
     Args:
-        quiet: Show nothing.
-        stream: Where to; stderr unless told. A bar if it is a terminal, JSON lines if not.
+        mode: One of `MODES`.
+        stream: Where to; stderr unless told.
         clock: Seconds, from any start.
     """
 
     def __init__(
         self,
+        mode: str = "auto",
         *,
-        quiet: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.quiet = quiet
         self._stream = stream if stream is not None else sys.stderr
+        if mode == "auto":
+            mode = "bar" if _is_terminal(self._stream) else "plain"
+        self.mode = mode
         self._clock = clock
 
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
@@ -345,11 +454,22 @@ class Progress:
         Args:
             name: What it is called, and what `report` names it by. One stage of a name at a time.
             total: How much there is to do, or None if nobody knows.
-            unit: What `done` counts, e.g. "bytes", "splits", "merges".
+            unit: What `done` counts, e.g. "bytes", "rounds", "merges".
         """
-        return Stage(name, total, unit, None if self.quiet else self._display, self._clock)
+        return Stage(name, total, unit, None if self.mode == "none" else self._display, self._clock)
 
-    def _display(self, snapshot: Snapshot) -> Display:
-        if self._stream.isatty():
-            return TerminalBar(self._stream, snapshot)
-        return JsonLines(self._stream)
+    def _display(self) -> Display:
+        kinds: dict[str, Callable[[TextIO], Display]] = {
+            "bar": TerminalBar,
+            "plain": PlainLines,
+            "json": JsonLines,
+        }
+        return kinds[self.mode](self._stream)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether lines can be written over there."""
+    try:
+        return stream.isatty() and os.environ.get("TERM") != "dumb"
+    except ValueError:  # closed
+        return False

@@ -141,7 +141,7 @@ def test_a_stage_begins_at_zero_whatever_was_reported_before() -> None:
 
 def test_what_was_seen_and_what_was_put() -> None:
     """What is seen is no less than what was reported; what is put is so, and is gone on from."""
-    stage = Progress(quiet=True).stage("learn", None, "rounds")
+    stage = Progress("none").stage("learn", None, "rounds")
     with stage:
         stage.advance(1, pieces=2)
         stage.seen(0, pieces=5)
@@ -172,7 +172,7 @@ def threads() -> set[threading.Thread]:
 def test_quiet_shows_nothing_and_starts_no_thread() -> None:
     stream = Terminal()
     before = threads()
-    with Progress(quiet=True, stream=stream).stage("count", 1, "splits") as stage:
+    with Progress("none", stream=stream).stage("count", 1, "splits") as stage:
         assert threads() == before
         stage.advance(1)
         assert stage.snapshot().done == 1

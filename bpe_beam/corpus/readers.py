@@ -23,6 +23,7 @@ from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
+from bpe_beam.corpus.streams.stored import unmetered
 from bpe_beam.storage import Storage
 
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
@@ -41,6 +42,7 @@ READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
 NOTHING_READ = "nothing could be read"
 
 _FIELD_FLAWS = ("field missing", "field not a string")
+_METERED_BYTES = 1 << 20
 
 
 def _no_edges(edges: Edges) -> None:
@@ -71,6 +73,39 @@ def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
         given.on_reject(Reject.of(name, given.start, None, NOTHING_READ, detail, b"", lost=lost))
 
 
+class _Meter:
+    """Passes on how much of a slice has been read, never more than all of it.
+
+    Readers look beyond a slice, read footers, or skip columns, so what they read is not the slice's
+    size. Small reads are gathered: each report costs a lock, or a message to another process.
+
+    Args:
+        size: Stored bytes of the slice.
+        report: Gets the number of bytes since it was called last.
+    """
+
+    def __init__(self, size: int, report: Callable[[int], None]) -> None:
+        self._left = size
+        self._report = report
+        self._gathered = 0
+
+    def add(self, count: int) -> None:
+        """So many bytes were read."""
+        self._gathered += count
+        if self._gathered >= _METERED_BYTES:
+            self._pass_on(min(self._gathered, self._left))
+
+    def finish(self) -> None:
+        """The slice is done, however much was read of it."""
+        self._pass_on(self._left)
+
+    def _pass_on(self, count: int) -> None:
+        self._gathered = 0
+        self._left -= count
+        if count:
+            self._report(count)
+
+
 def read_split(
     storage: Storage,
     plan: Plan,
@@ -81,6 +116,7 @@ def read_split(
     *,
     batch_bytes: int = 4 << 20,
     only_text: bool = False,
+    on_read: Callable[[int], None] = unmetered,
 ) -> Iterator[pa.RecordBatch]:
     r"""Reads the documents that begin in a split.
 
@@ -106,6 +142,8 @@ def read_split(
         batch_bytes: About so many bytes of text are in a batch; smaller files are joined.
         only_text: Ids are not wanted, nor sources unless the settings name some: they may be null,
             which is faster where documents are short.
+        on_read: Called while files are read with the number of stored bytes since the last call;
+            at the split's end these add up to the split's size.
 
     Yields:
         Batches of BATCH_SCHEMA, none of them empty, of at most 65,536 documents.
@@ -116,6 +154,7 @@ def read_split(
     pending: list[pa.RecordBatch] = []
     size = rows = 0
     for piece in split.slices:
+        meter = _Meter(piece.end - piece.start, on_read)
         given = SliceInput(
             storage=storage,
             url=plan.url(piece.file),
@@ -128,6 +167,7 @@ def read_split(
             on_edges=on_edges,
             batch_bytes=batch_bytes,
             only_text=only_text,
+            on_read=meter.add,
         )
         for batch in _documents(given):
             if pending and (
@@ -140,5 +180,6 @@ def read_split(
             if size >= batch_bytes // 2:
                 yield join(pending)
                 pending, size, rows = [], 0, 0
+        meter.finish()
     if pending:
         yield join(pending)

@@ -16,6 +16,7 @@ from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.streams import Source, open_source
+from bpe_beam.corpus.streams.stored import unmetered
 from bpe_beam.storage import Storage
 
 
@@ -68,6 +69,8 @@ class SliceInput:
         batch_bytes: About so many bytes of text are in a batch.
         only_text: Ids are not wanted, nor sources that nobody asked for: a reader may leave them
             null.
+        on_read: Called with the number of stored bytes of each read; for progress, so some may be
+            read twice, or not at all.
     """
 
     storage: Storage
@@ -81,6 +84,7 @@ class SliceInput:
     on_edges: Callable[[Edges], None]
     batch_bytes: int
     only_text: bool = False
+    on_read: Callable[[int], None] = unmetered
 
     @property
     def whole(self) -> bool:
@@ -118,6 +122,7 @@ class SliceInput:
             start if plain else self.start,
             self.file.size if plain else self.end,
             self.file.tag,
+            self.on_read,
         )
         if source is None:
             self.on_edges(Edges(self.number, self.start, self.end, None, None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bpe_beam.corpus import Plan, ReadSettings, apart, make_plan
@@ -117,6 +117,23 @@ def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
     """The files of a finished folder that hold rejects."""
     found = storage.list_names(storage.join(url, "rejects"))
     return sorted({f"rejects/{name}" for name in found}.intersection(rejects_names(plan)))
+
+
+def bytes_read(plan: Plan, kind: str, done: Collection[int], finished: Collection[str] = ()) -> int:
+    """Return the stored bytes of the splits that need not be read any more, for progress.
+
+    Args:
+        plan: The plan.
+        kind: The kind of piece that a split becomes, as in its receipt's name.
+        done: Splits that an earlier run finished.
+        finished: Names of the pieces that this run finished.
+    """
+    splits = len(plan.splits)
+    return sum(
+        split.size
+        for split in plan.splits
+        if split.index in done or piece_name(kind, split.index, splits) in finished
+    )
 
 
 def done_splits(folder: OutputFolder, plan: Plan, kind: str) -> dict[int, Receipt]:

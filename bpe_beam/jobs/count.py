@@ -202,8 +202,8 @@ def _count(
             by_source=settings.input.by_source,
         )
         known = _known(folder, done)
-        with progress.stage("count", len(plan.splits), "splits") as stage:
-            stage.advance(len(done))
+        with progress.stage("count", plan.size, "bytes") as stage:
+            stage.advance(corpus_input.bytes_read(plan, "counts", done))
 
             def build(pipeline: beam.Pipeline, pool: str | None) -> None:
                 count = CountSplits(replace(task, pool=pool), works, known, parts_left)
@@ -216,7 +216,9 @@ def _count(
                 build,
                 len(works) or len(parts_left),
                 measured,
-                lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(splits))),
+                lambda: stage.seen(
+                    corpus_input.bytes_read(plan, "counts", done, attempt.finished_pieces())
+                ),
                 holds_gil=counting_holds_gil(settings.normalizer, settings.pretokenizer),
             )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.settings import DecodeSettings
+from bpe_beam.jobs.typed_input import tell_who_types
 from bpe_beam.jobs.values import parse_ids
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
@@ -27,16 +28,17 @@ def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
         UsageError: If an argument is no id, or there is no such tokenizer.
         DataError: If the tokenizer does not have an id, or standard input holds something else.
     """
+    storage = Storage(settings.run.storage_options)
+    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     if settings.ids is not None:
         ids = parse_ids("ids", " ".join(settings.ids))
     else:
+        tell_who_types("the ids")
         try:
             text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
             ids = parse_ids("standard input", text)
         except UsageError as error:
             raise DataError(str(error)) from None
-    storage = Storage(settings.run.storage_options)
-    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     data = tokenizer.decode_bytes(ids)
     sys.stdout.flush()
     sys.stdout.buffer.write(data)

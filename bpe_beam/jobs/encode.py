@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.settings import EncodeSettings
+from bpe_beam.jobs.typed_input import tell_who_types
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -27,9 +28,9 @@ def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
         DataError: If standard input is not UTF-8.
         UsageError: If there is no such tokenizer, or it cannot be run.
     """
-    text = _text_of_stdin() if settings.text is None else settings.text
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
+    text = _text_of_stdin() if settings.text is None else settings.text
     allowed: Literal["all"] | Collection[str]
     allowed = () if settings.allowed_special == "none" else settings.allowed_special
     if settings.show:
@@ -49,6 +50,7 @@ def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
 
 def _text_of_stdin() -> str:
     """Standard input as it is, but for one newline at its end, which a shell's `echo` adds."""
+    tell_who_types("the text")
     data = sys.stdin.buffer.read()
     try:
         return data.removesuffix(b"\n").decode("utf-8")

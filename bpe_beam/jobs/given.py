@@ -168,7 +168,9 @@ def _run(given: Given) -> s.RunSettings:
                 given.where("storage_options"), storage_options[-1]
             )
     run = s.RunSettings(
-        **given.pick({"runner": None, "workers": parse_integer, "summary_file": None}),
+        **given.pick(
+            {"runner": None, "workers": parse_integer, "summary_file": None, "progress": None}
+        ),
         runner_options=_runner_options(given),
         overwrite=given.switch("overwrite"),
         quiet=given.switch("quiet"),

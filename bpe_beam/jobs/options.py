@@ -14,6 +14,7 @@ from bpe_beam.jobs.settings import InputSettings, QuickstartSettings, TokenizeSe
 from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.train_options import LEARNING
 from bpe_beam.jobs.train_settings import TrainSettings as Train
+from bpe_beam.progress import MODES as PROGRESS_MODES
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,6 @@ _INPUT = Option(
     "many",
 )
 _READING = (
-    _INPUT,
     Option(
         "--exclude",
         "P",
@@ -123,9 +123,25 @@ _COMMON = (
         "options given here win; may be repeated, later files win",
         "repeat",
     ),
-    Option("--quiet", "", "no progress and no summary on stderr", "switch"),
+    Option(
+        "--progress",
+        choice(PROGRESS_MODES),
+        "how progress is shown on stderr; auto is a bar on a terminal, and elsewhere plain lines; "
+        "json is a JSON object a line, for programs (default auto)",
+    ),
+    Option(
+        "--quiet",
+        "",
+        "show no summary, and no progress unless --progress asks for it; warnings and errors are "
+        "still shown",
+        "switch",
+    ),
     Option("--debug", "", "show tracebacks and Beam's own messages", "switch"),
-    Option("--summary-file", "F", "write the summary as JSON to a path or URL; - is stdout"),
+    Option(
+        "--summary-file",
+        "F",
+        "write the summary as JSON, with all figures, to a path or URL; - is stdout",
+    ),
     Option(
         "--storage-options",
         "JSON",
@@ -181,11 +197,14 @@ _FRAMING = (
 _LISTING = tuple(option for option in _READING if option.key not in _OF_RECORDS)
 """What a plan follows from."""
 
+_MODEL, *_LEARNING = LEARNING
+
 JOBS: dict[str, Job] = {
     "count": Job(
         "count the words of a corpus, once, for any number of trainings",
         {
-            "what": (
+            "main options": (
+                _INPUT,
                 Option("--output", "DIR", "folder of the counts", required=True),
                 *_CUTTING,
                 _SPECIAL,
@@ -204,12 +223,14 @@ JOBS: dict[str, Job] = {
     "train": Job(
         "learn a tokenizer, from counts or from a corpus",
         {
-            "what": (
+            "main options": (
+                _INPUT,
+                Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
                 Option("--output", "DIR", "folder of the tokenizer", required=True),
                 Option(
                     "--vocab-size", "N", "entries in all, special tokens included", required=True
                 ),
-                Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
+                _MODEL,
                 *_CUTTING,
                 Option(
                     "--special-token",
@@ -218,6 +239,9 @@ JOBS: dict[str, Job] = {
                     "with --counts, one more than those that count cut",
                     "repeat",
                 ),
+            ),
+            "learning": (
+                *_LEARNING,
                 Option(
                     "--driver-memory",
                     "SIZE",
@@ -231,7 +255,6 @@ JOBS: dict[str, Job] = {
                     "(default auto: by --driver-memory)",
                 ),
             ),
-            "learning": LEARNING,
             "reading text": _READING,
             "running": (*_RUNNING, _OVERWRITE, *_COMMON),
         },
@@ -239,13 +262,14 @@ JOBS: dict[str, Job] = {
         "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/\n"
         "  bpe-beam train --config configs/wordpiece_30k.yaml \\\n"
         "      --input 'data/*.jsonl.gz' --output tok/",
-        "Writes tokenizer.json (Hugging Face's format), vocab.json, summary.json; for BPE\n"
+        "Writes tokenizer.json (Hugging Face's format), vocab.json, summary.json; for BPE "
         "merges.txt, for WordPiece vocab.txt.",
     ),
     "tokenize": Job(
         "turn a corpus into token shards",
         {
-            "what": (
+            "main options": (
+                _INPUT,
                 _TOKENIZER,
                 Option("--output", "DIR", "folder of the shards", required=True),
                 Option(
@@ -264,7 +288,8 @@ JOBS: dict[str, Job] = {
     "stream-tokenize": Job(
         "turn files into token shards as they come, each once",
         {
-            "what": (
+            "main options": (
+                _INPUT,
                 _TOKENIZER,
                 Option("--output", "DIR", "folder of the windows", required=True),
                 *_FRAMING,
@@ -298,7 +323,7 @@ JOBS: dict[str, Job] = {
     "verify": Job(
         "read every shard back and prove it whole",
         {
-            "what": (
+            "main options": (
                 Option("folder", "DIR", "what tokenize wrote", required=True),
                 Option(
                     "--full", "", "also encode the corpus again and compare each token", "switch"
@@ -319,7 +344,7 @@ JOBS: dict[str, Job] = {
     "encode": Job(
         "text to token ids, on one line",
         {
-            "what": (
+            "main options": (
                 Option(
                     "text",
                     "TEXT",
@@ -337,7 +362,7 @@ JOBS: dict[str, Job] = {
     "decode": Job(
         "token ids to text",
         {
-            "what": (
+            "main options": (
                 Option(
                     "ids",
                     "ID ...",
@@ -354,7 +379,7 @@ JOBS: dict[str, Job] = {
     "inspect": Job(
         "say what a tokenizer, a counts folder or a folder of shards holds",
         {
-            "what": (
+            "main options": (
                 Option(
                     "path", "PATH", "a tokenizer.json, or a folder that a job wrote", required=True
                 ),
@@ -366,7 +391,8 @@ JOBS: dict[str, Job] = {
     "plan": Job(
         "say which files the inputs name, and how they are cut into splits",
         {
-            "what": (
+            "main options": (
+                _INPUT,
                 Option(
                     "--output", "F", "write the whole plan as JSON to a path or URL; - is stdout"
                 ),
@@ -379,25 +405,25 @@ JOBS: dict[str, Job] = {
     ),
     "counts merge": Job(
         "add counts folders up, as if their corpora had been counted at once",
-        {"what": MERGING, "running": (_OVERWRITE, *_COMMON)},
+        {"main options": MERGING, "running": (_OVERWRITE, *_COMMON)},
         "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
-        "They must be made with the same normalizer, pre-tokenizer and special tokens, and all by\n"
+        "They must be made with the same normalizer, pre-tokenizer and special tokens, and all by "
         "source or none.",
     ),
     "counts show": Job(
         "print the most frequent words of a counts folder, with the counts of each source",
-        {"what": SHOWING, "running": _COMMON},
+        {"main options": SHOWING, "running": _COMMON},
         "bpe-beam counts show counts/ --top 50",
     ),
     "counts filter": Job(
         "write a counts folder anew without rare words, or with some sources only",
-        {"what": FILTERING, "running": (_OVERWRITE, *_COMMON)},
+        {"main options": FILTERING, "running": (_OVERWRITE, *_COMMON)},
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
     ),
     "quickstart": Job(
         "try it all on the Python standard library's sources: train, tokenize, verify",
         {
-            "what": (
+            "main options": (
                 Option(
                     "--output",
                     "DIR",

@@ -6,7 +6,6 @@ Trains on the sources of Python's own standard library, tokenizes them, verifies
 from __future__ import annotations
 
 import os
-import sys
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,6 @@ from bpe_beam.jobs.settings import (
     TokenizeSettings,
     VerifySettings,
 )
-from bpe_beam.jobs.summary import show_summary
 from bpe_beam.jobs.train_settings import TrainSettings
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
@@ -68,11 +66,9 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
     # Shards are read back in this process, whatever runner has written them.
     here = replace(steps, runner=None, runner_options=())
     verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)
-    if not settings.run.quiet:
-        for part in (training, tokenizing, verifying):
-            show_summary({key: part[key] for key in part if key != "next"}, sys.stderr)
     return {
         "job": "quickstart",
+        "warnings": [*(training["warnings"] or ()), *(tokenizing["warnings"] or ())] or None,
         "corpus": f"{tokenizing['files']:,} sources of Python's standard library",
         "tokenizer": tokenizer,
         "tokens_folder": tokens,
@@ -80,7 +76,11 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
         "text_bytes": tokenizing["text_bytes"],
         "tokens": tokenizing["tokens"],
         "bytes_per_token": tokenizing["bytes_per_token"],
+        "rejects": tokenizing["rejects"],
         "shards_whole": verifying["whole"],
+        "train": training,
+        "tokenize": tokenizing,
+        "verify": verifying,
         "next": [
             f"bpe-beam encode --tokenizer {tokenizer} --show 'def hello():'",
             f"bpe-beam inspect {tokens}",

@@ -22,6 +22,7 @@ from bpe_beam.jobs.checks import (
     require_text,
 )
 from bpe_beam.jobs.dataflow import require_no_secrets, require_reachable
+from bpe_beam.progress import MODES as PROGRESS_MODES
 
 INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
@@ -58,7 +59,8 @@ class RunSettings:
             their own.
         runner_options: Flags for the runner, each whole: `--name=value` or `--name`.
         overwrite: Remove what an earlier job wrote in the output folder.
-        quiet: No progress, no summary on stderr.
+        quiet: No summary on stderr, and no progress unless `progress` says so.
+        progress: How progress is shown, one of `PROGRESS_MODES`; None is auto, or none if quiet.
         debug: Tracebacks and Beam's own messages.
         summary_file: Where the summary goes as JSON; `-` is stdout.
         storage_options: Options of file systems by protocol. May hold secrets: never shown.
@@ -69,6 +71,7 @@ class RunSettings:
     runner_options: tuple[str, ...] = ()
     overwrite: bool = False
     quiet: bool = False
+    progress: str | None = None
     debug: bool = False
     summary_file: str | None = None
     storage_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
@@ -77,6 +80,8 @@ class RunSettings:
         """Checks each setting, and those that exclude one another."""
         if self.runner is not None:
             require_text("runner", self.runner)
+        if self.progress is not None:
+            require_choice("progress", self.progress, PROGRESS_MODES)
         if self.summary_file is not None:
             require(self.summary_file != "", "summary_file must not be empty; - is stdout")
         if self.workers is not None:

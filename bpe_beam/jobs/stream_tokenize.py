@@ -78,7 +78,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     )
     measured = Measured()
     before = _finished(storage, folder.url)
-    with progress.stage(STAGE, None, "shards"):
+    with progress.stage(STAGE, None, "bytes"):
         run_pipeline(
             _streaming(settings.run),
             lambda pipeline, pool: pipeline | "StreamTokenize" >> TokenizeNewFiles(stream),

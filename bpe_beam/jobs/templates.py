@@ -9,7 +9,6 @@ over what the pipeline has made and finishes it. Whatever had to be done again i
 from __future__ import annotations
 
 import importlib
-import io
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -95,5 +94,5 @@ class _Finish(beam.DoFn):
     def process(self, _: tuple[int, Iterable[str]]) -> Iterator[str]:
         """Runs the job to its end, now that everything is made."""
         job = importlib.import_module(f"bpe_beam.jobs.{self.job}")
-        job.run(self.settings, Progress(quiet=True, stream=io.StringIO()))
+        job.run(self.settings, Progress("none"))
         yield self.settings.output

@@ -168,8 +168,8 @@ def _tokenize(
             encoding=encoding.kept_at(folder.storage, folder.path(_TOKENIZER)),
             splits=len(plan.splits),
         )
-        with progress.stage("tokenize", len(plan.splits), "splits") as stage:
-            stage.advance(len(done))
+        with progress.stage("tokenize", plan.size, "bytes") as stage:
+            stage.advance(corpus_input.bytes_read(plan, "shard", done))
 
             def build(pipeline: beam.Pipeline, pool: str | None) -> None:
                 made = pipeline | "Tokenize" >> TokenizeSplits(replace(task, pool=pool), works)
@@ -182,7 +182,9 @@ def _tokenize(
                 build,
                 len(works),
                 measured,
-                lambda: stage.seen(len(done) + len(attempt.finished_pieces().intersection(shards))),
+                lambda: stage.seen(
+                    corpus_input.bytes_read(plan, "shard", done, attempt.finished_pieces())
+                ),
                 holds_gil=tokenizer.holds_gil,
             )
 

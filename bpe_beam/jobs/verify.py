@@ -187,11 +187,11 @@ def _compare(
     def compare(element: str) -> str | None:
         row = rows[SplitWork.from_json(element).split.index]
         difference = processes.call(helpers, compare_with_split, task, element, row)
-        stage.advance(1, documents=row.documents, bytes=row.text_bytes)
+        stage.advance(0, documents=row.documents, bytes=row.text_bytes)
         return difference
 
     with (
-        progress.stage("compare", len(plan.splits), "shards") as stage,
+        progress.stage(task.stage, plan.size, "bytes") as stage,
         # Left in the other order: threads that wait for helpers end when those are killed.
         ThreadPoolExecutor(workers) as pool,
         _helpers(workers if tokenizer.holds_gil else 1) as helpers,

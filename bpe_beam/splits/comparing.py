@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, Reject, read_split
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.shards.manifest import MANIFEST
@@ -30,12 +31,14 @@ class CompareTask:
         folder: The folder of the shards.
         reading: How splits become documents.
         encoding: How documents become ids.
+        stage: The progress stage, in bytes, that gets the stored bytes as they are read.
     """
 
     storage: Storage
     folder: str
     reading: ReadSettings
     encoding: Encoding
+    stage: str = "compare"
 
 
 def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSplit) -> str | None:
@@ -71,7 +74,14 @@ class _ReadAgain:
     def encoded(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield the ids of all documents in batches, as `compare_split` takes them."""
         task, work = self._task, self._work
-        for batch in read_split(task.storage, work.plan, work.split, task.reading, self._reject):
+        for batch in read_split(
+            task.storage,
+            work.plan,
+            work.split,
+            task.reading,
+            self._reject,
+            on_read=lambda count: progress.report(task.stage, done=count),
+        ):
             batch, ids = encode_documents(task.encoding, batch, work.plan, self._reject)
             self._found["documents"] += batch.num_rows
             self._found["text_bytes"] += text_bytes(batch)

@@ -80,7 +80,7 @@ class CountTask:
         splits: How many splits the plan has.
         by_source: Keep the counts of each source apart.
         pool: The processes that count, see `worker_processes`; None: the worker itself does.
-        stage: The progress stage that finished splits are reported to.
+        stage: The progress stage, in bytes, that work is reported to.
     """
 
     receipts: Receipts
@@ -125,7 +125,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
             task.counting, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write
         )
         for batch in read_texts(
-            task.receipts.storage, work, task.reading, rejects.add, seen.append
+            task.receipts.storage, work, task.reading, rejects.add, seen.append, task.stage
         ):
             words += counts.add(batch)
             documents += batch.num_rows
@@ -149,7 +149,6 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
             **reading_facts(work.plan, work.split, seen),
         },
     )
-    progress.report(task.stage, done=1)
     return CountedSplit(
         list(range_places(url, file.hash.hexdigest(), file.ranges)),
         {
@@ -225,6 +224,7 @@ def write_partition(task: CountTask, partition: int, places: Iterable[RangePlace
     file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
     facts = {**part.facts(), MADE_OF: made_of(places)}
     task.receipts.write_receipt(piece_name("part", partition, PARTITIONS), [file], facts)
+    progress.report(task.stage, parts_written=1)
     return part
 
 

@@ -48,7 +48,7 @@ class TokenizeTask:
         encoding: How documents become ids.
         splits: How many splits the plan has.
         pool: The processes that encode, see `worker_processes`; None: the worker itself does.
-        stage: The progress stage that batches are reported to.
+        stage: The progress stage, in bytes, that work is reported to.
     """
 
     receipts: Receipts
@@ -83,7 +83,9 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         folder = receipts.storage.join(receipts.url, WORK)
         writer = MegatronWriter(receipts.storage, folder, name, bound)
         stack.enter_context(writer)
-        for batch in read_texts(receipts.storage, work, task.reading, rejects.add, seen.append):
+        for batch in read_texts(
+            receipts.storage, work, task.reading, rejects.add, seen.append, task.stage
+        ):
             batch, ids = encode_documents(task.encoding, batch, work.plan, rejects.add)
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
             size += text_bytes(batch)
@@ -109,7 +111,6 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         facts["sources"] = dict(sorted(sources.items()))
     facts |= reading_facts(work.plan, work.split, seen)
     receipts.write_receipt(name, files, facts)
-    progress.report(task.stage, done=1)
     counts = {
         measures.DOCUMENTS_TOKENIZED: shard.documents,
         measures.TEXT_BYTES_TOKENIZED: size,

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
+from bpe_beam import progress
 from bpe_beam.corpus import (
     InputFile,
     Plan,
@@ -126,9 +127,28 @@ def read_texts(
     settings: ReadSettings,
     on_reject: Callable[[Reject], None],
     on_edges: Callable[[Edges], None],
+    stage: str,
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a work's split, see `read_split`, for jobs that look at the texts alone."""
-    return read_split(storage, work.plan, work.split, settings, on_reject, on_edges, only_text=True)
+    """Yield the batches of a split, see `read_split`, for jobs that need the texts alone.
+
+    Args:
+        storage: The storage client.
+        work: The split.
+        settings: How files become documents.
+        on_reject: Called for each record that cannot be used.
+        on_edges: Called at the end of each slice whose bounds had to be guessed.
+        stage: The progress stage, in bytes, that gets the stored bytes as they are read.
+    """
+    return read_split(
+        storage,
+        work.plan,
+        work.split,
+        settings,
+        on_reject,
+        on_edges,
+        only_text=True,
+        on_read=lambda count: progress.report(stage, done=count),
+    )
 
 
 def reading_facts(plan: Plan, split: Split, seen: Iterable[Edges]) -> dict[str, Any]:

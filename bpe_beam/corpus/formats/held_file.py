@@ -29,6 +29,7 @@ class HeldFile:
         self.closed = False
         self._url = given.url
         self._failure: DataError | None = None
+        self._on_read = given.on_read
         self._file = open_planned(given.storage, given.url, self.size, given.file.tag)
         with named_errors("read", given.url):
             found = self._file.seek(0, os.SEEK_END)
@@ -55,6 +56,7 @@ class HeldFile:
         except DataError as error:
             self._failure = error
             raise
+        self._on_read(count)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

@@ -18,7 +18,7 @@ from bpe_beam.corpus.streams.block_streams import Bzip2, Lzma, Xz
 from bpe_beam.corpus.streams.decompressed import Decompressed
 from bpe_beam.corpus.streams.gzip_stream import Gzip
 from bpe_beam.corpus.streams.lz4_stream import Lz4
-from bpe_beam.corpus.streams.stored import Stored
+from bpe_beam.corpus.streams.stored import Stored, unmetered
 from bpe_beam.corpus.streams.units import find_unit
 from bpe_beam.corpus.streams.zstd_stream import Zstd
 from bpe_beam.storage import Storage
@@ -67,6 +67,7 @@ def open_source(
     start: int = 0,
     end: int | None = None,
     tag: str = "",
+    on_read: Callable[[int], None] = unmetered,
 ) -> Source | None:
     """Opens a file of the plan.
 
@@ -78,6 +79,7 @@ def open_source(
         start: Where to begin; in a compressed file, where to look for the first unit.
         end: The stored byte behind the slice; None: the file's end.
         tag: Its planned tag, or "".
+        on_read: Called after each read with the number of stored bytes that it gave.
 
     Returns:
         The bytes from there to the file's end, whatever `end` is; None if the file is compressed
@@ -87,7 +89,7 @@ def open_source(
         DataError: When opening or reading fails, or when the file is shorter or longer than
             planned.
     """
-    stored = Stored(storage, url, size, start, tag)
+    stored = Stored(storage, url, size, start, tag, on_read)
     if compression == "none":
         return stored
     kind = _KINDS[compression]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import BinaryIO
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, named_errors, redact
+
+
+def unmetered(count: int) -> None:
+    """Stand where nobody wants to know how much was read."""
 
 
 class Stored:
@@ -15,6 +20,14 @@ class Stored:
     than planned is an error. What storage reads from then on is of one version, where the store
     can promise that; where it cannot, another length is seen at the file's end.
 
+    Args:
+        storage: The storage client.
+        url: The file.
+        size: Its planned size in bytes.
+        start: The byte to begin at.
+        tag: Its planned tag, or "".
+        on_read: Called after each read with the number of stored bytes that it gave.
+
     Attributes:
         size: The planned size in bytes.
         position: The byte that is read next.
@@ -22,7 +35,13 @@ class Stored:
     """
 
     def __init__(
-        self, storage: Storage, url: str, size: int, start: int = 0, tag: str = ""
+        self,
+        storage: Storage,
+        url: str,
+        size: int,
+        start: int = 0,
+        tag: str = "",
+        on_read: Callable[[int], None] = unmetered,
     ) -> None:
         self.size = size
         self.position = start
@@ -30,6 +49,7 @@ class Stored:
         self.boundary: int | None = None
         self.boundary_unit = 0
         self._url = url
+        self._on_read = on_read
         self._file = open_planned(storage, url, size, tag)
         self.seek(start)
 
@@ -49,6 +69,7 @@ class Stored:
         if not count:
             raise changed(self._url, self.size, f"reading ended at byte {self.position}")
         self.position += count
+        self._on_read(count)
         return int(count)
 
     def read(self, count: int) -> bytes:
