@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.failures import WithoutTracebacks, describe, our_error
 from bpe_beam.jobs.given import Given, read_storage_options, settings_of
-from bpe_beam.jobs.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS, Job
+from bpe_beam.jobs.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS
 from bpe_beam.jobs.settings import RunSettings
 from bpe_beam.jobs.values import GivenValue, did_you_mean
 
@@ -363,14 +363,14 @@ def _runner_flag_takes_value(job: str, name: str) -> bool:
 
 def _parser(job: str) -> _Parser:
     spec = JOBS[job]
-    running = " [flags of the Beam runner]" if job in RUNNING_JOBS else ""
+    running = " [runner flags]" if job in RUNNING_JOBS else ""
     positional = [option for option in spec.options.values() if option.flag[0] != "-"]
     names = "".join(f" {o.metavar}" if o.required else f" [{o.metavar}]" for o in positional)
     parser = _Parser(
         prog=f"bpe-beam {job}",
         usage=f"bpe-beam {job}{names} [options]{running}",
         description=f"{spec.summary[0].upper()}{spec.summary[1:]}.",
-        epilog=f"example:\n{_example(spec)}" + (f"\n\n{spec.note}" if spec.note else ""),
+        epilog=f"example:\n{_commands(spec.example)}" + (f"\n\n{spec.note}" if spec.note else ""),
         formatter_class=_HelpFormatter,
         add_help=False,
         allow_abbrev=False,
@@ -398,12 +398,15 @@ def _parser(job: str) -> _Parser:
 
 def _overview() -> str:
     columns = _help_columns()
-    examples = "\n".join(_example(JOBS[name]) for name in _SHOWN)
-    every = "--config F.yaml, --progress MODE, --quiet, --debug, --summary-file F, "
+    examples = "\n".join(_commands(JOBS[name].example) for name in _SHOWN)
+    every = (
+        "--config F.yaml, --progress MODE, --quiet, --debug, --summary-file F, "
+        "--storage-options JSON"
+    )
     return (
         "\n\n".join(
             (
-                "usage: bpe-beam JOB [options] [flags of the Beam runner]",
+                "usage: bpe-beam JOB [options] [runner flags]",
                 _wrapped(
                     "Learn subword tokenizers from corpora of any size, and turn them into token "
                     "shards, on Apache Beam: in process, or on any runner.",
@@ -411,8 +414,8 @@ def _overview() -> str:
                 ),
                 "jobs:\n" + _job_lines(columns),
                 _wrapped(
-                    f"Options of every job: {every}--storage-options JSON. bpe-beam JOB --help shows "
-                    "the rest; bpe-beam --version the version.",
+                    f"Options of every job: {every}. bpe-beam JOB --help shows the rest; bpe-beam "
+                    "--version the version.",
                     columns,
                 ),
                 f"examples:\n{examples}",
@@ -437,10 +440,10 @@ def _job_lines(columns: int) -> str:
     return "\n".join(lines)
 
 
-def _example(job: Job) -> str:
-    """The job's example, indented; commands that are too long go on behind a backslash."""
+def _commands(example: str) -> str:
+    """An example, indented; commands that are too long go on behind a backslash."""
     lines: list[str] = []
-    for line in f"  {job.example}".splitlines():
+    for line in f"  {example}".splitlines():
         first, *options = line.replace(" --", "\0--").split("\0")
         lines.append(first)
         for option in options:
@@ -456,9 +459,9 @@ def _first_steps() -> str:
     """What to type for a beginning: for who named no job."""
     return (
         "try it all on text that is there:\n"
-        f"{_example(JOBS['quickstart'])}\n"
+        f"{_commands(JOBS['quickstart'].example)}\n"
         "learn a tokenizer from your own text:\n"
-        f"{_example(JOBS['train'])}\n"
+        f"{_commands(JOBS['train'].example.splitlines()[0])}\n"
         "all jobs, and the options of one:\n"
         "  bpe-beam --help\n"
         "  bpe-beam train --help"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -174,7 +175,7 @@ def test_every_declared_option_reaches_the_settings() -> None:
         "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
         "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
         "--merge-rounds": "distributed",
-        "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
+        "--progress": "json", "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
     }  # fmt: skip
     # Options of which only one value is legal yet.
     single = {"--format"}
@@ -290,7 +291,6 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ([], "name a job (count, train"),
         (["cuont"], "'cuont' is none of the jobs count, train"),
         (["trian"], "did you mean train?"),
         (["--quiet", "count"], "the job comes first"),
@@ -390,18 +390,47 @@ def test_settings_of_the_runner_are_no_keys_of_jobs_without_one(
 # ---- help and version ----
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    most = min(100, columns - 1)
     assert cli.main(["--help"]) == 0
     text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= most
     for name, spec in JOBS.items():
-        assert f"  {name} " in text
+        assert re.search(rf"^  {name}( |$)", text, re.MULTILINE)
         assert cli.main([*name.split(), "--help"]) == 0
         own = capsys.readouterr().out
-        assert spec.example.splitlines()[0] in own
+        joined = re.sub(r" \\\n +", " ", own)
+        assert re.sub(r" \\\n +", " ", spec.example).splitlines()[0] in joined
         for option in spec.options.values():
             assert (option.flag if option.flag[0] == "-" else option.metavar) in own
-        assert max(map(len, own.splitlines())) <= 100
+        long = [line for line in own.splitlines() if len(line) > most]
+        # A choice of many names is one word.
+        assert all(re.fullmatch(r"  --[a-z-]+ \{[^ ]+\}", line) for line in long), long
     assert cli.main(["count", "-h"]) == 0
+
+
+def test_the_help_begins_with_what_every_job_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, first in (
+        ("train", ["--input", "--output", "--vocab-size"]),
+        ("count", ["--input", "--output"]),
+        ("tokenize", ["--input", "--tokenizer", "--output"]),
+    ):
+        assert cli.main([name, "--help"]) == 0
+        flags = re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+        assert flags[: len(first)] == first
+
+
+def test_who_names_no_job_is_told_what_to_type(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("bpe-beam: no job given\n")
+    for line in ("bpe-beam quickstart", "bpe-beam train --input", "bpe-beam --help"):
+        assert f"\n  {line}" in captured.err
 
 
 def test_the_examples_of_the_help_are_right() -> None:
@@ -425,7 +454,7 @@ def test_starting_loads_nothing_heavy(argv: list[str]) -> None:
         "import sys\n"
         "from bpe_beam.cli import main\n"
         f"main({argv!r})\n"
-        "heavy = {'apache_beam', 'pyarrow', 'numpy', 'fsspec', 'yaml', 'tqdm', 'regex'}\n"
+        "heavy = {'apache_beam', 'pyarrow', 'numpy', 'fsspec', 'yaml', 'regex'}\n"
         "sys.exit(', '.join(sorted(heavy & sys.modules.keys())))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -450,7 +479,7 @@ def test_a_job_gets_its_settings_and_its_summary_is_shown(
     seen = []
 
     def run(settings: CountSettings, progress: Any) -> dict[str, Any]:
-        seen.append((settings, progress.quiet))
+        seen.append((settings, progress.mode))
         return {"job": "count", "documents": 1234}
 
     job("count", run)
@@ -462,8 +491,24 @@ def test_a_job_gets_its_settings_and_its_summary_is_shown(
     assert json.loads(path.read_text()) == {"job": "count", "documents": 1234}
     assert cli.main([*COUNT, "--quiet"]) == 0
     assert capsys.readouterr().err == ""
-    assert [quiet for _, quiet in seen] == [False, True]
+    assert cli.main([*COUNT, "--progress", "json", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    assert [mode for _, mode in seen] == ["plain", "none", "json"]
     assert seen[0][0].output == "out"
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_warnings_are_shown_even_if_quiet(
+    quiet: list[str], job: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    warnings = ["no document is of --source a", "merges.txt is not written"]
+    job("count", lambda settings, progress: {"job": "count", "warnings": warnings, "tokens": 7})
+    path = tmp_path / "s.json"
+    assert cli.main([*COUNT, *quiet, "--summary-file", str(path)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [f"bpe-beam count: warning: {each}" for each in warnings]
+    assert lines[2:] == ([] if quiet else ["bpe-beam count", "  tokens  7"])
+    assert json.loads(path.read_text())["warnings"] == warnings
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import pty
@@ -16,7 +17,15 @@ from typing import Any
 import pytest
 
 from bpe_beam import progress
-from bpe_beam.progress import JsonLines, Progress, Snapshot, report
+from bpe_beam.progress import (
+    JsonLines,
+    PlainLines,
+    Progress,
+    Snapshot,
+    TerminalBar,
+    bar_line,
+    report,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -78,25 +87,128 @@ def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
     assert len(lines(stream)) == 4
 
 
-def test_what_cannot_be_known_is_null() -> None:
+def test_a_json_line_has_no_key_for_what_cannot_be_known() -> None:
     stream = io.StringIO()
     JsonLines(stream).show(at(5.0, 3))
     JsonLines(stream).show(at(5.0, 0, 3))
     JsonLines(stream).show(at(5.0, 4, 3))
     JsonLines(stream).show(Snapshot("read", 50, 100, "bytes", {}, 5.0))
     unknown, unbegun, over, in_bytes = lines(stream)
-    assert (unknown["total"], unknown["eta_seconds"], unknown["bytes"]) == (None, None, None)
-    assert (unknown["documents"], unknown["bytes_per_second"]) == (None, None)
-    assert unbegun["eta_seconds"] is None
+    assert unknown == {"stage": "count", "done": 3, "unit": "splits", "seconds": 5.0}
+    assert unbegun == {**unknown, "done": 0, "total": 3}
     assert over["eta_seconds"] == 0.0
     assert (in_bytes["bytes"], in_bytes["bytes_per_second"]) == (50, 10)
+    assert "null" not in stream.getvalue()
+
+
+def test_plain_lines_are_for_people() -> None:
+    stream = io.StringIO()
+    display = PlainLines(stream)
+
+    def reading(seconds: float, done: int) -> Snapshot:
+        counters = {"documents": 12_345, "bytes": 3 * done}
+        return Snapshot("count", done, 2_700_000_000, "bytes", counters, seconds)
+
+    display.show(reading(4.9, 1))
+    display.show(reading(5.0, 900_000_000))
+    display.show(reading(9.9, 1_000_000_000))
+    display.close(reading(15.2, 2_700_000_000), finished=True)
+    assert stream.getvalue().splitlines() == [
+        "count: 33 %, 900 MB of 2.7 GB, 10 s left, 540 MB/s of text, 12,345 documents",
+        "count: done, 2.7 GB, 15.2 s, 533 MB/s of text, 12,345 documents",
+    ]
+    display.close(reading(20.0, 5), finished=False)
+    assert len(stream.getvalue().splitlines()) == 2
+    unknown = io.StringIO()
+    PlainLines(unknown).show(at(5.0, 1234, rounds_left=2))
+    assert unknown.getvalue() == "count: 1,234 splits, 2 rounds left\n"
+
+
+def test_plain_lines_come_less_often_the_longer_a_stage_takes() -> None:
+    stream = io.StringIO()
+    display = PlainLines(stream)
+    shown = []
+    for second in range(2 * 3600):
+        before = len(stream.getvalue())
+        display.show(at(second, second, 7200))
+        if len(stream.getvalue()) > before:
+            shown.append(second)
+    assert shown[:4] == [5, 10, 15, 20]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(shown)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == 60
+    assert len(shown) < 200
+
+
+@pytest.mark.parametrize("columns", [1, 8, 20, 40, 59, 79, 99, 199])
+def test_a_bar_fits_its_terminal(columns: int) -> None:
+    counters = {"documents": 12_345_678, "bytes": 4_000_000_000, "tokens": 987_654_321}
+    for finished in (False, True):
+        snapshot = Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
+        line = bar_line(snapshot, columns, finished)
+        assert len(line) <= columns
+        assert line.startswith("tokenize  44%"[:columns])
+        assert ("[" in line) == (columns >= 26)
+        if "[" in line:
+            bar = line[line.index("[") + 1 : line.index("]")]
+            assert 10 <= len(bar) <= 40
+            assert bar.count("#") == len(bar) * 44 // 100
+
+
+def test_a_bar_says_what_there_is_room_for() -> None:
+    counters = {"documents": 12_345_678, "bytes": 4_000_000_000}
+    snapshot = Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
+    assert [bar_line(snapshot, columns) for columns in (20, 40, 60, 100)] == [
+        "tokenize  44%",
+        "tokenize  44% [##########--------------]",
+        "tokenize  44% [#######---------] 1.2 GB of 2.7 GB, 38 s left",
+        "tokenize  44% [#######---------] 1.2 GB of 2.7 GB, 38 s left, 133 MB/s of text, "
+        "12,345,678 documents",
+    ]
+
+
+def test_all_is_only_said_of_what_is_done() -> None:
+    assert at(1.0, 9_999, 10_000).percent == 99
+    assert at(1.0, 10_001, 10_000).percent == 100
+    assert at(1.0, 0, 0).percent == 100
+    assert at(1.0, 5).percent is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "terminal", "shown"),
+    [
+        ("auto", True, "bar"),
+        ("auto", False, "plain"),
+        ("bar", False, "bar"),
+        ("plain", True, "plain"),
+        ("json", True, "json"),
+        ("none", True, "none"),
+    ],
+)
+def test_modes(mode: str, terminal: bool, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal() if terminal else io.StringIO()
+    progress = Progress(mode, stream=stream)
+    assert progress.mode == shown
+    with progress.stage("count", 2, "splits") as stage:
+        stage.advance(2)
+    begins = {"bar": "\rcount 100% [", "plain": "count: done, 2 splits", "json": "{", "none": ""}
+    assert stream.getvalue().startswith(begins[shown])
+    assert bool(stream.getvalue()) == (shown != "none")
+
+
+def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert Progress(stream=Terminal()).mode == "plain"
 
 
 def test_lines_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_POLL_SECONDS", 0.005)
     now = [0.0]
     stream = io.StringIO()
-    with Progress(stream=stream, clock=lambda: now[0]).stage("count", 10, "splits") as stage:
+    with Progress("json", stream=stream, clock=lambda: now[0]).stage(
+        "count", 10, "splits"
+    ) as stage:
         stage.advance(4, documents=2, bytes=80)
         now[0] = 4.9
         time.sleep(0.05)
@@ -118,7 +230,7 @@ def test_threads_report_without_losing_anything() -> None:
         for _ in range(2000):
             report("count", done=1, documents=3, bytes=10)
 
-    with Progress(stream=stream).stage("count", 8000, "splits") as stage:
+    with Progress("json", stream=stream).stage("count", 8000, "splits") as stage:
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -132,9 +244,9 @@ def test_threads_report_without_losing_anything() -> None:
 def test_a_stage_begins_at_zero_whatever_was_reported_before() -> None:
     stream = io.StringIO()
     report("count", done=7)
-    with Progress(stream=stream).stage("count", 1, "splits"):
+    with Progress("json", stream=stream).stage("count", 1, "splits"):
         report("other", done=5)
-    with Progress(stream=stream).stage("count", 1, "splits") as stage:
+    with Progress("json", stream=stream).stage("count", 1, "splits") as stage:
         stage.advance(1)
     assert [line["done"] for line in lines(stream)] == [0, 1]
 
@@ -195,48 +307,60 @@ def test_a_failed_stage_ends_without_a_last_line() -> None:
 
 def test_a_bar_on_a_terminal() -> None:
     stream = Terminal()
-    with Progress(stream=stream).stage("count", 1000, "splits") as stage:
+    with Progress("bar", stream=stream).stage("count", 1000, "splits") as stage:
         stage.advance(400, documents=12345, bytes=50_000_000)
     text = stream.getvalue()
-    assert "count:  40%" in text
-    assert "400/1000" in text
-    assert "50.0 MB" in text
-    assert "MB/s" in text
-    assert "12,345 documents" in text
+    assert text.startswith("\r")
+    assert "count  40% [" in text
+    assert "400 of 1,000 splits" in text
     assert text.endswith("\n")
     assert "{" not in text
 
 
+def test_a_bar_is_written_over() -> None:
+    stream = Terminal()
+    display = TerminalBar(stream)
+    display.show(at(1.0, 10, 1000))
+    display.show(at(1.0, 10, 1000))
+    display.show(at(2.0, 1000))
+    first, second = stream.getvalue().split("\r")[1:]
+    assert second.rstrip() == "count 1,000 splits"
+    assert len(second) == len(first)  # nothing of the longer line stays
+
+
 def test_a_bar_in_bytes_and_a_bar_without_total() -> None:
     stream = Terminal()
-    with Progress(stream=stream).stage("read", 10**9, "bytes") as stage:
+    with Progress("bar", stream=stream).stage("read", 10**9, "bytes") as stage:
         stage.advance(2 * 10**9)
-    assert "1.00G/1.00G" in stream.getvalue()
-    with Progress(stream=stream).stage("learn", None, "merges") as stage:
+    assert "1 GB" in stream.getvalue()
+    assert "2 GB" not in stream.getvalue()
+    with Progress("bar", stream=stream).stage("learn", None, "merges") as stage:
         stage.advance(31743, of_last_step=3)
-    assert "31743 merges" in stream.getvalue()
+    assert "learn 31,743 merges" in stream.getvalue()
     assert ", 3 of last step" in stream.getvalue()
-    with Progress(stream=stream).stage("verify", None, "bytes") as stage:
+    with Progress("bar", stream=stream).stage("verify", None, "bytes") as stage:
         stage.total = 4000
         stage.advance(2000)
-    assert "verify:  50%" in stream.getvalue()
+    assert "verify  50%" in stream.getvalue()
 
 
-def test_a_real_terminal_gets_a_bar_and_a_pipe_gets_json() -> None:
+def test_a_real_terminal_gets_a_bar() -> None:
     code = (
         "from bpe_beam.progress import Progress\n"
         "with Progress().stage('count', 2, 'splits') as s: s.advance(2)\n"
     )
     ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stderr=theirs, env={**os.environ, "TERM": "xterm"}
+    ) as child:
         os.close(theirs)
         try:
             shown = read_all(ours)
         finally:
             child.kill()
     os.close(ours)
-    assert b"count: 100%" in shown
-    assert b'"stage"' not in shown
+    assert b"\rcount 100% [" in shown
+    assert b"count: done" not in shown
 
 
 def read_all(terminal: int) -> bytes:

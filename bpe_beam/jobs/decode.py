@@ -28,17 +28,11 @@ def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
         UsageError: If an argument is no id, or there is no such tokenizer.
         DataError: If the tokenizer does not have an id, or standard input holds something else.
     """
+    ids = None if settings.ids is None else parse_ids("ids", " ".join(settings.ids))
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
-    if settings.ids is not None:
-        ids = parse_ids("ids", " ".join(settings.ids))
-    else:
-        tell_who_types("the ids")
-        try:
-            text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
-            ids = parse_ids("standard input", text)
-        except UsageError as error:
-            raise DataError(str(error)) from None
+    if ids is None:
+        ids = _ids_of_stdin()
     data = tokenizer.decode_bytes(ids)
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
@@ -46,3 +40,12 @@ def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
     return {"job": "decode", "tokens": len(ids), "text_bytes": len(data)}
+
+
+def _ids_of_stdin() -> list[int]:
+    tell_who_types("the ids")
+    try:
+        text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
+        return parse_ids("standard input", text)
+    except UsageError as error:
+        raise DataError(str(error)) from None

@@ -225,11 +225,11 @@ JOBS: dict[str, Job] = {
         {
             "main options": (
                 _INPUT,
-                Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
                 Option("--output", "DIR", "folder of the tokenizer", required=True),
                 Option(
                     "--vocab-size", "N", "entries in all, special tokens included", required=True
                 ),
+                Option("--counts", "DIR", "learn from what count wrote, instead of from --input"),
                 _MODEL,
                 *_CUTTING,
                 Option(

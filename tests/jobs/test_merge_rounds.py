@@ -295,7 +295,7 @@ def test_progress_tells_rounds_merges_and_pieces(watched: bool, tmp_path: Path) 
     counts = counts_folder(tmp_path / "counts", made_words(5))
     stream = io.StringIO()
     job = job_of(tmp_path / "rounds", counts, BpeRecipe(330), 6_000)
-    learned, rounds = learn_by_hand(job, progress=Progress(stream=stream), watched=watched)
+    learned, rounds = learn_by_hand(job, progress=Progress("json", stream=stream), watched=watched)
     line = json.loads(stream.getvalue().splitlines()[-1])
     assert line["stage"] == "learn"
     assert line["unit"] == "rounds"

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from bpe_beam.amounts import format_bytes, format_seconds
 from bpe_beam.jobs.summary import (
-    format_bytes,
-    format_seconds,
+    for_people,
     format_summary,
     show_summary,
+    show_warnings,
     write_summary,
 )
 
@@ -118,24 +119,55 @@ def test_many_dictionaries_have_a_line_each() -> None:
     assert lines[-1].strip() == "and 4 more"
 
 
-def test_rounds_are_a_table() -> None:
-    """Of the columns that matter to people; all of them, however many there were, in one line."""
-    row = {"round": 1, "merges": 1234, "learned_from": "segments", "threshold": 56789, "words": 7}
-    sizes = {"segments": 3, "shuffled_bytes": 1_234_567, "seconds": 1.5, "learning_seconds": 0.1}
-    rounds = [{**row, **sizes, "round": number + 1} for number in range(23)]
-    shown = format_summary({"rounds": rounds[:1], "jobs": 2}).splitlines()
-    head = "round  merges  threshold  learned from  segments  shuffled bytes  seconds"
-    assert shown == [
-        "bpe-beam",
-        "  rounds  1 (1.50 s)",
-        "          " + head,
-        "              1   1,234     56,789      segments         3         1.23 MB   1.50 s",
-        "  jobs    2",
-    ]
-    lines = format_summary({"rounds": rounds}).splitlines()
-    assert lines[1] == "  rounds  23 (34.5 s), the last 20"
-    assert [line.split()[0] for line in lines[3:]] == [str(n) for n in range(4, 24)]
+def test_rounds_are_one_line() -> None:
+    rounds = [{"round": number, "merges": 1234, "seconds": 1.5} for number in range(23)]
+    assert format_summary({"rounds": rounds}) == "bpe-beam\n  rounds  23 (34.5 s)\n"
     assert format_summary({"rounds": []}) == "bpe-beam\n  rounds  0 (0.00 s)\n"
+
+
+def test_people_see_what_they_need_at_the_end() -> None:
+    """No figures of how it ran, nor of what is as it should be; but all others."""
+    stream = io.StringIO()
+    sources = {f"s{i}": {"documents": i} for i in range(9)}
+    details = {"counters": {"a": 1}, "runner": "in process", "warnings": ["w"], "rejects": 0}
+    show_summary({**SUMMARY, **details, "files_lost": 3, "sources": sources}, stream)
+    assert stream.getvalue() == (
+        "bpe-beam tokenize\n"
+        "  output             tokens/\n"
+        "  documents          1,234,567\n"
+        "  text bytes         98.8 MB\n"
+        "  seconds            1 min 15 s\n"
+        "  bytes per second   1.31 MB/s\n"
+        "  bytes per token    4.123\n"
+        "  resumed            no\n"
+        "  rejects by reason\n"
+        "    not utf8         3\n"
+        "    no text field    1\n"
+        "  made               a.bin\n"
+        "                     a.idx\n"
+        "  settings           none\n"
+        "  files lost         3\n"
+        "  sources\n"
+        "    s0               documents 0\n"
+        "    s1               documents 1\n"
+        "    s2               documents 2\n"
+        "    s3               documents 3\n"
+        "    s4               documents 4\n"
+        "    and 4 more\n"
+        "next:\n"
+        "  bpe-beam verify tokens/\n"
+    )
+    assert for_people({"rejects": 2}) == {"rejects": 2}
+
+
+def test_warnings_are_a_line_each() -> None:
+    stream = io.StringIO()
+    show_warnings({"job": "train", "warnings": ["a (b)", "c"]}, stream)
+    show_warnings({"job": "train", "warnings": None}, stream)
+    show_warnings({"job": "train"}, stream)
+    assert stream.getvalue() == ("bpe-beam train: warning: a (b)\nbpe-beam train: warning: c\n")
+    stream.close()
+    show_warnings({"job": "train", "warnings": ["a"]}, stream)
 
 
 def test_json_is_the_summary_in_its_order(tmp_path: Path) -> None:
