@@ -399,10 +399,7 @@ def _parser(job: str) -> _Parser:
 def _overview() -> str:
     columns = _help_columns()
     examples = "\n".join(_commands(JOBS[name].example) for name in _SHOWN)
-    every = (
-        "--config F.yaml, --progress MODE, --quiet, --debug, --summary-file F, "
-        "--storage-options JSON"
-    )
+    every = "--config F.yaml, --quiet, --debug, --summary-file F, --storage-options JSON"
     return (
         "\n\n".join(
             (

@@ -124,12 +124,6 @@ _COMMON = (
         "repeat",
     ),
     Option(
-        "--progress",
-        choice(PROGRESS_MODES),
-        "how progress is shown on stderr; auto is a bar on a terminal, and elsewhere plain lines; "
-        "json is a JSON object a line, for programs (default auto)",
-    ),
-    Option(
         "--quiet",
         "",
         "show no summary, and no progress unless --progress asks for it; warnings and errors are "
@@ -148,6 +142,12 @@ _COMMON = (
         "options of file systems by protocol, as JSON or @FILE: "
         '{"s3": {"endpoint_url": ...}}; the clouds\' usual variables work without it',
     ),
+)
+_PROGRESS = Option(
+    "--progress",
+    choice(PROGRESS_MODES),
+    "how progress is shown on stderr; auto is a bar on a terminal, and elsewhere plain lines; "
+    "json is a JSON object a line, for programs (default auto)",
 )
 _RUNNER = Option("--runner", "R", "a Beam runner, e.g. FlinkRunner (default: in process)")
 _RUNNING = (
@@ -216,7 +216,7 @@ JOBS: dict[str, Job] = {
                 ),
             ),
             "reading text": _READING,
-            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+            "running": (*_RUNNING, _OVERWRITE, _PROGRESS, *_COMMON),
         },
         "bpe-beam count --input 'data/*.jsonl.gz' --output counts/",
     ),
@@ -256,7 +256,7 @@ JOBS: dict[str, Job] = {
                 ),
             ),
             "reading text": _READING,
-            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+            "running": (*_RUNNING, _OVERWRITE, _PROGRESS, *_COMMON),
         },
         "bpe-beam train --input 'data/*.jsonl.gz' --vocab-size 32000 --output tok/\n"
         "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/\n"
@@ -280,7 +280,7 @@ JOBS: dict[str, Job] = {
                 *_FRAMING,
             ),
             "reading text": _READING,
-            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+            "running": (*_RUNNING, _OVERWRITE, _PROGRESS, *_COMMON),
         },
         "bpe-beam tokenize --tokenizer tok/tokenizer.json --input 'data/*.jsonl.gz' \\\n"
         "      --append '<|endoftext|>' --output tokens/",
@@ -314,7 +314,7 @@ JOBS: dict[str, Job] = {
                 ),
             ),
             "reading text": _READING,
-            "running": (_RUNNER, *_COMMON),
+            "running": (_RUNNER, _PROGRESS, *_COMMON),
         },
         "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
@@ -336,7 +336,7 @@ JOBS: dict[str, Job] = {
                     "many",
                 ),
             ),
-            "running": (*_RUNNING, *_COMMON),
+            "running": (*_RUNNING, _PROGRESS, *_COMMON),
         },
         "bpe-beam verify tokens/",
         "Exit code 1 if anything does not stand.",
@@ -405,7 +405,7 @@ JOBS: dict[str, Job] = {
     ),
     "counts merge": Job(
         "add counts folders up, as if their corpora had been counted at once",
-        {"main options": MERGING, "running": (_OVERWRITE, *_COMMON)},
+        {"main options": MERGING, "running": (_OVERWRITE, _PROGRESS, *_COMMON)},
         "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
         "They must be made with the same normalizer, pre-tokenizer and special tokens, and all by "
         "source or none.",
@@ -417,7 +417,7 @@ JOBS: dict[str, Job] = {
     ),
     "counts filter": Job(
         "write a counts folder anew without rare words, or with some sources only",
-        {"main options": FILTERING, "running": (_OVERWRITE, *_COMMON)},
+        {"main options": FILTERING, "running": (_OVERWRITE, _PROGRESS, *_COMMON)},
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
     ),
     "quickstart": Job(
@@ -430,7 +430,7 @@ JOBS: dict[str, Job] = {
                     f"folder of all that is made (default {QuickstartSettings.output})",
                 ),
             ),
-            "running": (*_RUNNING, _OVERWRITE, *_COMMON),
+            "running": (*_RUNNING, _OVERWRITE, _PROGRESS, *_COMMON),
         },
         "bpe-beam quickstart",
     ),

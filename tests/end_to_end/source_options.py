@@ -219,6 +219,12 @@ def quiet(ground: Any, job: str) -> None:
     assert bool(loud.err) == (job != "counts show")
 
 
+def progress(ground: Any, job: str) -> None:
+    """JSON lines where these are asked for."""
+    shown = _run(ground, job, "--progress", "json", "--quiet", out="json").err.splitlines()
+    assert {json.loads(line)["stage"] for line in shown} == {"write"}
+
+
 def debugged(ground: Any, job: str) -> None:
     """A traceback of what fails."""
     _run(ground, job)
@@ -251,7 +257,7 @@ _COMMON = {
     "--summary-file": summary,
     "--storage-options": storage,
 }
-_WRITING = {**_COMMON, "--output": where_asked, "--overwrite": begun_anew}
+_WRITING = {**_COMMON, "--progress": progress, "--output": where_asked, "--overwrite": begun_anew}
 
 COUNTS_JOBS: dict[str, dict[str, Any]] = {
     "counts merge": {**_WRITING, "folders": other_folders},

@@ -175,7 +175,6 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "no job given"),
         (("tran",), "did you mean train?"),
         (("--quiet", "count"), "the job comes first"),
         (("count", "--inputt", "x"), "did you mean --input?"),

@@ -210,9 +210,11 @@ def settings_from_a_file(ground: Ground, job: str) -> None:
 
 
 def silence(ground: Ground, job: str) -> None:
-    """Nothing on stderr; jobs that only answer write nothing there in any case."""
+    """Only warnings on stderr; jobs that only answer write nothing there in any case."""
     loud, quiet = ground.run(job, out="loud"), ground.run(job, "--quiet", out="quiet")
-    assert (loud.code, quiet.code, quiet.err) == (0, 0, "")
+    assert (loud.code, quiet.code) == (0, 0)
+    assert len(quiet.warnings) == len(quiet.err.splitlines())
+    assert quiet.warnings == loud.warnings
     assert (loud.err != "") == (job in (*WRITERS, "verify"))
     assert quiet.out == loud.out
 
@@ -602,6 +604,17 @@ def table(ground: Ground, job: str) -> None:
     assert [line.split()[1] for line in lines[1:]] == ids
 
 
+def shown_as_json(ground: Ground, job: str) -> None:
+    """JSON lines instead of text, where these are asked for."""
+    text = ground.run(job, out="text")
+    lines = ground.run(job, "--progress", "json", "--quiet", out="json").err.splitlines()
+    stages = [json.loads(line)["stage"] for line in lines if line.startswith("{")]
+    assert stages
+    assert [
+        line.partition(": done, ")[0] for line in text.err.splitlines()[: len(stages)]
+    ] == stages
+
+
 COMMON: dict[str, Case] = {
     "--config": settings_from_a_file,
     "--quiet": silence,
@@ -611,6 +624,7 @@ COMMON: dict[str, Case] = {
 }
 RUNNING: dict[str, Case] = {
     **COMMON,
+    "--progress": shown_as_json,
     "--runner": chosen_runner,
     "--workers": threads,
     "--overwrite": begin_anew,
@@ -683,6 +697,7 @@ CASES: dict[str, dict[str, Case]] = {
         **STREAMING,
         "--output": output_is_where_it_was_asked_for,
         "--tokenizer": other_tokenizer,
+        "--progress": shown_as_json,
         "--runner": refused("--runner", "DirectRunner", said="needs a runner that streams"),
     },
     "verify": {
@@ -692,6 +707,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--input": compared_files,
         "--runner": refused("--runner", "FlinkRunner", said="verify runs in this process"),
         "--workers": threads,
+        "--progress": shown_as_json,
     },
     "encode": {
         **COMMON,
