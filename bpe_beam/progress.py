@@ -431,6 +431,7 @@ class Progress:
 
     Args:
         mode: One of `MODES`.
+        quiet: Show nothing, the same as the mode none.
         stream: Where to; stderr unless told.
         clock: Seconds, from any start.
     """
@@ -439,10 +440,13 @@ class Progress:
         self,
         mode: str = "auto",
         *,
+        quiet: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream if stream is not None else sys.stderr
+        if quiet:
+            mode = "none"
         if mode == "auto":
             mode = "bar" if _is_terminal(self._stream) else "plain"
         self.mode = mode

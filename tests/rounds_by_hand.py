@@ -37,7 +37,7 @@ from bpe_beam.transforms.merge_round import MergeRound, SeeParts
 
 STORAGE = Storage()
 MOST = 2**63 - 1
-QUIET = Progress("none")
+QUIET = Progress(quiet=True)
 
 
 def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "gpt2") -> Path:

@@ -7,6 +7,7 @@ Trainers take one folder's pairs as they find them: a pair without tokens ends M
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 from bpe_beam.training import reference
 
-QUIET = Progress("none")
+QUIET = Progress(quiet=True, stream=io.StringIO())
 TEXTS = [text for text in documents(60, seed=4) if text]
 
 

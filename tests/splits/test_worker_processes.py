@@ -69,7 +69,7 @@ def reporting(stage: str) -> None:
 
 
 def test_reports_arrive(pool: str) -> None:
-    with Progress("none").stage("work", 4, "splits") as stage:
+    with Progress(quiet=True).stage("work", 4, "splits") as stage:
         call(pool, reporting, "work")
         call(pool, reporting, "work")
         snapshot = stage.snapshot()
