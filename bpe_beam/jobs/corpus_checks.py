@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bpe_beam.amounts import format_bytes
 from bpe_beam.corpus import Plan
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
 from bpe_beam.corpus.limits import Limit
@@ -15,7 +16,6 @@ from bpe_beam.corpus.record_names import names_in
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.corpus_input import read_settings
 from bpe_beam.jobs.settings import InputSettings
-from bpe_beam.jobs.summary import format_bytes
 from bpe_beam.storage import Storage
 
 _WORST_FILES = 5
