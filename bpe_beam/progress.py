@@ -452,6 +452,10 @@ class Progress:
         self.mode = mode
         self._clock = clock
 
+    def warn(self, text: str) -> None:
+        """Show a warning at once, also where progress is not shown."""
+        print(f"warning: {text}", file=self._stream, flush=True)
+
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
         """A stage, to be entered with `with`.
 

@@ -21,7 +21,8 @@ from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.streaming import STAGE, Stream
 from bpe_beam.splits.window_log import INPUT_FILE, require_root, window_name, window_numbers
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.once import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.counters import Measured
 from bpe_beam.transforms.stream_shards import TokenizeNewFiles
@@ -59,6 +60,9 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         final="ended.json",  # never written: a stream has no end
     )
     require_root(storage, folder.url, watched)
+    warnings = _store_warnings(storage, folder.url)
+    for warning in warnings:
+        progress.warn(warning)
     tokenizer.save(folder.path(_TOKENIZER), storage=storage)
     storage.remove_folder_if_empty(folder.path("work"))
     stream = Stream(
@@ -89,8 +93,21 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     made = sorted(_finished(storage, folder.url, before))
     return {
         **_summary(settings, storage, made, len(before), time.monotonic() - started),
+        "warnings": warnings or None,
         **measured.to_json(),
     }
+
+
+def _store_warnings(storage: Storage, output: str) -> list[str]:
+    """What is at risk on the store of the output folder."""
+    if creates_only(storage, output):
+        return []
+    return [
+        f"the store of {redact(output)} replaces files that a job asks it only to create: while "
+        "two jobs work on this folder, or one that was taken for dead works on beside its successor, a "
+        "file may come into two windows and a window may lose files. Run one job at a time there, "
+        "and end a job on its runner before it is started again"
+    ]
 
 
 def _streaming(run: RunSettings) -> RunSettings:

@@ -46,6 +46,37 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
         return retried(lambda: create(fs, path, data))
 
 
+def creates_only(storage: Storage, folder: str) -> bool:
+    """Whether a store can create a file and refuse to replace one, which `write_once` rests on.
+
+    Some servers that look like S3 take the condition and ignore it, which shows when it is tried.
+
+    Args:
+        storage: The storage client.
+        folder: Where files are to be created. One is written there, and removed.
+
+    Raises:
+        DataError: Storage fails.
+
+    Cost: five requests.
+    """
+    # The name of a job.json that was never completed: what a killed job leaves of it is removed.
+    url = storage.join(folder, f"job.json.attempt-{secrets.token_hex(6)}")
+    if is_local(url):
+        return True
+    if protocol_of(url) not in OBJECT_STORES:
+        return False
+    with named_errors("write", url, secrets_of(storage.options)):
+        fs, path = connect(storage.options, url)
+        try:
+            retried(lambda: _create(fs, path, b"first"))
+            with contextlib.suppress(OSError, TypeError, ValueError, NotImplementedError):
+                fs.pipe_file(path, b"second", mode="create")
+            return bool(retried(lambda: fs.cat_file(path)) == b"first")
+        finally:
+            storage.remove(url)
+
+
 def _link(path: Path, data: bytes) -> bool:
     """A link appears whole or not at all, and never in place of another."""
     if not path.exists():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stream_by_hand
@@ -18,27 +19,40 @@ from bpe_beam.progress import Progress
 from bpe_beam.training import reference
 
 
-def test_another_input_with_files_of_the_same_names_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They would pass for read."""
+@pytest.fixture
+def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A tokenizer's file, for a job without a runner."""
     monkeypatch.setattr(stream_tokenize, "run_pipeline", stream_by_hand.run_pipeline)
     vocab, merges = reference.learn_bpe([("Ġa", 2)], vocab_size=256)
-    tokenizer = tmp_path / "tokenizer.json"
-    Tokenizer.from_learned(vocab, merges, []).save(str(tokenizer))
+    path = str(tmp_path / "tokenizer.json")
+    Tokenizer.from_learned(vocab, merges, []).save(path)
+    return path
+
+
+def run_job(tokenizer: str, folder: Path, output: str) -> tuple[dict[str, Any], str]:
+    """Runs the job until there is nothing more; gives its summary, and what it said."""
+    given = StreamTokenizeSettings(
+        TokenizeSettings(
+            InputSettings((str(folder / "*.jsonl"),)),
+            tokenizer,
+            output,
+            RunSettings(runner="PrismRunner", quiet=True),
+        ),
+        window_seconds=0,
+        until_idle_seconds=0,
+    )
+    said = io.StringIO()
+    return stream_tokenize.run(given, Progress(quiet=True, stream=said)), said.getvalue()
+
+
+def test_another_input_with_files_of_the_same_names_is_refused(
+    tmp_path: Path, tokenizer: str
+) -> None:
+    """They would pass for read."""
 
     def run(folder: str) -> int:
-        given = StreamTokenizeSettings(
-            TokenizeSettings(
-                InputSettings((str(tmp_path / folder / "*.jsonl"),)),
-                str(tokenizer),
-                str(tmp_path / "out"),
-                RunSettings(runner="PrismRunner", quiet=True),
-            ),
-            window_seconds=0,
-            until_idle_seconds=0,
-        )
-        summary = stream_tokenize.run(given, Progress(quiet=True, stream=io.StringIO()))
+        summary, said = run_job(tokenizer, tmp_path / folder, str(tmp_path / "out"))
+        assert said == ""
         return int(summary["files"])
 
     write(tmp_path / "one" / "a.jsonl", ["first"])
@@ -48,3 +62,12 @@ def test_another_input_with_files_of_the_same_names_is_refused(
         run("two")
     write(tmp_path / "one" / "b.jsonl", ["more"])
     assert run("one") == 1
+
+
+def test_a_store_that_cannot_only_create_is_warned_of(tmp_path: Path, tokenizer: str) -> None:
+    write(tmp_path / "in" / "a.jsonl", ["first"])
+    output = f"memory://{tmp_path.name}/out"
+    summary, said = run_job(tokenizer, tmp_path / "in", output)
+    assert summary["files"] == 1
+    assert said == f"warning: {summary['warnings'][0]}\n"
+    assert said.startswith(f"warning: the store of {output} replaces files")

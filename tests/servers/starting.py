@@ -29,6 +29,11 @@ START_SECONDS = 300
 GO_SERVERS = {
     "versitygw": ("github.com/versity/versitygw/cmd/versitygw", "1.8.0"),
     "fake-gcs-server": ("github.com/fsouza/fake-gcs-server", "1.56.1"),
+    # An old one, which takes conditions of S3 and ignores them.
+    "gofakes3": (
+        "github.com/johannesboyne/gofakes3/cmd/gofakes3",
+        "0.0.0-20230108161031-df26ca44a1e9",
+    ),
     "server": ("github.com/Shopify/toxiproxy/v2/cmd/server", "2.12.0"),
 }
 """Program: its module and version; `server` is toxiproxy's."""

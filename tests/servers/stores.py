@@ -107,6 +107,14 @@ def moto(folder: Path) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
+def gofakes3(folder: Path) -> Iterator[Store]:
+    """S3 in memory, by a server that ignores conditions."""
+    server = [go_server("gofakes3"), "-backend", "memory", "-initialbucket", BUCKET]
+    with started(lambda port: [*server, "-host", f"127.0.0.1:{port}"], folder) as port:
+        yield _s3("gofakes3", port)
+
+
+@contextlib.contextmanager
 def fake_gcs(folder: Path) -> Iterator[Store]:
     """Google Cloud Storage in memory."""
     server = [go_server("fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1"]
@@ -132,6 +140,12 @@ def azure(folder: Path) -> Iterator[Store]:
         yield store
 
 
-NEEDED = {"versitygw": "s3fs", "moto": "s3fs", "fake-gcs-server": "gcsfs", "azurite": "adlfs"}
+NEEDED = {
+    **{"versitygw": "s3fs", "moto": "s3fs", "gofakes3": "s3fs"},
+    **{"fake-gcs-server": "gcsfs", "azurite": "adlfs"},
+}
 """What must be installed to talk to a store."""
 STORES = {"versitygw": versitygw, "moto": moto, "fake-gcs-server": fake_gcs, "azurite": azure}
+"""Those that do all that jobs ask for."""
+CARELESS = {"gofakes3": gofakes3}
+"""Those that ignore conditional writes."""

@@ -15,7 +15,7 @@ import pytest
 from stores import AZURE_USER, Store
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.once import write_once
+from bpe_beam.storage.once import creates_only, write_once
 from bpe_beam.storage.reading import BLOCK
 from bpe_beam.storage.writing import PART
 
@@ -332,3 +332,17 @@ def test_a_file_is_written_once(store: Store) -> None:
             won = list(pool.map(lambda n, u=url: write_once(storage, u, b"%d" % n), range(4)))
         assert storage.read_bytes(url) == b"%d" % won.index(True)
         assert won.count(True) == 1
+
+
+def test_whether_a_store_creates_only_is_known(store: Store) -> None:
+    folder = store.folder()
+    assert creates_only(store.storage, folder)
+    assert store.storage.list_names(folder) == []
+
+
+def test_a_store_that_ignores_conditions_is_found_out(start_store: Callable[[str], Store]) -> None:
+    store = start_store("gofakes3")
+    folder = store.folder()
+    store.storage.write_bytes(f"{folder}/file", b"text")
+    assert not creates_only(store.storage, folder)
+    assert store.storage.list_names(folder) == ["file"]
