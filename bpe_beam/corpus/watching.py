@@ -115,19 +115,20 @@ class Watched:
             root = f"{protocol_of(self.root)}://{path.strip('/')}"
         return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()
 
-    def look(self, storage: Storage) -> dict[str, Found]:
-        """The files that are there now, by name. Empty ones are left out: they hold nothing yet.
+    def look(self, storage: Storage) -> Iterator[tuple[str, Found]]:
+        """Yield the files that are there now with their names, each at least once.
 
-        Cost: one listing for each pattern; the memory of what it finds.
+        Empty files are left out: they hold nothing yet.
+
+        Cost: one listing for each pattern; the memory of one pattern's files.
         """
         left_out = {file.url for pattern in self.exclude for file in storage.expand(pattern)}
         length = len(self.root.rstrip("/")) + 1
-        return {
-            file.url[length:]: file
-            for pattern in self.patterns
-            for file in storage.expand(pattern)
-            if file.size and file.url not in left_out and not file.url.startswith(self.own, length)
-        }
+        for pattern in self.patterns:
+            for file in storage.expand(pattern):
+                own = file.url.startswith(self.own, length)
+                if file.size and file.url not in left_out and not own:
+                    yield file.url[length:], file
 
 
 def names_below(folder: str, other: str) -> Iterator[str]:

@@ -42,7 +42,7 @@ class Watcher:
         counts: What was done, by names of `measures`.
         ended: There was nothing to do for as long as the stream says.
 
-    It holds the names of all files that are there or were read, some 0.5 kB each.
+    It holds the names of all files that are there or were read, some 0.9 kB each.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -105,7 +105,7 @@ class Watcher:
     def _fresh(self) -> dict[str, Found]:
         """The files that are in no window yet."""
         fresh = {}
-        for name, file in self.stream.watched.look(self.stream.storage).items():
+        for name, file in self.stream.watched.look(self.stream.storage):
             version = self._log.files.get(name)
             if version is None:
                 fresh[name] = file

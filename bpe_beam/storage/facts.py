@@ -30,7 +30,7 @@ _TAGS = (
 )
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Found:
     """A file as a listing shows it.
 

@@ -65,7 +65,7 @@ def test_a_relative_glob_that_is_watched_there(
     monkeypatch.chdir(root)
     watched = Watched.of(STORAGE, ["**/*.jsonl", "deep/*/b.txt"])
     monkeypatch.chdir("/")
-    found = watched.look(STORAGE).values()
+    found = [file for _, file in watched.look(STORAGE)]
     assert sorted(file.url for file in found) == [f"{root}/a.jsonl", f"{root}/deep/er/b.txt"]
 
 

@@ -1,0 +1,446 @@
+"""What each process holds: the rows of the memory table in docs/architecture.md. Linux only.
+
+    python benchmarks/memory.py
+    python benchmarks/memory.py --row learner
+
+Each row runs in a process of its own, on text that it makes up: words that hardly repeat, which is
+the worst case for every table. It prints the peak of resident memory beyond what the process held
+before, what the table claims for the same size, and their quotient: above 1, the claim is wrong.
+Ends with 1 if one is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bpe_beam import Tokenizer, _native
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.cutting import plan_of_files
+from bpe_beam.corpus.plan import InputFile, Plan
+from bpe_beam.corpus.watching import Watched
+from bpe_beam.counts.packed_words import PackedCounts
+from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
+from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.splits import counting, round_task
+from bpe_beam.splits import watcher as watching
+from bpe_beam.splits.encoding import Encoding
+from bpe_beam.splits.streaming import Stream
+from bpe_beam.splits.watcher import Watcher
+from bpe_beam.splits.work import reading_facts, works_of
+from bpe_beam.storage import Storage
+from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.words import Words, memory_needed, memory_of_tokens
+
+MB = 1_000_000
+STORAGE = Storage()
+RANDOM = np.random.default_rng(1)
+
+# What the table says, where no constant of the package does.
+FILE_BYTES = 700
+SPLIT_BYTES = 15_000
+SPLIT_SOURCE_BYTES = 120
+PART_WORD_BYTES = 150
+WATCHED_FILE_BYTES = 900
+WRITTEN_DOCUMENT_BYTES = 250
+BLOCKS = 24 * MB
+"""Readers' batches, blocks of a file and the allocator's own: what is fixed."""
+
+
+class Found(NamedTuple):
+    """What a row took, and what the table claims for it, in bytes."""
+
+    measured: int
+    claimed: int
+
+
+def memory(name: str) -> int:
+    """A line of this process's status, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise KeyError(name)
+
+
+def peak(work: Callable[[], object]) -> int:
+    """The peak of resident memory while `work` runs, beyond what was held before."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = memory("VmRSS")
+    kept = work()
+    taken = memory("VmHWM") - before
+    del kept
+    return taken
+
+
+def random_words(words: int, length: int = 12) -> str:
+    """Text of words that hardly repeat."""
+    letters = RANDOM.integers(ord("a"), ord("z") + 1, (words, length + 1), dtype=np.uint8)
+    letters[:, 0] = ord(" ")
+    return letters.tobytes().decode()
+
+
+def a_tokenizer() -> Tokenizer:
+    """One with some thousand merges."""
+    table = WordCounts()
+    table.add_texts(pa.array([random_words(20_000)]))
+    words = words_of(table)
+    learned = learn_bpe(words, BpeRecipe(4000))
+    return Tokenizer.from_learned(learned.vocab, learned.merges, [])
+
+
+def words_of(table: WordCounts) -> Words:
+    """A table's words as a learner takes them."""
+    from bpe_beam.training.words import gather_words
+
+    return gather_words((block for _, block in table.blocks(1)), in_order_of_place=False)
+
+
+@dataclass
+class Receipts:
+    """A run's folder whose receipts stay in memory."""
+
+    url: str
+    storage: Storage = STORAGE
+    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def write_receipt(
+        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
+    ) -> None:
+        """Keeps what was recorded."""
+        self.facts[piece] = json.loads(json.dumps(facts))
+
+
+def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
+    """A task of counting, and its one split: a file of one record."""
+    data = json.dumps({"text": text}).encode()
+    (folder / "in.jsonl").write_bytes(data)
+    for name in ("work", "rejects"):
+        (folder / "run" / name).mkdir(parents=True)
+    file = InputFile("in.jsonl", len(data), "jsonl", "none")
+    plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)
+    settings = {"pretokenizer": "whitespace_split", "with_places": False}
+    task = counting.CountTask(Receipts(str(folder / "run")), ReadSettings(), settings, 1)
+    return task, works_of(plan)[0]
+
+
+# ---- a function a row ----
+
+
+def driver(folder: Path) -> Found:
+    """The plan and the receipts of a count job of many splits and sources."""
+    files, splits, sources = 50_000, 500, 200
+    facts = {f"source {i}": {"documents": i, "text_bytes": i, "words": i} for i in range(sources)}
+
+    def receipt(plan: Plan, split: int) -> Mapping[str, Any]:
+        return {
+            "documents": 7,
+            counting.SOURCES: json.dumps(facts),
+            counting.RANGES: [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
+            **reading_facts(plan, plan.splits[split], ()),
+        }
+
+    def work() -> object:
+        names = (f"folder-{i % 100:03}/part-{i:08}.jsonl" for i in range(files))
+        made = tuple(
+            InputFile(name, 1_000_000, "jsonl", "none", f"etag={hash(name):032x}") for name in names
+        )
+        size = -(-files // splits) * 1_000_000
+        plan = plan_of_files("s3://b", made, document_separator="\n", range_bytes=size)
+        texts = (json.dumps(receipt(plan, i)) for i in range(len(plan.splits)))
+        return plan, [json.loads(text) for text in texts]
+
+    claimed = FILE_BYTES * files + splits * (SPLIT_BYTES + SPLIT_SOURCE_BYTES * sources)
+    return Found(peak(work), claimed)
+
+
+def count_worker(folder: Path) -> Found:
+    """One record of 60 MB, nearly all of its words different."""
+    task, split = counted(folder, random_words(4_600_000))
+    record = (folder / "in.jsonl").stat().st_size
+    return Found(
+        peak(lambda: counting.count_split(task, split)),
+        3 * record + 2 * counting.TABLE_BYTES + BLOCKS,
+    )
+
+
+def part_writer(folder: Path) -> Found:
+    """All words as if they were of one partition."""
+    words = 1_500_000
+    task, split = counted(folder, random_words(words))
+    places = [place for _, place in counting.count_split(task, split).places]
+    return Found(
+        peak(lambda: counting.write_partition(task, 0, places)), PART_WORD_BYTES * words + BLOCKS
+    )
+
+
+def learner(folder: Path) -> Found:
+    """Random bytes: every pair that is made is another one."""
+    words, length, entries = 400_000, 16, 32_000
+    data = RANDOM.integers(0, 256, words * length, dtype=np.uint8)
+    offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
+    given = Words(data, offsets, np.ones(words, np.int64))
+    return Found(
+        peak(lambda: learn_bpe(given, BpeRecipe(entries))),
+        memory_needed(len(data), words, entries),
+    )
+
+
+def rounds_driver(folder: Path) -> Found:
+    """Segments of tokens of which each may stand beside each, as those of Chinese do."""
+    segments, length, known = 400_000, 6, 24_000
+    symbols = RANDOM.integers(0, known, segments * length, dtype=np.uint32)
+    offsets = np.arange(0, len(symbols) + 1, length, dtype=np.int64)
+    counts = np.ones(segments, np.int64)
+    tokens = [f"{i:05}".encode() for i in range(known)]
+
+    def work() -> object:
+        made = _native.BpeLearner(
+            symbols, offsets, counts, tokens, known + 8000, 1, "lowest_id", stop_at_known=True
+        )
+        while len(made.learn(500)[0]):
+            pass
+        return made
+
+    held = symbols.nbytes + offsets.nbytes + counts.nbytes
+    return Found(peak(work) + held, memory_of_tokens(len(symbols), segments))
+
+
+def packed(words: int, length: int) -> tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]:
+    """Packed words, each symbol a byte."""
+    data = RANDOM.integers(0, 128, words * length, dtype=np.uint8)
+    offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
+    return memoryview(data), offsets, np.ones(words, np.int64)
+
+
+def round_worker(folder: Path) -> Found:
+    """A table of segments that grows to its limit and is written out."""
+
+    def work() -> object:
+        table = PackedCounts()
+        while table.memory_bytes <= round_task.TABLE_BYTES:
+            table.add(packed(65_536, 20))
+        for _, block in table.blocks(64):
+            block.serialize()
+        return table
+
+    return Found(peak(work), 2 * round_task.TABLE_BYTES + BLOCKS)
+
+
+def round_sums(folder: Path) -> Found:
+    """The pairs of a shard, as many as one full table of a worker gives."""
+
+    def work() -> object:
+        table = PairCounts()
+        while table.memory_bytes <= round_task.TABLE_BYTES:
+            data = RANDOM.integers(0, 30_000, 4 * 65_536, dtype=np.uint32)
+            words = _native.pack_symbols(data, np.arange(0, len(data) + 1, 4, dtype=np.int64))
+            table.add_words((*words, np.ones(65_536, np.int64)))
+        table.frequent(1, round_task.HOT_PAIRS)
+        table.best(round_task.CANDIDATES, None)
+        return table
+
+    return Found(peak(work), 2 * round_task.TABLE_BYTES + BLOCKS)
+
+
+def hot_pairs(folder: Path) -> Found:
+    """As many pairs as a round may look at."""
+    lefts, rights = (
+        RANDOM.integers(0, 30_000, round_task.HOT_PAIRS, dtype=np.uint32) for _ in range(2)
+    )
+    held = lefts.nbytes + rights.nbytes
+    return Found(
+        peak(lambda: _native.HotPairs(lefts, rights)) + held, 51 * round_task.HOT_PAIRS + BLOCKS
+    )
+
+
+def tokenize_worker(folder: Path) -> Found:
+    """Batches of 4 MB; the tokenizer, which a process has once, is there before."""
+    encoding = Encoding.of(a_tokenizer())
+    batches = [pa.array([random_words(80) for _ in range(4_000)]) for _ in range(4)]
+    ids = 0
+
+    def work() -> None:
+        nonlocal ids
+        for batch in batches:
+            ids = max(ids, len(encoding.encode(batch).values))
+
+    taken = peak(work)
+    return Found(taken, 2 * 4 * MB + 2 * 4 * ids + 16 * MB)
+
+
+def tokenizer(folder: Path) -> Found:
+    """A tokenizer of 100,000 entries against its file's bytes."""
+    table = WordCounts()
+    table.add_texts(pa.array([random_words(60_000)]))
+    learned = learn_bpe(words_of(table), BpeRecipe(100_000))
+    made = Tokenizer.from_learned(learned.vocab, learned.merges, [])
+    text = made.to_json()
+    return Found(peak(lambda: Tokenizer.from_json(text).encode("a")), 40 * len(text))
+
+
+def shard_writer(folder: Path) -> Found:
+    """Twenty million documents of a token."""
+    batch = np.ones(1_000_000, np.uint32)
+    offsets = np.arange(len(batch) + 1, dtype=np.int64)
+
+    def work() -> None:
+        with MegatronWriter(STORAGE, str(folder), "shard", 50_000) as writer:
+            for _ in range(20):
+                writer.write_documents(batch, offsets)
+
+    return Found(peak(work), 2 * BLOCKS)
+
+
+def verifier(folder: Path) -> Found:
+    """A shard of ten million documents, read back."""
+    batch = np.ones(1_000_000, np.uint32)
+    with MegatronWriter(STORAGE, str(folder), "shard", 50_000) as writer:
+        for _ in range(10):
+            writer.write_documents(batch, np.arange(len(batch) + 1, dtype=np.int64))
+
+    def work() -> None:
+        with MegatronReader(STORAGE, str(folder), "shard") as reader:
+            for start in range(0, len(reader), 1 << 18):
+                reader.tokens(start, min(start + (1 << 18), len(reader)))
+
+    return Found(peak(work), 2 * BLOCKS)
+
+
+def watcher(folder: Path) -> Found:
+    """Files that were all read before: three looks after a restart."""
+    files = 20_000
+    inputs = folder / "in"
+    for i in range(files):
+        path = inputs / f"{i % 50:02}" / f"part-of-some-day-{i:08}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b'{"text": ""}\n')
+    (folder / "out").mkdir()
+    made = a_tokenizer()
+    stream = Stream(
+        storage=STORAGE, output=str(folder / "out"), fingerprint="f" * 64,
+        watched=Watched.of(STORAGE, [f"{inputs}/**/*.jsonl"]), reading=ReadSettings(),
+        encoding=Encoding.of(made), settings={}, range_bytes=None, max_rejects="0",
+        poll_seconds=1, window_seconds=0, until_idle_seconds=None,
+    )  # fmt: skip
+    Watcher(replace(stream, watched=replace(stream.watched, patterns=()))).look(0)  # imports
+
+    # While a window is made or read all that is said of its files is held: here few, so that what
+    # stays is seen.
+    watching.MAX_WINDOW_FILES = 1000
+    first = Watcher(stream)
+    for now in range(2 + files // 1000):
+        first.look(now)
+    del first
+
+    def work() -> object:
+        looking = Watcher(stream)  # as after a restart
+        for now in range(3):
+            looking.look(now)
+        return looking
+
+    return Found(peak(work), WATCHED_FILE_BYTES * files + 4 * MB)
+
+
+def tokenize_transform(folder: Path) -> Found:
+    """Single documents, gathered and encoded together."""
+    from apache_beam.transforms.window import GlobalWindow
+    from apache_beam.utils.timestamp import Timestamp
+
+    from bpe_beam.transforms.tokenize import _Encode
+
+    do_fn = _Encode(Encoding.of(a_tokenizer()), STORAGE, "text", False)
+    texts = [random_words(70) for _ in range(20_000)]
+
+    def work() -> None:
+        do_fn.start_bundle()
+        for text in texts:
+            for _ in do_fn.process(text, Timestamp(0), GlobalWindow(), None):
+                pass
+        for _ in do_fn.finish_bundle():
+            pass
+
+    return Found(peak(work), 16 * MB + BLOCKS)
+
+
+def write_tokens(folder: Path) -> Found:
+    """Documents of a few tokens, of one shard."""
+    from bpe_beam.shards.formats import shard_name
+    from bpe_beam.transforms import write_tokens as module
+
+    documents = 300_000
+    made = a_tokenizer()
+
+    def chunks() -> Iterator[tuple[bytes, int, bytes]]:
+        for i in range(documents):
+            ids = (i % 4000).to_bytes(4, "little") + (i // 4000).to_bytes(4, "little")
+            yield module._digest(ids), 0, ids
+        yield b"", 0, shard_name(0, 1).encode()
+
+    target = module._Target(STORAGE, str(folder), 1, made.to_json())
+    writing = module._WriteShard(target)
+    return Found(
+        peak(lambda: list(writing.process((0, chunks())))),
+        WRITTEN_DOCUMENT_BYTES * documents + BLOCKS,
+    )
+
+
+def encode_iterable(folder: Path) -> Found:
+    """A text of 20 MB in chunks of 64 KB."""
+    made = a_tokenizer()
+    chunk = random_words(5_000)
+
+    def work() -> int:
+        return sum(1 for _ in made.encode_iterable(chunk for _ in range(300)))
+
+    return Found(peak(work), 16 * MB + 64 * len(chunk))
+
+
+ROWS: dict[str, Callable[[Path], Found]] = {
+    row.__name__: row
+    for row in (
+        driver, count_worker, part_writer, learner, rounds_driver, round_worker, round_sums,
+        hot_pairs, tokenize_worker, tokenizer, shard_writer, verifier, watcher,
+        tokenize_transform, write_tokens, encode_iterable,
+    )
+}  # fmt: skip
+
+
+def main() -> int:
+    """Runs the rows, each in its own process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--row", choices=ROWS)
+    chosen = parser.parse_args().row
+    if chosen is None:
+        print(f"{'row':20} {'measured':>12} {'claimed':>12} {'quotient':>9}", flush=True)
+        command = [sys.executable, __file__, "--row"]
+        return max(subprocess.run([*command, row], check=False).returncode for row in ROWS)
+    with tempfile.TemporaryDirectory() as folder:
+        found = ROWS[chosen](Path(folder))
+    quotient = found.measured / found.claimed
+    print(
+        f"{chosen:20} {found.measured / MB:9,.1f} MB {found.claimed / MB:9,.1f} MB {quotient:9.2f}",
+        flush=True,
+    )
+    return int(quotient > 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
