@@ -47,23 +47,35 @@ inline std::span<const MergeRow> merge_rows(const InputArray<std::uint32_t>& mer
           static_cast<std::size_t>(merges.shape(0))};
 }
 
-inline PyModel byte_bpe(const InputArray<std::uint32_t>& merges, bool rank_by_joined,
-                        const InputArray<std::uint32_t>& byte_ids, const py::object& whole_words) {
-  check_length("byte_ids", static_cast<std::size_t>(byte_ids.size()), 256);
-  return {std::make_shared<ByteBpeModel>(merge_rows(merges), rank_by_joined,
-                                         span_of(byte_ids).first<256>(),
-                                         byte_token_ids(whole_words))};
+/// Calls `make(span<const MergeRow>)` with merges that are a MergeIds or an array of rows.
+template <class Make>
+PyModel with_merge_rows(const py::object& merges, Make&& make) {
+  if (py::isinstance<PyMergeIds>(merges)) return make(merges.cast<const PyMergeIds&>().rows);
+  const auto array = merges.cast<InputArray<std::uint32_t>>();
+  return make(merge_rows(array));
 }
 
-inline PyModel char_bpe(const InputArray<std::uint32_t>& merges, const py::object& tokens,
+inline PyModel byte_bpe(const py::object& merges, bool rank_by_joined,
+                        const InputArray<std::uint32_t>& byte_ids, const py::object& whole_words) {
+  check_length("byte_ids", static_cast<std::size_t>(byte_ids.size()), 256);
+  const TokenIds whole = byte_token_ids(whole_words);
+  return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
+    return {std::make_shared<ByteBpeModel>(rows, rank_by_joined, span_of(byte_ids).first<256>(),
+                                           whole)};
+  });
+}
+
+inline PyModel char_bpe(const py::object& merges, const py::object& tokens,
                         std::string prefix, std::string suffix, std::optional<std::uint32_t> unk,
                         bool fuse_unk, bool ignore_merges,
                         std::vector<std::uint32_t> byte_fallback) {
   if (!byte_fallback.empty()) check_length("byte_fallback", byte_fallback.size(), 256);
-  return {std::make_shared<CharBpeModel>(
-      merge_rows(merges), token_ids(tokens),
-      CharBpeSettings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
-                      std::move(byte_fallback)})};
+  CharBpeSettings settings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
+                           std::move(byte_fallback)};
+  const TokenIds known = token_ids(tokens);
+  return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
+    return {std::make_shared<CharBpeModel>(rows, known, std::move(settings))};
+  });
 }
 
 /// (uint32[n, 3] of token numbers, the first doubtful token or None).
@@ -117,7 +129,7 @@ class PyEncoder {
       }
     }
     return py::make_tuple(as_array(std::move(placed.ids)), as_array(std::move(placed.begins)),
-                          as_array(std::move(placed.ends)));
+                          as_array(std::move(placed.ends)), as_array(std::move(placed.added)));
   }
 
   py::tuple encode_batch(const py::buffer& data, const InputArray<std::int64_t>& offsets,
@@ -202,7 +214,7 @@ inline void bind_encoding(py::module_& m) {
 
   py::class_<PyModel>(m, "Model", "Turns words into tokens.");
   m.def("byte_bpe", &byte_bpe, "merges"_a, "rank_by_joined"_a, "byte_ids"_a, "whole_words"_a,
-        "BPE over bytes; `merges`: uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "
+        "BPE over bytes; `merges`: MergeIds, or uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "
         "dict of ids by token, of which those in the byte-level alphabet count.");
   m.def("char_bpe", &char_bpe, "merges"_a, "tokens"_a, "prefix"_a, "suffix"_a, "unk"_a,
         "fuse_unk"_a, "ignore_merges"_a, "byte_fallback"_a, "BPE over characters.");
@@ -225,7 +237,8 @@ inline void bind_encoding(py::module_& m) {
            "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
       .def("encode_placed", &PyEncoder::encode_placed, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{},
-           "The ids of one text, and where each begins and ends in it, in bytes.")
+           "The ids of one text, where each begins and ends in it, in bytes, and which of them are "
+           "added tokens that were found in it.")
       .def("encode_batch", &PyEncoder::encode_batch, "data"_a, "offsets"_a,
            "allowed"_a = std::vector<std::uint32_t>{},
            "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).");

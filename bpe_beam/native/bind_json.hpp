@@ -183,25 +183,14 @@ inline void bind_json(py::module_& m) {
   m.def("merge_pairs", &merge_pairs, "merges"_a,
         "The merges of a file, two strings or one with a space each, as pairs of strings, up to "
         "the first that is none.");
-  m.def(
-      "merge_ids",
-      [](const py::dict& vocab, const py::sequence& merges, const py::str& prefix) {
-        const std::vector<MergeRow> rows = merge_ids(vocab, merges, prefix);
-        std::vector<std::uint32_t> flat;
-        flat.reserve(rows.size() * 3);
-        for (const MergeRow& row : rows) flat.insert(flat.end(), {row.left, row.right, row.joined});
-        const auto count = static_cast<py::ssize_t>(rows.size());
-        return as_array(std::move(flat)).reshape({count, py::ssize_t{3}});
-      },
-      "vocab"_a, "merges"_a, "prefix"_a,
-      "uint32[n, 3]: ids of the left, the right and the joined token of each merge, up to the "
-      "first of which one is not in the vocabulary; the right token's prefix is dropped.");
-  m.def(
-      "count_merges",
-      [](const py::dict& vocab, const py::sequence& merges, const py::str& prefix) {
-        return merge_ids(vocab, merges, prefix).size();
-      },
-      "vocab"_a, "merges"_a, "prefix"_a, "How many rows `merge_ids` has.");
+  py::class_<PyMergeIds>(m, "MergeIds", "The ids of merges: left, right and joined token of each.")
+      .def(py::init([](const py::dict& vocab, const py::sequence& merges, const py::str& prefix) {
+             return PyMergeIds{merge_ids(vocab, merges, prefix)};
+           }),
+           "vocab"_a, "merges"_a, "prefix"_a,
+           "Of pairs of tokens, up to the first pair of which a token is not in the vocabulary; the "
+           "right token's prefix is dropped.")
+      .def("__len__", [](const PyMergeIds& merges) { return merges.rows.size(); });
 }
 
 }  // namespace bpe_beam

@@ -187,6 +187,7 @@ inline void bind_pipeline(py::module_& m) {
       .def(py::init<double>(), "seconds"_a)
       .def("__enter__", &TextDeadline::enter)
       .def("__exit__", &TextDeadline::exit);
+  m.attr("TEXT_BYTES_PER_SECOND") = Pipeline::kTextBytesPerSecond;
   m.def("seconds_left", &Deadline::left,
         "The seconds that the text at hand has left; infinity where no deadline is set.");
   m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");

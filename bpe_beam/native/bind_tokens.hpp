@@ -61,6 +61,11 @@ inline TokenIds byte_token_ids(const py::object& tokens) {
   return found;
 }
 
+/// The ids of merges, as Python holds them.
+struct PyMergeIds {
+  std::vector<MergeRow> rows;
+};
+
 /// The id of a token, kNoId if the vocabulary has none.
 inline std::uint32_t id_in(const py::dict& vocab, PyObject* token) {
   PyObject* const id = PyDict_GetItemWithError(vocab.ptr(), token);

@@ -80,7 +80,9 @@ struct CharBpeSettings {
 class CharBpeModel : public WordModel {
  public:
   CharBpeModel(std::span<const MergeRow> merges, const TokenIds& tokens, CharBpeSettings settings)
-      : merges_(merges, false), settings_(std::move(settings)), tokens_(tokens) {
+      : merges_(merges, false),
+        settings_(std::move(settings)),
+        tokens_(settings_.ignore_merges ? tokens : TokenIds{}) {
     for (const auto& [token, id] : tokens) {
       for (unsigned variant = 0; variant < 4; ++variant) add_symbol(token, variant, id);
     }
@@ -163,7 +165,7 @@ class CharBpeModel : public WordModel {
 
   BpeMerges merges_;
   CharBpeSettings settings_;
-  TokenMap tokens_;
+  TokenMap tokens_;   // of whole words
   PairMap symbols_;  // (code point, variant) to id
 };
 

@@ -31,6 +31,7 @@ struct EncodingState {
 /// Ids, and the place of each in the text given, in bytes.
 struct PlacedIds {
   std::vector<std::uint32_t> ids;
+  std::vector<std::size_t> added;  // which of them are added tokens that were found in the text
   std::vector<std::size_t> begins;
   std::vector<std::size_t> ends;
 };
@@ -148,7 +149,10 @@ class TextEncoder {
       }
     }
 
-    void added(std::uint32_t id, const TextView& place) { push(id, place_of(place)); }
+    void added(std::uint32_t id, const TextView& place) {
+      out.added.push_back(out.ids.size());
+      push(id, place_of(place));
+    }
 
     void push(std::uint32_t id, const Origin& place) {
       out.ids.push_back(id);

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,28 +51,48 @@ class WordModel {
 
 using TokenIds = std::vector<std::pair<std::string, std::uint32_t>>;
 
-/// Ids by token.
+/// Ids by token: open addressing over one block of text. Of two equal tokens the first counts.
 class TokenMap {
  public:
   explicit TokenMap(const TokenIds& tokens) {
-    ids_.reserve(tokens.size());
-    for (const auto& [token, id] : tokens) ids_.emplace(token, id);
+    std::size_t slots = 16, bytes = 0;
+    while (slots < tokens.size() * 2) slots *= 2;
+    for (const auto& [token, id] : tokens) bytes += token.size();
+    slots_.resize(slots);
+    text_.reserve(bytes);
+    for (const auto& [token, id] : tokens) {
+      Slot& slot = slots_[place_of(token)];
+      if (slot.id != kNoId) continue;
+      slot = {text_.size(), token.size(), id};
+      text_ += token;
+    }
   }
 
   [[nodiscard]] std::uint32_t find(std::string_view token) const {
-    const auto found = ids_.find(token);
-    return found == ids_.end() ? kNoId : found->second;
+    return slots_[place_of(token)].id;
   }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view token) const {
-      return std::hash<std::string_view>{}(token);
-    }
+  struct Slot {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+    std::uint32_t id = kNoId;
   };
 
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> ids_;
+  /// Where the token is, or would be.
+  [[nodiscard]] std::size_t place_of(std::string_view token) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = std::hash<std::string_view>{}(token) & mask;
+    while (slots_[at].id != kNoId && text_of(slots_[at]) != token) at = (at + 1) & mask;
+    return at;
+  }
+
+  [[nodiscard]] std::string_view text_of(const Slot& slot) const {
+    return std::string_view(text_).substr(slot.begin, slot.size);
+  }
+
+  std::string text_;
+  std::vector<Slot> slots_;
 };
 
 }  // namespace bpe_beam

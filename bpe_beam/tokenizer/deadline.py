@@ -1,8 +1,8 @@
 """The deadline of a text: the parts of a tokenizer come out of files, and some never end.
 
-One text may take `text_seconds()`, and one more for each BYTES_PER_SECOND of it, whatever is done
-to it: normalizing, cutting into words, finding added tokens, decoding. The native code keeps the
-deadline for each thread; the searches that Python runs for it ask how much is left.
+One text may take `text_seconds()`, and one second more for each TEXT_BYTES_PER_SECOND bytes,
+whatever is done to it: normalizing, cutting into words, finding added tokens, decoding. The native
+code keeps the deadline of each thread; the searches that Python runs for it ask how much is left.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ VARIABLE = "BPE_BEAM_TEXT_SECONDS"
 for the first time."""
 
 DEFAULT_SECONDS = 20.0
-BYTES_PER_SECOND = 20_000  # a million characters take a second or two with a pattern that is in use
 
 
 def text_seconds() -> float:
@@ -46,7 +45,7 @@ def deadline_of(size: int) -> _native.TextDeadline:
     """A context that sets this thread's deadline for a text of `size` bytes, if none is set."""
     from bpe_beam import _native
 
-    return _native.TextDeadline(text_seconds() + size / BYTES_PER_SECOND)
+    return _native.TextDeadline(text_seconds() + size / _native.TEXT_BYTES_PER_SECOND)
 
 
 def seconds_left(size: int) -> float:
@@ -54,4 +53,4 @@ def seconds_left(size: int) -> float:
     from bpe_beam import _native
 
     left = _native.seconds_left()
-    return left if left < math.inf else text_seconds() + size / BYTES_PER_SECOND
+    return left if left < math.inf else text_seconds() + size / _native.TEXT_BYTES_PER_SECOND

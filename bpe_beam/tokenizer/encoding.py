@@ -83,19 +83,21 @@ class TextEncoder:
 
     def encode_placed(
         self, data: bytes, rules: SpecialRules
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        """The ids of a text of UTF-8, and the place of each in characters; errors as `encode`."""
+    ) -> tuple[list[int], list[tuple[int, int]], frozenset[int]]:
+        """The ids of a text of UTF-8, the place of each in characters, and the numbers of those
+        that are added tokens found in the text; errors as `encode`."""
         if rules.refuse_others:
             self._added.refuse(data, rules.allowed)
         from bpe_beam import _native
 
         try:
-            ids, begins, ends = self._native.encode_placed(data, rules.allowed)
+            ids, begins, ends, added = self._native.encode_placed(data, rules.allowed)
         except _native.MissingSymbolError as missing:
             raise self._missing(data, missing) from None
         except _native.TextGrowthError as error:
             raise DataError(str(error)) from None
-        return ids.tolist(), text_input.in_characters(data, begins, ends)
+        places = text_input.in_characters(data, begins, ends)
+        return ids.tolist(), places, frozenset(added.tolist())
 
     def encode_batch(
         self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from operator import itemgetter
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bpe_beam.errors import UsageError
+
+if TYPE_CHECKING:
+    from bpe_beam import _native
 
 MAX_ID = 2**31 - 1
 """The greatest id: the formats that hold token ids have 31 bits for them."""
@@ -83,18 +87,27 @@ class BPE:
         """
         check_vocab(self.vocab, naming)
         check_unknown(self.unk_token, self.vocab, naming)
-        from bpe_beam import _native
-
-        vocab = as_dict(self.vocab)
-        rank = _native.count_merges(vocab, self.merges, self.continuing_subword_prefix or "")
+        rank = len(self.merge_ids)
         if rank < len(self.merges):
             left, right = self.merges[rank]
             parts = (left, right, self.joined(left, right))
-            missing = next(token for token in parts if token not in vocab)
+            missing = next(token for token in parts if token not in self.vocab)
             raise UsageError(
                 f"{naming.merge(rank)}: {shortened(missing)} of {shortened([left, right])} is not "
                 "in the vocabulary"
             )
+
+    @cached_property
+    def merge_ids(self) -> _native.MergeIds:
+        """The merges as ids, up to the first of which a token is not in the vocabulary."""
+        from bpe_beam import _native
+
+        prefix = self.continuing_subword_prefix or ""
+        return _native.MergeIds(as_dict(self.vocab), self.merges, prefix)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Pickles the fields alone."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def joined(self, left: str, right: str) -> str:
         """The token that a merge of two makes: the right one's prefix is dropped."""

@@ -14,9 +14,6 @@ from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from bpe_beam import _native
 
 _NO_ID = 2**32 - 1
@@ -96,14 +93,6 @@ def make_model(parts: Parts) -> _native.Model:
     return _native.word_level(as_dict(model.vocab), unknown)
 
 
-def merge_rows(model: BPE) -> npt.NDArray[np.uint32]:
-    """The merges by rank: uint32[merges, 3] of left, right and joined id."""
-    from bpe_beam import _native
-
-    prefix = model.continuing_subword_prefix or ""
-    return _native.merge_ids(as_dict(model.vocab), model.merges, prefix)
-
-
 def _byte_bpe(model: BPE) -> _native.Model:
     import numpy as np
 
@@ -112,7 +101,7 @@ def _byte_bpe(model: BPE) -> _native.Model:
     byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
     whole = as_dict(model.vocab) if model.ignore_merges else {}
     return _native.byte_bpe(
-        merge_rows(model), model.rank_by_token, np.array(byte_ids, dtype=np.uint32), whole
+        model.merge_ids, model.rank_by_token, np.array(byte_ids, dtype=np.uint32), whole
     )
 
 
@@ -123,7 +112,7 @@ def _char_bpe(model: BPE) -> _native.Model:
     if model.byte_fallback:
         fallback = [model.vocab.get(byte_token(byte), _NO_ID) for byte in range(256)]
     return _native.char_bpe(
-        merge_rows(model),
+        model.merge_ids,
         as_dict(model.vocab),
         (model.continuing_subword_prefix or "").encode(),
         (model.end_of_word_suffix or "").encode(),

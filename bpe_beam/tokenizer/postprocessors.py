@@ -47,6 +47,7 @@ class PostProcessor(Protocol):
 _WHITESPACE = frozenset(
     map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])
 ) | frozenset("\u2028\u2029\u202f\u205f\u3000")
+_TOKENS_BETWEEN_LOOKS = 1_000  # at the clock
 _SPACES = _WHITESPACE | {byte_level.BYTE_TO_CHAR[0x20]}
 
 
@@ -254,6 +255,10 @@ class SequencePostProcessor:
 
     def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """See `PostProcessor.trim`: of all, in their order."""
+        if place % _TOKENS_BETWEEN_LOOKS == 0:
+            from bpe_beam import _native
+
+            _native.check_deadline()
         for processor in self.processors:
             offsets = processor.trim(place, token, offsets)
         return offsets

@@ -21,6 +21,7 @@ from bpe_beam.tokenizer import (
     tokenizer_json,
 )
 from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoding import IdDecoder
 from bpe_beam.tokenizer.encoding import TextEncoder
 from bpe_beam.tokenizer.models import BPE
@@ -396,16 +397,22 @@ class Tokenizer:
             two tokens share is in both. Spaces are left out if the post-processor trims them.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
-        ids, offsets = self._encoder.encode_placed(text_input.to_utf8(text), rules)
+        ids, offsets, found = self._encoder.encode_placed(text_input.to_utf8(text), rules)
         tokens = [self._tokens[token_id] for token_id in ids]
         post_processor = self._parts.post_processor
         if post_processor is None:
             return tokens, ids, offsets
-        added = self._added.every
-        offsets = [  # an added token as it was found, with the spaces that it took in
-            post_processor.trim(place, text[slice(*offset)] if i in added else token, offset)
-            for place, (token, i, offset) in enumerate(zip(tokens, ids, offsets, strict=True))
-        ]
+        with deadline_of(len(text)):
+            # An added token as it was found, with the spaces that it took in; by its name where the
+            # model gave it, as it does for the unknown token and those of bytes.
+            named = [
+                text[slice(*offset)] if place in found else token
+                for place, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
+            ]
+            offsets = [
+                post_processor.trim(place, name, offset)
+                for place, (name, offset) in enumerate(zip(named, offsets, strict=True))
+            ]
         before, after = post_processor.frame() if add_special_tokens else ([], [])
         return (
             [*(t for t, _ in before), *tokens, *(t for t, _ in after)],

@@ -306,7 +306,8 @@ class TestModels:
     def encode(self, model: _native.Model, text: str) -> list[tuple[int, int, int]]:
         pipeline = _native.Pipeline([], None, [("scan", "whitespace_split")])
         encoder = _native.Encoder(pipeline, model)
-        ids, begins, ends = encoder.encode_placed(text.encode())
+        ids, begins, ends, added = encoder.encode_placed(text.encode())
+        assert added.tolist() == []
         assert [array.dtype for array in (ids, begins, ends)] == [np.uint32, np.uint64, np.uint64]
         assert encoder.encode(text.encode()).tolist() == ids.tolist()
         return list(zip(ids.tolist(), begins.tolist(), ends.tolist(), strict=True))
@@ -408,10 +409,11 @@ class TestEncoder:
 
     def test_places(self) -> None:
         encoder = encoder_of(pipeline=with_specials((b"<s>", 500)))
-        ids, begins, ends = encoder.encode_placed("é<s>ab".encode(), [500])
+        ids, begins, ends, added = encoder.encode_placed("é<s>ab".encode(), [500])
         assert ids.tolist() == [0xC3, 0xA9, 500, 256]
         assert begins.tolist() == [0, 0, 2, 5]
         assert ends.tolist() == [2, 2, 5, 7]
+        assert added.tolist() == [2]
 
     def test_missing_symbol(self) -> None:
         byte_ids = BYTE_IDS.copy()

@@ -1,0 +1,49 @@
+// Deadlines of a thread: set by the outermost scope, over when the time is, gone with the scope.
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "check.hpp"
+#include "deadline.hpp"
+
+using namespace bpe_beam;
+
+namespace {
+
+bool is_over() {
+  try {
+    Deadline::check();
+    return false;
+  } catch (const TextTimeout&) {
+    return true;
+  }
+}
+
+}  // namespace
+
+int main() {
+  CHECK(std::isinf(Deadline::left()) && !is_over());
+  Deadline::spend(std::numeric_limits<std::size_t>::max());
+  {
+    const Deadline::Scope endless(std::numeric_limits<double>::infinity());
+    CHECK(Deadline::left() > 1e6 && !is_over());
+  }
+  {
+    const Deadline::Scope outer(0);
+    CHECK(is_over() && Deadline::left() == 0);
+    {
+      const Deadline::Scope inner(1000);  // the outer one stays
+      CHECK(is_over());
+    }
+    CHECK(is_over());
+    std::size_t spent = 0;
+    try {
+      for (;; ++spent) Deadline::spend(1000);
+    } catch (const TextTimeout& timeout) {
+      CHECK(timeout.seconds == 0);
+    }
+    CHECK(spent > 0 && spent < 10'000);
+    std::thread([] { CHECK(!is_over() && std::isinf(Deadline::left())); }).join();
+  }
+  CHECK(!is_over() && std::isinf(Deadline::left()));
+}
