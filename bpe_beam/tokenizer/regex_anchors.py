@@ -70,5 +70,25 @@ def read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Par
         return Part(spelled, f"\\{letter}", 0, is_position=True)
     if in_lookbehind:
         reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
-    spelled = _WORD_ANCHORS[letter].format(word=word_set(dialect).bare_oniguruma)
-    return Part(f"\\{letter}", spelled, 0, is_position=True)
+    return Part(f"\\{letter}", _spelled(letter), 0, is_position=True)
+
+
+def read_spelled_anchor(reader: Reader) -> Part | None:
+    r"""Read what `\b` and its like of `regex` were written as, so that `regex` runs these again.
+
+    Args:
+        reader: Stands at a parenthesis, and afterwards behind the anchor.
+
+    Returns:
+        The anchor; None, with nothing read, if something else comes next.
+    """
+    for letter in _WORD_ANCHORS:
+        spelled = _spelled(letter)
+        if reader.accept(spelled):
+            return Part(f"\\{letter}", spelled, 0, is_position=True)
+    return None
+
+
+def _spelled(letter: str) -> str:
+    """What Oniguruma must be told for a word's boundary of `regex`."""
+    return _WORD_ANCHORS[letter].format(word=word_set("regex").bare_oniguruma)

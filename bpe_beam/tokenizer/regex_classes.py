@@ -9,8 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bpe_beam.tokenizer.regex_escapes import NOT_WORD, CharacterSet, read_character, read_set
-from bpe_beam.tokenizer.regex_folding import has_case, turkish_variants, variants
+from bpe_beam.tokenizer.regex_escapes import (
+    NOT_WORD,
+    WORD_ITEMS,
+    CharacterSet,
+    read_character,
+    read_set,
+    spelled,
+)
+from bpe_beam.tokenizer.regex_folding import letters_of_range, variants
 from bpe_beam.tokenizer.regex_part import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
@@ -133,11 +140,11 @@ class ClassReader:
             reader.refuse(start, READ_OTHERWISE, "write the characters that are in one set only")
         joined = "" if operator == "||" else operator
         regex = joined.join(_spelled(items, "regex") for items in operands)
-        spelled = [_spelled(items, "oniguruma") for items in operands]
+        texts = [_spelled(items, "oniguruma") for items in operands]
         if operator == "--":
-            oniguruma = spelled[0] + "".join(f"&&[^{other}]" for other in spelled[1:])
+            oniguruma = texts[0] + "".join(f"&&[^{other}]" for other in texts[1:])
         else:
-            oniguruma = joined.join(spelled)
+            oniguruma = joined.join(texts)
         return f"[{negation}{regex}]", f"[{negation}{oniguruma}]"
 
     def _check(self, start: int, is_negated: bool, operands: list[list[_Item]]) -> None:
@@ -183,6 +190,8 @@ class ClassReader:
             reader.take()
             regex, oniguruma = self._read_set(start, depth + 1)
             return _Item(regex, oniguruma, is_negated=regex.startswith("[^"))
+        if self.dialect == "oniguruma" and reader.accept(WORD_ITEMS):
+            return _Item(r"\w", WORD_ITEMS, opposites=(r"\W",))
         if reader.next == "\\":
             reader.take()
             found = read_set(reader, self.dialect)
@@ -217,17 +226,17 @@ class ClassReader:
         start, reader.at = reader.at, match.end()
         name = match[2]
         same = f"[:{name}:]"
-        spelled = (same, same) if name in _SAME_POSIX else _POSIX_SETS[self.dialect].get(name)
-        if spelled is None:
+        sets = (same, same) if name in _SAME_POSIX else _POSIX_SETS[self.dialect].get(name)
+        if sets is None:
             reader.refuse(start, NOT_SUPPORTED, r"use categories, such as \p{P}\p{S}")
         if self.flags.ignore_case and name in ("upper", "lower", "alpha", "alnum"):
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         negated = (f"[:^{name}:]",) * 2 if name in _SAME_POSIX else ()
-        regex, oniguruma = negated or (f"[^{spelled[0]}]", f"[^{spelled[1]}]")
+        regex, oniguruma = negated or (f"[^{sets[0]}]", f"[^{sets[1]}]")
         if match[1]:
-            return _Item(regex, oniguruma, opposites=(spelled[0],), is_negated=not negated)
+            return _Item(regex, oniguruma, opposites=(sets[0],), is_negated=not negated)
         others = ("[:^alpha:]", r"\D", "[^0-9]") if name in ("alnum", "digit") else ()
-        return _Item(*spelled, opposites=(regex, *others))
+        return _Item(*sets, opposites=(regex, *others))
 
     def _set_item(self, found: CharacterSet, start: int) -> _Item:
         is_letters = found.name in ("l", "letter")
@@ -247,31 +256,19 @@ class ClassReader:
         text = _literal(low) if low == high else f"{_literal(low)}-{_literal(high)}"
         if not self.flags.ignore_case:
             return _Item(text, text)
-        within = "".join(chr(c) for c in range(ord(low), ord(high) + 1) if not _is_surrogate(c))
-        if not has_case(within) and turkish_variants(low, self.dialect) is None:
-            return _Item(text, text)
-        if not within.isascii():
+        letters = letters_of_range(low, high)
+        if letters is None or not letters.isascii():
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
+        if not letters:
+            return _Item(text, text)
         if self.spells_out:
-            text = "".join(map(_literal, variants(within, self.dialect)))
-        return _Item(text, text, letters=within.lower())
+            text = "".join(map(_literal, variants(letters, self.dialect)))
+        return _Item(text, text, letters=letters.lower())
 
 
 def _spelled(items: list[_Item], dialect: Dialect) -> str:
     return "".join(getattr(item, dialect) for item in items)
 
 
-def _is_surrogate(code: int) -> bool:
-    return 0xD800 <= code < 0xE000
-
-
 def _literal(character: str) -> str:
-    """A character's spelling in brackets."""
-    if character in _SPECIAL:
-        return "\\" + character
-    named = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}.get(character)
-    if named:
-        return named
-    if character.isprintable() or ord(character) > 0xFFFF:
-        return character
-    return f"\\u{ord(character):04x}"
+    return spelled(character, _SPECIAL)

@@ -23,7 +23,9 @@ _REMEDIES = {
 # Joiners are word characters to `regex` only; these numbers to a bare \w of Oniguruma only.
 _JOINERS = r"\u200c\u200d"
 _NUMBERS = r"\u00b2\u00b3\u00b9\u00bc-\u00be"
-NOT_WORD = rf"[^\w{_JOINERS}]"
+WORD_ITEMS = rf"\w{_JOINERS}"
+r"""What `\w` of `regex` is to Oniguruma, in brackets."""
+NOT_WORD = f"[^{WORD_ITEMS}]"
 r"""What `\W` of `regex` is to Oniguruma, in brackets and by itself."""
 
 
@@ -57,7 +59,7 @@ def _listed(items: str) -> CharacterSet:
 _SETS: dict[Dialect, dict[str, CharacterSet]] = {
     "regex": {
         **{letter: _alike(f"\\{letter}") for letter in "dDsS"},
-        "w": CharacterSet(r"\w", rf"\w{_JOINERS}", r"\w", rf"[\w{_JOINERS}]"),
+        "w": CharacterSet(r"\w", WORD_ITEMS, r"\w", f"[{WORD_ITEMS}]"),
         "W": CharacterSet(r"\W", NOT_WORD, r"\W", NOT_WORD),
         "h": _listed(r"\t\p{Zs}"),
     },
@@ -150,3 +152,20 @@ def read_character(reader: Reader, dialect: Dialect) -> str:
     if letter.isascii() and letter.isalnum():
         reader.refuse(start, NOT_SUPPORTED, _REMEDIES.get(letter, ""))
     return letter
+
+
+def spelled(character: str, special: frozenset[str]) -> str:
+    """Return a character's spelling, which both engines read alike.
+
+    Args:
+        character: The character.
+        special: Those that need a backslash where it stands.
+    """
+    if character in special:
+        return "\\" + character
+    named = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}.get(character)
+    if named:
+        return named
+    if character.isprintable() or ord(character) > 0xFFFF:
+        return character
+    return f"\\u{ord(character):04x}"

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from bpe_beam.tokenizer.regex_part import Dialect, Part
+from bpe_beam.tokenizer.regex_part import Dialect
 
 _TURKISH = {"i": "iI\u0130", "I": "iI\u0131", "\u0131": "I\u0131"}
 _OTHERS_OF_ASCII = {"k": "\u212a", "s": "\u017f"}
+# Scripts without case: from Hebrew to Myanmar, of East Asia, the rarer ideographs.
+_WITHOUT_CASE = ((0x590, 0x109F), (0x2E80, 0xA63F), (0xAC00, 0xD7FF), (0x20000, 0x3FFFF))
+_LONGEST_RANGE = 1024  # of those whose characters are looked at
 # Where Unicode has characters that fold to several.
 _MULTIPLE = (range(0xDF, 0x590), range(0x1E00, 0x2000), range(0xFB00, 0xFB18))
 
@@ -29,17 +32,41 @@ def has_case(text: str) -> bool:
     return not text.lower() == text == text.upper() == text.casefold()
 
 
+def letters_of_range(low: str, high: str) -> str | None:
+    """Return the characters of a range if some have case, else an empty text.
+
+    Args:
+        low: The first character.
+        high: The last character.
+
+    Returns:
+        The characters; None if they are too many to look at.
+    """
+    first, last = ord(low), ord(high)
+    if any(begin <= first and last <= end for begin, end in _WITHOUT_CASE):
+        return ""
+    if last - first > _LONGEST_RANGE:
+        return None
+    text = "".join(map(chr, range(first, last + 1)))
+    return text if has_case(text) else ""
+
+
 def is_several(character: str) -> bool:
     """Tell whether a character may be several in another case."""
     return len(character.casefold()) > 1
 
 
-def may_join(before: Part, after: Part) -> str | None:
-    """Return two letters that may meet and that are one character in another case, if any."""
-    if not before.last or not after.first:
+def may_join(before: frozenset[str], after: frozenset[str]) -> str | None:
+    """Return two letters that may meet and that are one character in another case, if any.
+
+    Args:
+        before: The letters, folded, that may come first.
+        after: The letters that may come next.
+    """
+    if not before or not after:
         return None
-    met = {a + b for a in before.last for b in after.first}
-    return min(met & _joined_pairs(), default=None)
+    met = (pair for pair in _joined_pairs() if pair[0] in before and pair[1] in after)
+    return min(met, default=None)
 
 
 def turkish_variants(letter: str, dialect: Dialect) -> str | None:

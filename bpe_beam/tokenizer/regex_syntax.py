@@ -15,9 +15,20 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.regex_anchors import LINE_END, line_start, read_anchor, spelled_before
+from bpe_beam.tokenizer.regex_anchors import (
+    LINE_END,
+    line_start,
+    read_anchor,
+    read_spelled_anchor,
+    spelled_before,
+)
 from bpe_beam.tokenizer.regex_classes import ClassReader
-from bpe_beam.tokenizer.regex_escapes import keeps_under_ignore_case, read_character, read_set
+from bpe_beam.tokenizer.regex_escapes import (
+    keeps_under_ignore_case,
+    read_character,
+    read_set,
+    spelled,
+)
 from bpe_beam.tokenizer.regex_folding import has_case, is_several, may_join, turkish_variants
 from bpe_beam.tokenizer.regex_part import (
     NOT_SUPPORTED,
@@ -29,13 +40,16 @@ from bpe_beam.tokenizer.regex_part import (
 )
 from bpe_beam.tokenizer.regex_quantifiers import read_quantifier, repeated
 
-_DEEPEST = 100
+_DEEPEST = 50  # groups
+_LONGEST = 50_000  # characters, which take a second
 # What `regex` may read as a limit of errors.
 _FUZZY = re.compile(r"\{[\deids<,+]")
 _FLAGS: dict[Dialect, dict[str, str]] = {
     "regex": {"i": "ignore_case", "x": "extended", "s": "dot_all", "m": ""},
     "oniguruma": {"i": "ignore_case", "x": "extended", "m": "dot_all"},
 }
+_INLINE_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?\)")
+_GROUP_FLAGS = re.compile(r"([a-zA-Z]+)?(-[a-zA-Z]+)?:")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z", re.ASCII)
 _SPECIAL = frozenset(r"\.[]{}()*+?^$|")
 _BLANKS = " \t\n\r\f\v"
@@ -69,6 +83,11 @@ def translate(expression: str, dialect: Dialect) -> Translation:
         UsageError: Names the construct that cannot be spelled alike, its position, and what to
             write instead.
     """
+    if len(expression) > _LONGEST:
+        raise UsageError(
+            f"pattern {expression[:200]!r}: must have at most {_LONGEST:,} characters, got "
+            f"{len(expression):,}"
+        )
     part = _Parser(expression, dialect).parse()
     if dialect == "regex":
         _check_again(expression, part.oniguruma)
@@ -131,6 +150,7 @@ class _Parser:
         """Read one branch."""
         reader = self.reader
         parts: list[Part] = []
+        last: frozenset[str] = frozenset()
         self._skip(flags)
         while reader.next and reader.next not in "|)":
             start = reader.at
@@ -144,26 +164,23 @@ class _Parser:
                 parts.append(_group(rest, _opening(flags, inner)))
                 break
             part = self._quantified(self._atom(flags), flags, start)
-            if parts:
-                self._check_joint(parts, part, start)
+            self._check_joint(last, part, start)
+            last = part.last if part.least else last | part.last
             parts.append(part)
             self._skip(flags)
         if self.in_lookbehind and not parts:
             reader.refuse(reader.at, f"is an empty branch: in a lookbehind {NOT_SUPPORTED}")
         return self._joined(parts)
 
-    def _check_joint(self, parts: list[Part], part: Part, start: int) -> None:
+    def _check_joint(self, before: frozenset[str], part: Part, start: int) -> None:
         """Refuse letters that are one character in another case."""
-        for before in reversed(parts):
-            pair = may_join(before, part)
-            if pair:
-                self.reader.refuse(
-                    start,
-                    f"makes {pair!r} under (?i, which {READ_OTHERWISE}",
-                    "write the letters in both cases, such as [sS]",
-                )
-            if before.least:
-                return
+        pair = may_join(before, part.first)
+        if pair:
+            self.reader.refuse(
+                start,
+                f"makes {pair!r} under (?i, which {READ_OTHERWISE}",
+                "write the letters in both cases, such as [sS]",
+            )
 
     def _joined(self, parts: list[Part]) -> Part:
         """The sequence of `parts`; line starts before a character need no translation."""
@@ -200,9 +217,7 @@ class _Parser:
 
     def _inline_flags(self, flags: Flags) -> Flags | None:
         """Read `(?i)` and its like; None, with nothing read, if something else comes next."""
-        match = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?\)").match(
-            self.reader.text, self.reader.at
-        )
+        match = _INLINE_FLAGS.match(self.reader.text, self.reader.at)
         if match is None or match.end() - match.start() == 3:
             return None
         start, self.reader.at = self.reader.at, match.end()
@@ -229,7 +244,7 @@ class _Parser:
         if self.in_lookbehind and (quantifier.suffix == "+" or quantifier.low == 0):
             reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "write the cases with |")
         if quantifier.high != 1:
-            self._check_joint([atom], atom, start)
+            self._check_joint(atom.last, atom, start)
         self._skip(flags)
         after = reader.at
         if read_quantifier(reader, self.dialect) is not None:
@@ -242,7 +257,10 @@ class _Parser:
         start = reader.at
         character = reader.take()
         if character == "(":
-            return self._parenthesis(flags, start)
+            reader.at = start
+            anchor = read_spelled_anchor(reader) if self.dialect == "oniguruma" else None
+            reader.at += 0 if anchor else 1
+            return anchor or self._parenthesis(flags, start)
         if character == "[":
             return ClassReader(reader, self.dialect, flags).read()
         if character == "\\":
@@ -266,7 +284,7 @@ class _Parser:
 
     def _character(self, character: str, flags: Flags, start: int) -> Part:
         """The part of one character."""
-        text = _literal(character)
+        text = spelled(character, _SPECIAL)
         if not flags.ignore_case:
             return Part(text, text)
         if is_several(character):
@@ -371,7 +389,7 @@ class _Parser:
     def _flagged(self, flags: Flags, start: int) -> Part:
         """Read a group with flags of its own; refuse all others."""
         reader = self.reader
-        match = re.compile(r"([a-zA-Z]+)?(-[a-zA-Z]+)?:").match(reader.text, reader.at)
+        match = _GROUP_FLAGS.match(reader.text, reader.at)
         if match is None or len(match[0]) < 2:
             reader.at += 1
             reader.refuse(start, NOT_SUPPORTED, "use (?:...) or another kind of group")
@@ -428,15 +446,3 @@ def _opening(outer: Flags, inner: Flags) -> str:
     if outer.ignore_case == inner.ignore_case:
         return "(?:"
     return "(?i:" if inner.ignore_case else "(?-i:"
-
-
-def _literal(character: str) -> str:
-    """A character's spelling outside brackets."""
-    if character in _SPECIAL:
-        return "\\" + character
-    named = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}.get(character)
-    if named:
-        return named
-    if character.isprintable() or ord(character) > 0xFFFF:
-        return character
-    return f"\\u{ord(character):04x}"

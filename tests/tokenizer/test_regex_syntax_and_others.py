@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import regex
 import tokenizers
+from test_regex_syntax import FOR_HUGGING_FACE, FOR_REGEX
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
@@ -116,6 +117,20 @@ def trial(dialect: Dialect, seed: int, size: int) -> int:
                     note
                 )
     return taken
+
+
+@pytest.mark.parametrize("expression", [*FOR_HUGGING_FACE.values(), *FOR_REGEX])
+def test_every_translation(expression: str) -> None:
+    pattern = Pattern("Regex", expression)
+    for text in KNOWN_TEXTS:
+        assert our_pieces(pattern, text) == pieces(expression, text)
+        # Empty matches can be seen where they are replaced.
+        replace = tokenizers.normalizers.Replace(tokenizers.Regex(expression), "<>")
+        found, last = "", 0
+        for start, end in pattern.spans(text):
+            found += text[last:start] + "<>"
+            last = end
+        assert found + text[last:] == replace.normalize_str(text), text
 
 
 @pytest.mark.parametrize("dialect", ["regex", "oniguruma"])
