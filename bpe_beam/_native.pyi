@@ -136,6 +136,9 @@ class WordTable:
     @property
     def memory_bytes(self) -> int: ...
 
+MAX_POSITIONS: int
+MAX_SPANNED_POSITIONS: int
+
 class BpeLearner:
     def __init__(
         self,
@@ -153,6 +156,7 @@ class BpeLearner:
         spans: NDArray[np.uint32] | None = ...,
         stop_at_known: bool = ...,
         max_text: int | None = ...,
+        max_positions: int | None = ...,
     ) -> None: ...
     @property
     def stopped(self) -> bool: ...

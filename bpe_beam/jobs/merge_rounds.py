@@ -34,7 +34,7 @@ from bpe_beam.splits.round_task import (
     RoundTask,
     seen_file,
 )
-from bpe_beam.splits.segmenting import floor_of, read_best, read_hot, require_all
+from bpe_beam.splits.segmenting import floor_of, read_best, read_hot, require_all, size_of
 from bpe_beam.splits.work import piece_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -42,20 +42,20 @@ from bpe_beam.training.ambiguous import ambiguous_tokens
 from bpe_beam.training.batches import plain_batch
 from bpe_beam.training.learning import Learned, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.room import DRIVER_SHARE, Room, has_spans, most_positions
 from bpe_beam.training.rounds import (
     DIVISOR,
     Round,
     ShardPairs,
     Vocabulary,
     batches_of,
-    fits,
     learn_round,
     next_divisor,
 )
 from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.segments import Hot, cut_to_fit, gather
 from bpe_beam.training.start import Start, needs_seen, start_of
-from bpe_beam.training.words import memory_needed, memory_of_tokens
+from bpe_beam.training.words import memory_needed
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -80,7 +80,6 @@ class RoundsJob:
         recipe: What is learned.
         old: The tokenizer that is continued, if any.
         memory: What the learner may hold, in bytes.
-        share: How many times as much the driver may.
         measured: Gets what pipelines measured.
         looks_further: Cut segments; without, each round takes a plain batch, to measure by.
     """
@@ -95,7 +94,6 @@ class RoundsJob:
     old: Tokenizer | None
     memory: int
     measured: Measured
-    share: int = 2
     looks_further: bool = True
     jobs: int = field(default=0, init=False)
     _spelling: str = field(default="", init=False)
@@ -103,6 +101,12 @@ class RoundsJob:
     @property
     def _least(self) -> int:
         return max(1, self.recipe.min_frequency)
+
+    @property
+    def _room(self) -> Room:
+        limited = self.recipe.max_token_length is not None
+        with_spans = has_spans(self.recipe, continued=self.old is not None, widths=limited)
+        return Room(self.memory, most_positions(with_spans))
 
     @property
     def _by_count(self) -> bool:
@@ -236,7 +240,7 @@ class RoundsJob:
             known=known,
             applied=len(last.rows),
             floor=max(self._least, floor // (last.divisor * _LOOK_FURTHER)),
-            divisor=next_divisor(last.divisor, came.segments, came.segment_symbols, self.memory),
+            divisor=next_divisor(last.divisor, came.segments, self._room),
             done=ended or taken.text_full or vocabulary.room == 0,
             text_full=taken.text_full,
             totals=totals,
@@ -251,7 +255,7 @@ class RoundsJob:
         """The round's merges; the threshold down to which they are learned; and from what."""
         if not task.cuts:
             return self._plain(vocabulary, task, came), came.most, "the best pairs"
-        floor = floor_of(task, came.words, came.symbols, came.shards)
+        floor = floor_of(task, came.words, came.shards)
         if floor is None:
             segments = gather(came.read_segments())
             taken = learn_round(vocabulary, segments, self._least, cut=False)
@@ -261,7 +265,7 @@ class RoundsJob:
         if floor > came.most and came.most >= self._least:
             # More pairs tie for the best than are listed.
             return self._plain(vocabulary, task, came), came.most, "the best pairs"
-        if fits(came.segments, came.segment_symbols, self.memory):
+        if task.room.holds(came.segments):
             taken = learn_round(vocabulary, gather(came.read_segments()), floor, cut=True)
             if not self._by_count and not taken.at_end:
                 raise self._unproven("a token is made in two ways, since words hold the prefix")
@@ -269,7 +273,9 @@ class RoundsJob:
         if not self._by_count:
             raise self._too_little(came)
         hot = Hot(*read_hot(task, came.hot, floor))
-        found = cut_to_fit(came.read_segments, hot, floor, self.memory)
+        limited = self.recipe.max_token_length is not None
+        widths = np.array(vocabulary.widths, np.uint32) if limited else None
+        found = cut_to_fit(came.read_segments, hot, floor, task.room, widths)
         if found is not None:
             return learn_round(vocabulary, found[0], found[1], cut=True), found[1], "segments"
         return self._plain(vocabulary, task, came), came.most, "the best pairs"
@@ -310,7 +316,15 @@ class RoundsJob:
         )
 
     def _too_little(self, came: _CameOf) -> UsageError:
-        needed = self.share * memory_of_tokens(came.segment_symbols, came.segments)
+        if came.segments.positions > self._room.positions:
+            return UsageError(
+                "the score of WordPiece goes by all pairs of at least min_frequency "
+                f"({self._least:,}) at once, and what is left of the words when they are cut at "
+                f"all rarer ones has {came.segments.positions:,} symbols and words; one learner "
+                f"holds {self._room.positions:,}: give a higher --min-frequency, or --model "
+                "prefix_bpe, which can be learned in rounds"
+            )
+        needed = DRIVER_SHARE * came.segments.memory
         manifest = self.manifest
         whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe.vocab_size)
         return UsageError(
@@ -335,7 +349,7 @@ class RoundsJob:
             pieces=pieces,
             floor=floor,
             divisor=divisor if self._by_count else _UNCUT,
-            memory=self.memory,
+            room=self._room,
             singles=not self._by_count,
             ambiguous=ambiguous_tokens(self.recipe, self.old),
             cuts=self.looks_further,
@@ -427,17 +441,16 @@ class _CameOf:
         for kind, made, added in (("pairs", words, pairs), ("segments", cut, self._segments)):
             require_all(kind, *([row["facts"] for row in rows] for rows in (made, added)))
         self.pieces = [{**row["files"][0], **row["facts"]} for row in words]
-        self.words, self.symbols, self.weight, self.singles, self.all_words, self.all_bytes = (
+        self.words = size_of(self.pieces)
+        self.weight, self.singles, self.all_words, self.all_bytes = (
             sum(piece[name] for piece in self.pieces)
-            for name in ("words", "symbols", "weight", "singles", "all_words", "all_bytes")
+            for name in ("weight", "singles", "all_words", "all_bytes")
         )
         self.shards = [ShardPairs(row["facts"]["floor"], row["facts"]["most"]) for row in pairs]
         self.most = max((shard.most for shard in self.shards), default=0)
         self.pairs = sum(row["facts"]["pairs"] for row in pairs)
         self.hot, self.best = ([row["files"][i] for row in pairs] for i in range(2))
-        self.segments, self.segment_symbols = (
-            sum(row["facts"][name] for row in self._segments) for name in ("segments", "symbols")
-        )
+        self.segments = size_of(row["facts"] for row in self._segments)
         self._shuffled = sum(
             file["bytes"]
             for row in receipts.values()
@@ -454,11 +467,11 @@ class _CameOf:
     def facts(self) -> dict[str, Any]:
         """For the summary."""
         return {
-            "words": self.words,
-            "symbols": self.symbols,
+            "words": self.words.words,
+            "symbols": self.words.symbols,
             "pairs": self.pairs,
-            "segments": self.segments,
-            "segment_symbols": self.segment_symbols,
+            "segments": self.segments.words,
+            "segment_symbols": self.segments.symbols,
             "shuffled_bytes": self._shuffled,
         }
 

@@ -21,6 +21,7 @@ from bpe_beam.training.ambiguous import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.continuing import continue_bpe
 from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.room import DRIVER_SHARE, too_many
 from bpe_beam.training.start import check_distributed
 from bpe_beam.training.trained import learn
 from bpe_beam.training.words import gather_words, memory_needed
@@ -86,17 +87,31 @@ class Learning:
         entries = self._recipe.vocab_size
         needed = memory_needed(manifest.word_bytes, manifest.unique_words, entries)
         takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
-        fits = needed <= settings.driver_memory
-        relation = "within" if fits else "more than"
+        within = needed <= settings.driver_memory
+        relation = "within" if within else "more than"
         where = f"{takes}, {relation} --driver-memory {_size(settings.driver_memory)}"
-        distributed = wanted == "distributed" or (wanted == "auto" and not fits)
+        size = (manifest.word_bytes, manifest.unique_words)
+        beyond = too_many(self._recipe, *size, continued=self._old is not None)
+        if within and beyond is not None:
+            have = "have" if beyond[1] else "may have"
+            where = (
+                f"{manifest.unique_words:,} unique words of {manifest.word_bytes:,} bytes {have} "
+                f"more than the {beyond[0]:,} symbols and words that one learner holds"
+            )
         refusal = self._refusal()
+        impossible = not within or (beyond is not None and beyond[1])
+        fits = within and beyond is None
+        # Where rounds are refused, words that may fit are tried; the learner counts them first.
+        distributed = wanted == "distributed" or (
+            wanted == "auto" and not fits and (impossible or refusal is None)
+        )
         if distributed:
             if refusal is not None:
                 raise UsageError(refusal if fits else f"{where}; {refusal}")
-        elif not fits:
-            rounds = "" if refusal else ", or --merge-rounds distributed"
-            raise UsageError(f"{where}: give --driver-memory {-(-needed // 10**6)}MB{rounds}")
+        elif impossible:
+            ways = [] if within else [f"--driver-memory {-(-needed // 10**6)}MB"]
+            ways += [] if refusal else ["--merge-rounds distributed"]
+            raise UsageError(f"{where}: give {', or '.join(ways or ['fewer words'])}")
         self.facts["merge_rounds"] = "distributed" if distributed else "local"
         self.facts["merge_rounds_because"] = "--merge-rounds says so" if wanted != "auto" else where
         return distributed
@@ -136,7 +151,6 @@ class Learning:
         if self._settings.run.overwrite:
             clear_rounds(self._settings, self._storage)
         folder = self._folder()
-        share = self._share()
         job = RoundsJob(
             storage=self._storage,
             run=self._settings.run,
@@ -146,21 +160,13 @@ class Learning:
             factors=None if self._weights is None else self._weights.factors,
             recipe=self._recipe,
             old=self._old,
-            memory=self._settings.driver_memory // share,
-            share=share,
+            memory=self._settings.driver_memory // DRIVER_SHARE,
             measured=measured,
         )
         learned, commit = job.learn(progress)
         self.facts |= {"rounds": commit.history, "jobs": job.jobs}
         self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
         return learned
-
-    def _share(self) -> int:
-        """How many times what segments may take the driver may hold: the other half is for Python,
-        Beam, and the vocabulary."""
-        limit = getattr(self._recipe, "max_token_length", None)
-        # Where lengths are limited, the learner holds a place for each character of a symbol.
-        return 2 * max(1, min(limit or 1, 32))
 
     def _folder(self) -> Any:
         from bpe_beam.jobs.rounds_folder import RoundsFolder, names_for

@@ -39,7 +39,7 @@ class PyBpeLearner {
                const std::string& score, bool decorated, const std::string& prefix,
                std::optional<std::uint64_t> max_token_length,
                const std::optional<InputArray<std::uint32_t>>& spans, bool stop_at_known,
-               std::optional<std::uint64_t> max_text) {
+               std::optional<std::uint64_t> max_text, std::optional<std::uint64_t> max_positions) {
     const LearningRules rules{.vocab_size = vocab_size,
                               .min_frequency = min_frequency,
                               .tie_break = tie_break_of(tie_break),
@@ -54,6 +54,7 @@ class PyBpeLearner {
                        .spans = {},
                        .prefix = prefix};
     if (spans) words.spans = span_of(*spans);
+    if (max_positions) words.max_positions = *max_positions;
     if (max_token_length) words.max_token_length = *max_token_length;
     py::gil_scoped_release release;
     learner_ = std::make_unique<BpeLearner>(std::move(words), rules);
@@ -107,16 +108,19 @@ class PyBpeLearner {
 
 inline void bind_learning(py::module_& m) {
   using namespace pybind11::literals;
+  m.attr("MAX_POSITIONS") = kMaxPositions;
+  m.attr("MAX_SPANNED_POSITIONS") = kMaxSpannedPositions;
   py::class_<PyBpeLearner>(m, "BpeLearner", "Learns merges from words and their counts.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::int64_t>&,
                     const InputArray<std::int64_t>&, std::vector<std::string>, std::size_t,
                     std::int64_t, const std::string&, const std::string&, bool, const std::string&,
                     std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&,
-                    bool, std::optional<std::uint64_t>>(),
+                    bool, std::optional<std::uint64_t>, std::optional<std::uint64_t>>(),
            "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
            "tie_break"_a, "score"_a = "count", "decorated"_a = false, "prefix"_a = "",
            "max_token_length"_a = py::none(), "spans"_a = py::none(),
-           "stop_at_known"_a = false, "max_text"_a = py::none())
+           "stop_at_known"_a = false, "max_text"_a = py::none(),
+           "max_positions"_a = py::none())
       .def("learn", &PyBpeLearner::learn, "limit"_a,
            "The next merges, at most `limit`: (uint32[n, 3] left, right, joined; int64[n] counts).")
       .def_property_readonly("stopped", &PyBpeLearner::stopped,

@@ -53,7 +53,14 @@ struct WordsToLearn {
   /// Where a joined token would cover this many characters or more, it is neither counted nor
   /// merged, unless it would cover two.
   std::uint64_t max_token_length = UINT64_MAX;
+  /// At most so many positions, for tests of the limits below.
+  std::uint64_t max_positions = UINT64_MAX;
 };
+
+/// Positions of the symbols' array: of each symbol, or of each character where words come with
+/// spans, and one between words. Where each knows a span too, its sign takes a bit.
+inline constexpr std::uint64_t kMaxPositions = 0xFFFFFFFF;
+inline constexpr std::uint64_t kMaxSpannedPositions = 0x7FFFFFFF;
 
 struct LearnedMerge {
   std::uint32_t left;
@@ -68,8 +75,6 @@ using Position = std::uint32_t;
 template <typename Mark, bool kByPlace>
 class MergeTable {
  public:
-  static constexpr std::size_t kMaxPositions = 0xFFFFFFFF;
-
   struct Pair {
     std::uint32_t left;
     std::uint32_t right;
@@ -101,6 +106,7 @@ class MergeTable {
         throw std::invalid_argument("two ids have the same token");
       }
     }
+    reserve_places(words);
     lay_out(words.symbols, words.offsets, words.spans);
     count_pairs();
   }
@@ -239,7 +245,6 @@ class MergeTable {
 
   void lay_out(std::span<const std::uint32_t> symbols, std::span<const std::int64_t> offsets,
                std::span<const std::uint32_t> spans) {
-    reserve_places(symbols, spans);
     __int128 total = 0;
     end_word(0);
     for (std::size_t word = 0; word < counts_.size(); ++word) {
@@ -259,18 +264,17 @@ class MergeTable {
     }
   }
 
-  void reserve_places(std::span<const std::uint32_t> symbols,
-                      std::span<const std::uint32_t> spans) {
-    std::size_t positions = counts_.size() + 1 + (spans.empty() ? symbols.size() : 0);
-    for (const std::uint32_t span : spans) {
+  void reserve_places(const WordsToLearn& words) {
+    std::uint64_t positions = counts_.size() + 1 + (words.spans.empty() ? words.symbols.size() : 0);
+    for (const std::uint32_t span : words.spans) {
       if (span < 1 || span > kMaxSpan) throw std::invalid_argument("a symbol's span is not valid");
       positions += span;
     }
-    if (positions > kMaxPositions) {
-      throw std::length_error("more than 2^32 symbols and words: too many for one learner");
-    }
-    if (kByPlace && positions > kMaxSpan) {
-      throw std::length_error("more than 2^31 decorated symbols: too many for one learner");
+    const std::uint64_t most =
+        std::min(words.max_positions, kByPlace ? kMaxSpannedPositions : kMaxPositions);
+    if (positions > most) {
+      throw std::length_error("more than " + std::to_string(most) +
+                              " symbols and words: too many for one learner");
     }
     symbols_.reserve(positions);
     word_of_.reserve(positions);

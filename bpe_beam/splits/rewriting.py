@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from bpe_beam import _native, progress
 from bpe_beam.counts.artifact import added_up, read_part
-from bpe_beam.counts.packed_words import BATCH_WORDS, Columns, checked, read_words, write_words
+from bpe_beam.counts.packed_words import (
+    BATCH_WORDS,
+    Columns,
+    checked,
+    read_words,
+    write_words,
+)
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.splits import measures
 from bpe_beam.splits.round_task import (
@@ -32,6 +38,7 @@ from bpe_beam.splits.round_task import (
     seen_file,
     write_file,
 )
+from bpe_beam.splits.segmenting import width_of_columns
 from bpe_beam.splits.work import piece_name, require_seen
 from bpe_beam.training.ambiguous import refuse_spelled
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
@@ -60,7 +67,7 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
     given = round_file(task)
     pairs = PairCounts()
     name = piece_file(work.number, task.pieces)
-    total = 0
+    total = width = 0
     read = _Read()
     with ExitStack() as stack:
         blocks = open_blocks(task, stack, "pairs", work.number)
@@ -68,6 +75,7 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
         for columns in _next_words(task, work, read):
             writer.write(columns)
             total += weight_of(columns)
+            width += width_of_columns(columns, given.widths)
             pairs.add_words(columns, given.widths, given.max_length)
             if pairs.memory_bytes > TABLE_BYTES:
                 blocks.write(pairs.blocks(task.shards))
@@ -76,6 +84,7 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
     facts = {
         "words": writer.words,
         "symbols": writer.symbols,
+        "width": width,
         "weight": total,
         **asdict(read),
         "blocks": len(blocks.places),

@@ -24,6 +24,7 @@ from bpe_beam.counts.packed_words import to_stream
 from bpe_beam.errors import DataError
 from bpe_beam.splits.work import Receipts, piece_name, require_seen
 from bpe_beam.storage import Storage
+from bpe_beam.training.room import Room
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class RoundTask:
         pieces: How many pieces the state has.
         floor: Pairs that count less are not looked for.
         divisor: See `training.rounds.threshold`.
-        memory: What the driver's learner may hold: words that fit are not cut.
+        room: What the driver's learner may hold: words that fit are not cut.
         singles: Keep words and segments of one symbol.
         ambiguous: Special tokens that no word may spell, see `training.ambiguous`.
         cuts: Cut segments at all; without, only the best pairs are found.
@@ -80,7 +81,7 @@ class RoundTask:
     pieces: int
     floor: int
     divisor: int
-    memory: int
+    room: Room
     singles: bool = False
     ambiguous: tuple[str, ...] = ()
     cuts: bool = True

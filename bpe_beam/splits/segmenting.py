@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bpe_beam import _native, progress
 from bpe_beam.counts.packed_words import (
     PACKED_SCHEMA,
+    Columns,
     PackedCounts,
     checked,
     columns_of,
@@ -47,7 +48,9 @@ from bpe_beam.splits.round_task import (
     write_file,
 )
 from bpe_beam.splits.work import piece_name
-from bpe_beam.training.rounds import ShardPairs, fits, threshold
+from bpe_beam.training.room import Size
+from bpe_beam.training.rounds import ShardPairs, threshold
+from bpe_beam.training.segments import width_of
 
 Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 """Left, right, count."""
@@ -113,6 +116,12 @@ def cut_piece(
     return Written(element, blocks.places, {measures.SEGMENT_BLOCK_BYTES: blocks.bytes})
 
 
+def size_of(pieces: Iterable[Mapping[str, Any]]) -> Size:
+    """How much all pieces have, by the facts of each."""
+    rows = [(piece["words"], piece["symbols"], piece["width"]) for piece in pieces]
+    return Size(*(sum(row[i] for row in rows) for i in range(3)))
+
+
 def once(kind: str, places: Iterable[Place]) -> list[Place]:
     """The places of a shard's blocks.
 
@@ -149,18 +158,25 @@ def require_all(
         )
 
 
-def floor_of(task: RoundTask, words: int, symbols: int, shards: Iterable[ShardPairs]) -> int | None:
+def width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -> int:
+    """The characters that packed symbols cover, or how many these are; see `room.Size`."""
+    if widths is None:
+        return symbols_of(columns)
+    symbols, _ = _native.unpack_symbols(columns[0], columns[1])
+    return width_of(symbols, widths)
+
+
+def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int | None:
     """The threshold that a round is cut by; None: nothing is cut, since all words fit the driver.
 
     Every worker and the driver find the same.
 
     Args:
         task: The round.
-        words: In the state.
-        symbols: In the state.
+        words: Of the state.
         shards: What is known of each shard's pairs.
     """
-    if fits(words, symbols, task.memory):
+    if task.room.holds(words):
         return None
     return threshold(list(shards), task.divisor)
 
@@ -204,9 +220,9 @@ def _hot_pairs(
     sources = [PieceWork.from_json(piece).source for piece in pieces]
     rows = [json.loads(shard) for shard in shards]
     require_all("pairs", sources, rows)
-    words, symbols = (sum(source[name] for source in sources) for name in ("words", "symbols"))
+    size = size_of(sources)
     known = [ShardPairs(row["floor"], row["most"]) for row in rows]
-    floor = floor_of(task, words, symbols, known)
+    floor = floor_of(task, size, known)
     if floor is None:
         return None
     left, right, _ = read_hot(task, rows, floor)
@@ -219,11 +235,16 @@ def add_segments(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
     places = once("segments", places)
     for data in read_blocks(task.receipts.storage, places):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
+    widths = round_file(task).widths
+    width = 0
     name = f"segments/{piece_name('segments', shard, task.shards)}.arrow"
     with write_words(task.receipts.storage, task.url(name)) as writer:
         for _, block in table.blocks(1):
-            writer.write(columns_of(block))
-    facts = {"segments": writer.words, "symbols": writer.symbols, "blocks": len(places)}
+            columns = columns_of(block)
+            writer.write(columns)
+            width += width_of_columns(columns, widths)
+    facts = {"words": writer.words, "symbols": writer.symbols, "width": width}
+    facts["blocks"] = len(places)
     piece = piece_name("segments", shard, task.shards)
     task.receipts.write_receipt(piece, [writer.facts(name)], facts)
     return piece

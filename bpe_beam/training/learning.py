@@ -12,6 +12,7 @@ from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.room import Size, has_spans, most_positions
 from bpe_beam.training.words import weighted_total
 
 MAX_TEXT = 1 << 26
@@ -111,10 +112,12 @@ def learn(
         on_progress: Called with how many more merges have been learned.
 
     Raises:
-        UsageError: The recipe's vocabulary is smaller than there are entries already.
+        UsageError: The recipe's vocabulary is smaller than there are entries already, or the words
+            have more symbols than one learner can hold.
         OverflowError: Counts whose sum is beyond 64 bits.
     """
     check_size(recipe.vocab_size, len(ids))
+    _check_positions(symbols, recipe)
     in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
     size = max(ids.values(), default=-1) + 1
     tokens = [b""] * size
@@ -154,6 +157,18 @@ def learn(
     merges = tuple((strings[left], strings[right]) for left, right, _ in rows)
     totals = WordTotals(words, symbols.word_bytes, begun, learner.token_count)
     return Learned(vocab, merges, np.concatenate(counts), learner.text_full, totals)
+
+
+def _check_positions(symbols: Symbols, recipe: BpeRecipe | WordPieceRecipe) -> None:
+    told = symbols.spans is not None
+    width = len(symbols.ids) if symbols.spans is None else int(symbols.spans.sum(dtype=np.int64))
+    size = Size(len(symbols.counts), len(symbols.ids), width)
+    most = most_positions(has_spans(recipe, continued=symbols.decorated, widths=told))
+    if size.positions > most:
+        raise UsageError(
+            f"the words have {size.positions:,} symbols and ends, and one learner holds {most:,}: "
+            "give --merge-rounds distributed, or fewer words"
+        )
 
 
 def check_size(vocab_size: int, entries: int) -> None:

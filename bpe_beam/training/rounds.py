@@ -30,8 +30,8 @@ from bpe_beam.tokenizer import byte_level
 from bpe_beam.training import learning
 from bpe_beam.training.learning import Learned, WordTotals, check_size, mergeable_bytes
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.training.room import Room, Size
 from bpe_beam.training.start import Start, merges_of
-from bpe_beam.training.words import memory_of_tokens
 
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""
@@ -64,17 +64,12 @@ def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
     return max(1, listed, -(-most // divisor))
 
 
-def fits(words: int, symbols: int, memory: int) -> bool:
-    """Whether a learner over so much takes at most `memory` bytes."""
-    return memory_of_tokens(symbols, words) <= memory
-
-
-def next_divisor(divisor: int, words: int, symbols: int, memory: int) -> int:
+def next_divisor(divisor: int, segments: Size, room: Room) -> int:
     """The next round's divisor, from the size of the segments: further where there is room."""
-    needed = memory_of_tokens(symbols, words)
-    if needed > memory:
+    if not room.holds(segments):
         return max(2, divisor // 2)
-    return min(_MOST_DIVISOR, divisor * 2) if needed * 16 < memory else divisor
+    further = Room(room.memory // 16, room.positions // 16).holds(segments)
+    return min(_MOST_DIVISOR, divisor * 2) if further else divisor
 
 
 @dataclass

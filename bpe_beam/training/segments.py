@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
-from bpe_beam.training.rounds import fits
+from bpe_beam.training.room import Room, Size
 
 _SMALL_TABLE = 1_000_000
 """Bytes of a table that is never too large."""
@@ -28,6 +28,16 @@ class Segments(NamedTuple):
     symbols: npt.NDArray[np.uint32]
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+
+    def size(self, widths: npt.NDArray[np.uint32] | None) -> Size:
+        """How much there is; `widths`: the characters of each id, where the learner is told."""
+        width = len(self.symbols) if widths is None else width_of(self.symbols, widths)
+        return Size(len(self.counts), len(self.symbols), width)
+
+
+def width_of(symbols: npt.NDArray[np.uint32], widths: npt.NDArray[np.uint32]) -> int:
+    """The characters that symbols cover, from those of each id."""
+    return int(widths[symbols].sum(dtype=np.int64))
 
 
 class Hot(NamedTuple):
@@ -55,7 +65,11 @@ def gather(pieces: Iterable[Columns]) -> Segments:
 
 
 def cut_to_fit(
-    read: Callable[[], Iterable[Columns]], hot: Hot, floor: int, memory: int
+    read: Callable[[], Iterable[Columns]],
+    hot: Hot,
+    floor: int,
+    room: Room,
+    widths: npt.NDArray[np.uint32] | None,
 ) -> tuple[Segments, int] | None:
     """Cuts segments again, by higher thresholds, until a learner over them takes little enough.
 
@@ -63,27 +77,33 @@ def cut_to_fit(
         read: Gives the segments, as often as it is called.
         hot: All pairs that count at least `floor`.
         floor: The threshold that they were cut by.
-        memory: What the learner may take, in bytes.
+        room: What the learner may take.
+        widths: The characters that each id covers, where the learner is told.
 
     Returns:
         The segments, added up, and their threshold; None where not even the pairs of the highest
         count fit.
 
     Cost: reads all segments for each threshold that it tries, each twice the one before. Holds no
-    more than `memory`.
+    more than the room's memory.
     """
     most = int(hot.counts.max(initial=0))
     while floor < most:
         floor = min(max(floor + 1, floor * 3 // 2), most)
         kept = hot.counts >= floor
         pairs = _native.HotPairs(hot.lefts[kept], hot.rights[kept])
-        segments = _added_up(read(), pairs, memory)
+        segments = _added_up(read(), pairs, room, widths)
         if segments is not None:
             return segments, floor
     return None
 
 
-def _added_up(pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int) -> Segments | None:
+def _added_up(
+    pieces: Iterable[Columns],
+    pairs: _native.HotPairs,
+    room: Room,
+    widths: npt.NDArray[np.uint32] | None,
+) -> Segments | None:
     """The segments, cut and added up; None as soon as they are too many."""
     table = PackedCounts()
     for piece in pieces:
@@ -91,9 +111,9 @@ def _added_up(pieces: Iterable[Columns], pairs: _native.HotPairs, memory: int) -
             cut = pairs.cut(*piece, singles=False)
         table.add(cut)
         # A segment has at least two symbols.
-        if not fits(len(table), 2 * len(table), memory):
+        if not room.holds(Size(len(table), 2 * len(table), 2 * len(table))):
             return None
-        if table.memory_bytes > max(memory, _SMALL_TABLE):
+        if table.memory_bytes > max(room.memory, _SMALL_TABLE):
             return None
     segments = gather(columns_of(block) for _, block in table.blocks(1))
-    return segments if fits(len(segments.counts), len(segments.symbols), memory) else None
+    return segments if room.holds(segments.size(widths)) else None

@@ -50,7 +50,26 @@ void counts_frequencies_and_places() {
   CHECK(table.pairs()[ab].count == 0);
   CHECK(table.pairs()[bb].count == 0);
   const std::uint32_t nowhere = table.first_place(table.pairs()[bb]);
-  CHECK(nowhere == static_cast<std::uint32_t>(MergeTable<NoMark, true>::kMaxPositions));
+  CHECK(nowhere == static_cast<std::uint32_t>(kMaxPositions));
+}
+
+/// A position for each symbol, or for each character that symbols cover, and one between words.
+void positions_are_limited() {
+  const std::vector<std::uint32_t> spans = {1, 4, 2, 1, 3};
+  for (const bool with_spans : {false, true}) {
+    WordsToLearn limited = words();
+    if (with_spans) limited.spans = spans;
+    limited.max_positions = (with_spans ? 11 : 5) + 2 + 1;
+    const MergeTable<NoMark, true> table(limited);
+    --limited.max_positions;
+    CHECK_THROWS(std::length_error, (MergeTable<NoMark, true>(limited)));
+  }
+  WordsToLearn plain = words();
+  plain.prefix = "";
+  plain.max_positions = 8;
+  const MergeTable<NoMark, false> table(plain);
+  plain.max_positions = 7;
+  CHECK_THROWS(std::length_error, (MergeTable<NoMark, false>(plain)));
 }
 
 void what_is_too_long_is_not_counted() {
@@ -76,6 +95,7 @@ void spans_need_places() {
 
 int main() {
   counts_frequencies_and_places();
+  positions_are_limited();
   what_is_too_long_is_not_counted();
   spans_need_places();
 }
