@@ -104,9 +104,9 @@ def _store_warnings(storage: Storage, output: str) -> list[str]:
         return []
     return [
         f"the store of {redact(output)} replaces files that a job asks it only to create: while "
-        "two jobs work on this folder, or one that was taken for dead works on beside its successor, a "
-        "file may come into two windows and a window may lose files. Run one job at a time there, "
-        "and end a job on its runner before it is started again"
+        "two jobs work on this folder, or one that was taken for dead works on beside its "
+        "successor, a file may come into two windows and a window may lose files. Run one job at "
+        "a time there, and end a job on its runner before it is started again"
     ]
 
 
