@@ -119,6 +119,38 @@ def trial(dialect: Dialect, seed: int, size: int) -> int:
     return taken
 
 
+CASES = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+UPPER, LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+BEFORE = r"[^\r\n\p{L}\p{N}]?"
+HAN = r"&&[^\p{Han}]"
+# Of models in use that have no scanner: nanochat, Qwen 3.5, Tekken, Kimi, DeepSeek, BLOOM.
+PUBLISHED = (
+    rf"{CASES}|{BEFORE}\p{{L}}+|\p{{N}}{{1,2}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}",
+    rf"{CASES}|{BEFORE}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{SPACES}",
+    rf"{BEFORE}[{UPPER}]*[{LOWER}]+|{BEFORE}[{UPPER}]+[{LOWER}]*|\p{{N}}"
+    rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}",
+    rf"[\p{{Han}}]+|{BEFORE}[{UPPER}{HAN}]*[{LOWER}{HAN}]+{CASES}?"
+    rf"|{BEFORE}[{UPPER}{HAN}]+[{LOWER}{HAN}]*{CASES}?|\p{{N}}{{1,3}}"
+    rf"| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}",
+    r"[一-龥\u3040-ゟ\u30a0-ヿ]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    r" ?[^(\s|[.,!?…。\uff0c、।\u06d4،])]+",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", PUBLISHED)
+def test_published_patterns(expression: str) -> None:
+    rng = random.Random(3)
+    as_regex = Pattern.from_regex(expression)
+    in_a_file = Pattern("Regex", expression)
+    for size in (4, 8, 16, 40) * 20:
+        text = "".join(rng.choices([*CHARACTERS, *"/?(),.漢字かなアǅʰ"], k=size))
+        assert our_pieces(in_a_file, text) == our_pieces(as_regex, text) == pieces(expression, text)
+        assert pieces(as_regex.value, text) == pieces(expression, text)
+
+
 @pytest.mark.parametrize("expression", [*FOR_HUGGING_FACE.values(), *FOR_REGEX])
 def test_every_translation(expression: str) -> None:
     pattern = Pattern("Regex", expression)
