@@ -32,23 +32,6 @@ _DETAILS = frozenset(
 _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
 
-_LINES_AT_THE_END = 5
-_DETAILS = frozenset(
-    {
-        "counters", "counting_seconds", "distributions", "fingerprint", "last_merge_count",
-        "learning_seconds", "merge_rounds", "merge_rounds_because", "merges", "runner",
-        "tokenize", "train", "verify", "warnings", "words", "workers",
-    }
-)  # fmt: skip
-"""Figures that stand in the JSON only. `warnings` are shown before the summary."""
-
-_NOTHING_WRONG = frozenset({"rejects"})
-"""Figures that people see only if they are not 0."""
-
-_OF_ROUNDS = (
-    "round", "merges", "threshold", "learned_from", "segments", "shuffled_bytes", "seconds"
-)  # fmt: skip
-
 
 def format_summary(summary: Mapping[str, Any], *, exact: bool = True) -> str:
     """Writes a summary for people.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +142,23 @@ def test_summaries_for_programs(tokenizer: str, tmp_path: Path) -> None:
     }
     run("decode", "--tokenizer", tokenizer, "--summary-file", str(path), "260")
     assert json.loads(path.read_text()) == {"job": "decode", "tokens": 1, "text_bytes": 3}
+
+
+@pytest.mark.parametrize(("job", "what"), [("encode", "the text"), ("decode", "the ids")])
+def test_who_types_is_told_what_is_waited_for(job: str, what: str, tokenizer: str) -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, b"72\n\x04")
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "bpe_beam", job, "--tokenizer", tokenizer],
+            stdin=theirs,
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            timeout=600,
+            check=True,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.stderr.decode() == f"type {what}, then Ctrl-D on a line of its own:\n"
+    assert done.stdout
