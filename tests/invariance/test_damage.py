@@ -160,6 +160,7 @@ def test_window_log(made: Made, tmp_path: Path) -> None:
         settings={"append": None, "prepend": None, "allowed_special": "none"},
         range_bytes=None,
         max_rejects="0.1%",
+        max_lost="0",
         poll_seconds=1,
         window_seconds=0,
         until_idle_seconds=0,

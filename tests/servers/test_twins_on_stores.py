@@ -43,6 +43,7 @@ def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) 
         settings={"append": None, "prepend": None, "allowed_special": "none"},
         range_bytes=200,
         max_rejects="0.1%",
+        max_lost="0",
         poll_seconds=1,
         window_seconds=0,
         until_idle_seconds=0,
