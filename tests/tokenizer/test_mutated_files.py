@@ -278,13 +278,14 @@ MUTATIONS: list[Mutation] = [
 def mutated(seed: int) -> str | bytes:
     rng = random.Random(seed)
     tree = copy.deepcopy(rng.choice(FILES))
+    text = json.dumps(tree)
     for _ in range(rng.choice([1, 1, 2, 3])):
-        before = copy.deepcopy(tree)
+        tree = json.loads(text)
         try:
             rng.choice(MUTATIONS)(tree, rng)
-        except (KeyError, TypeError, IndexError, AttributeError):  # of what an earlier one left
-            tree = before
-    text = json.dumps(tree)
+            text = json.dumps(tree)
+        except (KeyError, TypeError, IndexError, AttributeError, RecursionError):
+            continue  # it does not go with what an earlier one left
     kind = rng.random()
     if kind < 0.05:
         return text[: rng.randrange(len(text))]
