@@ -83,6 +83,9 @@ OBJECTS = st.dictionaries(
 )
 
 
+FIRST = b'{"text": "a file that begins with an array would be refused as no JSON Lines"}'
+
+
 @st.composite
 def json_lines(draw: st.DrawFn) -> bytes:
     value = draw(OBJECTS | VALUES)
@@ -94,7 +97,7 @@ def json_lines(draw: st.DrawFn) -> bytes:
 @property_test
 @given(line=json_lines())
 def test_any_value_is_read_as_python_reads_it(tmp_path: Path, line: bytes) -> None:
-    check_json(tmp_path / "x", [line, line])
+    check_json(tmp_path / "x", [FIRST, line, line])
 
 
 NESTED = st.recursive(
@@ -129,7 +132,7 @@ def test_any_path_is_followed_as_python_follows_it(
 def test_any_damage_is_judged_as_python_judges_it(
     tmp_path: Path, line: bytes, data: st.DataObject
 ) -> None:
-    damaged = [line]
+    damaged = [FIRST, line]
     for _ in range(3):
         at = data.draw(st.integers(0, len(line)))
         length = data.draw(st.integers(0, 3))

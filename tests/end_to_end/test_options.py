@@ -344,9 +344,12 @@ def from_counts(ground: Ground, job: str) -> None:
     corpus = ground.seen(job)
     assert isinstance(corpus, dict)
     assert made == {n: d for n, d in corpus.items() if not n.startswith("counts/")}
+    agreed = ("--pretokenizer", "gpt2", "--normalizer", "none", "--output", ground.own / "agreed")
+    assert run(*given, *agreed).code == 0
+    assert tree(ground.own / "agreed", without=("summary.json", "job.json")) == made
     for extra in (
-        ("--pretokenizer", "gpt2"),
-        ("--normalizer", "none"),
+        ("--pretokenizer", "bert"),
+        ("--normalizer", "nfc"),
         ("--text-field", "text"),
         ("--input", str(ground.shared / "a.jsonl")),
     ):

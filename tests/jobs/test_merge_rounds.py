@@ -142,7 +142,7 @@ def test_without_looking_further_there_are_more_rounds(tmp_path: Path) -> None:
     plain = job_of(tmp_path / "plain", counts, recipe, EVERYTHING, looks_further=False)
     learned, rounds = learn_by_hand(plain)
     same(learned, learned_here(counts, recipe))
-    further, fewer = learn_by_hand(job_of(tmp_path / "far", counts, recipe, 20_000))
+    further, fewer = learn_by_hand(job_of(tmp_path / "far", counts, recipe, 40_000))
     same(further, learned)
     assert 2 * len(fewer) < len(rounds) < len(learned.merges)
 
