@@ -23,7 +23,8 @@ from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
-from bpe_beam.corpus.streams.stored import unmetered
+from bpe_beam.corpus.streams.stored import ChangedFileError, unmetered
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
@@ -39,6 +40,7 @@ READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
 """By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
 
 
+FILE_CHANGED = "file changed"
 NOTHING_READ = "nothing could be read"
 
 _FIELD_FLAWS = ("field missing", "field not a string")
@@ -47,6 +49,20 @@ _METERED_BYTES = 1 << 20
 
 def _no_edges(edges: Edges) -> None:
     """Nobody asks."""
+
+
+def _while_unchanged(given: SliceInput) -> Iterator[pa.RecordBatch]:
+    """The batches of a slice; what is left of a file that has changed or gone is a loss."""
+    try:
+        yield from _documents(given)
+    except DataError as error:
+        if not isinstance(error, ChangedFileError) and not isinstance(
+            error.__cause__, FileNotFoundError
+        ):
+            raise
+        lost = Loss.of(given.end - given.start)
+        name = given.file.name
+        given.on_reject(Reject.of(name, None, None, FILE_CHANGED, str(error), b"", lost=lost))
 
 
 def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -117,6 +133,7 @@ def read_split(
     batch_bytes: int = 4 << 20,
     only_text: bool = False,
     on_read: Callable[[int], None] = unmetered,
+    lose_changed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     r"""Reads the documents that begin in a split.
 
@@ -144,6 +161,8 @@ def read_split(
             which is faster where documents are short.
         on_read: Called while files are read with the number of stored bytes since the last call;
             at the split's end these add up to the split's size.
+        lose_changed: What is left of a file that has changed since it was planned, or is gone, is
+            a loss.
 
     Yields:
         Batches of BATCH_SCHEMA, none of them empty, of at most 65,536 documents.
@@ -169,7 +188,7 @@ def read_split(
             only_text=only_text,
             on_read=meter.add,
         )
-        for batch in _documents(given):
+        for batch in _while_unchanged(given) if lose_changed else _documents(given):
             if pending and (
                 size + batch.nbytes > batch_bytes or rows + len(batch) > MAX_BATCH_ROWS
             ):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus import Limit, ReadSettings
 from bpe_beam.corpus.watching import Watched
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats import shard_name
@@ -89,7 +89,15 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
     if folder.is_done(shard_name(work.split.index, work.splits)):
         return None
     folder.prepare()
-    task = TokenizeTask(folder, stream.reading, stream.encoding, work.splits, stage=STAGE)
+    task = TokenizeTask(
+        folder,
+        stream.reading,
+        stream.encoding,
+        work.splits,
+        stage=STAGE,
+        # Without a limit to allow it, the file may come back before the next try.
+        lose_changed=Limit.parse(stream.max_lost, "max-lost", "bytes").numerator > 0,
+    )
     try:
         made = tokenize_split(task, work.to_json())
     except DataError:

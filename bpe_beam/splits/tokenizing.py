@@ -49,6 +49,7 @@ class TokenizeTask:
         splits: How many splits the plan has.
         pool: The processes that encode, see `worker_processes`; None: the worker itself does.
         stage: The progress stage, in bytes, that work is reported to.
+        lose_changed: See `read_split`.
     """
 
     receipts: Receipts
@@ -57,6 +58,7 @@ class TokenizeTask:
     splits: int
     pool: str | None = None
     stage: str = "tokenize"
+    lose_changed: bool = False
 
 
 class MadeShard(NamedTuple):
@@ -84,7 +86,13 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         writer = MegatronWriter(receipts.storage, folder, name, bound)
         stack.enter_context(writer)
         for batch in read_texts(
-            receipts.storage, work, task.reading, rejects.add, seen.append, task.stage
+            receipts.storage,
+            work,
+            task.reading,
+            rejects.add,
+            seen.append,
+            task.stage,
+            lose_changed=task.lose_changed,
         ):
             batch, ids = encode_documents(task.encoding, batch, work.plan, rejects.add)
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())

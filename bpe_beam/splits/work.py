@@ -128,6 +128,8 @@ def read_texts(
     on_reject: Callable[[Reject], None],
     on_edges: Callable[[Edges], None],
     stage: str,
+    *,
+    lose_changed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a split, see `read_split`, for jobs that need the texts alone.
 
@@ -138,6 +140,7 @@ def read_texts(
         on_reject: Called for each record that cannot be used.
         on_edges: Called at the end of each slice whose bounds had to be guessed.
         stage: The progress stage, in bytes, that gets the stored bytes as they are read.
+        lose_changed: See `read_split`.
     """
     return read_split(
         storage,
@@ -148,6 +151,7 @@ def read_texts(
         on_edges,
         only_text=True,
         on_read=lambda count: progress.report(stage, done=count),
+        lose_changed=lose_changed,
     )
 
 

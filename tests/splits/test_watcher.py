@@ -387,3 +387,31 @@ class TestRoot:
         ]
         assert prints[0] == prints[1]
         assert len(set(prints)) == 3
+
+
+@pytest.mark.parametrize("becomes", ["gone", "shorter"])
+def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
+    stream: Stream, becomes: str
+) -> None:
+    """Without a limit the job ends each time; with one, the file is lost and the window done."""
+    put(stream, "a.jsonl", 0, 1)
+    path = put(stream, "b.jsonl", *range(2, 7))
+    watcher = Watcher(stream)
+    now, works = 1000.0, []
+    while not works:
+        works = watcher.look(now)
+        now = watcher.next_look
+    if becomes == "gone":
+        path.unlink()
+    else:
+        put(stream, "b.jsonl", 2)
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"b\.jsonl"):
+            work_off(stream, Watcher(stream).look(now))
+    allowing = replace(stream, max_lost="90%")
+    run_stream(allowing)
+    (folder,) = windows(stream)
+    manifest = read_manifest(STORAGE, str(folder))
+    assert [row["file"] for row in manifest.lost] == ["b.jsonl"]
+    assert manifest.reject_reasons == {"file changed": 1}
+    assert manifest.totals.documents == 2

@@ -109,9 +109,13 @@ def open_planned(storage: Storage, url: str, size: int, tag: str = "") -> Binary
     return file
 
 
-def changed(url: str, size: int, how: str) -> DataError:
+class ChangedFileError(DataError):
+    """A file is not the one that was planned."""
+
+
+def changed(url: str, size: int, how: str) -> ChangedFileError:
     """The error of a file that is not the one that was planned."""
-    return DataError(
+    return ChangedFileError(
         f"{redact(url)} had {size} bytes when the job was planned, and {how}; start the job again "
         "on files that stay as they are"
     )
