@@ -1,0 +1,62 @@
+"""What learning takes: the peak memory of a learner, by its unique words.
+
+    python benchmarks/learner_memory.py COUNTS_FOLDER ... --vocab-size 32000
+
+The estimate of bpe_beam/training/words.py on real text; `memory.py` has random bytes. Each
+folder, made by `bpe-beam count`, is learned from in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+
+from bpe_beam.counts.artifact import iter_words
+from bpe_beam.counts.manifest import read_manifest
+from bpe_beam.storage import Storage
+from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.words import gather_words, memory_needed
+
+
+def peak_bytes() -> int:
+    """This process's peak memory so far (Linux counts it in KiB)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measure(folder: str, vocab_size: int) -> None:
+    """Learns once and prints what it took."""
+    storage = Storage()
+    manifest = read_manifest(storage, folder)
+    before = peak_bytes()
+    words = gather_words(iter_words(storage, folder, manifest), in_order_of_place=False)
+    learn_bpe(words, BpeRecipe(vocab_size))
+    taken = peak_bytes() - before
+    estimate = memory_needed(manifest.word_bytes, manifest.unique_words, vocab_size)
+    print(
+        f"{folder}: {manifest.unique_words:,} words of {manifest.word_bytes:,} bytes took "
+        f"{taken / 1e6:,.0f} MB, {taken / manifest.word_bytes:.0f} bytes a byte; the estimate is "
+        f"{estimate / 1e6:,.0f} MB"
+    )
+
+
+def main() -> None:
+    """Measures each folder in its own process."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--vocab-size", type=int, default=32000)
+    parser.add_argument("--here", action="store_true", help="in this process: one folder")
+    arguments = parser.parse_args()
+    if arguments.here:
+        measure(arguments.folders[0], arguments.vocab_size)
+        return
+    for folder in arguments.folders:
+        size = str(arguments.vocab_size)
+        command = [sys.executable, __file__, "--here", folder, "--vocab-size", size]
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
