@@ -66,7 +66,7 @@ def test_progress_and_summary_are_all_that_stderr_gets(
     engine: Engine, made: Made, tmp_path: Path
 ) -> None:
     # A relative path, which means the same to workers whose working directory is another.
-    given = (*made.command("count"), *engine.flags, "--output", "out")
+    given = (*made.command("count"), *engine.flags, "--output", "out", "--progress", "json")
     ran = run_process(*given, cwd=tmp_path, timeout=SECONDS)
     assert ran.code == 0
     assert tree(tmp_path / "out") == made.results["count"]
