@@ -73,6 +73,7 @@ def test_a_stream_finds_its_files(here: Path, monkeypatch: pytest.MonkeyPatch) -
         settings={"append": None, "prepend": None, "allowed_special": "none"},
         range_bytes=None,
         max_rejects="0",
+        max_lost="0",
         poll_seconds=1,
         window_seconds=0,
         until_idle_seconds=0,
