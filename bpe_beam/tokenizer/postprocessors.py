@@ -201,7 +201,7 @@ class TemplateProcessing:
     def __post_init__(self) -> None:
         texts = [piece.id for piece in self.single if piece.kind == "Sequence"]
         if texts != ["A"]:
-            found = " ".join(f"${name}" for name in texts) or "none"
+            found = " ".join(f"${name}" for name in texts[:5]) or "none"
             raise UsageError(
                 f"template single: it must hold the text $A exactly once; its texts: {found}"
             )
