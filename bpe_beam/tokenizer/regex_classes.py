@@ -111,6 +111,13 @@ class ClassReader:
             len(self.items) < 2 or self.spells_out or self.is_combined
         ):
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
+        # Oniguruma finds ss for the ß in a class; named sets hold no letters of the text.
+        is_wide = not regex.startswith(("[^", "(?-i:[^")) and any(
+            item.regex.startswith(("\\w", "\\W", "\\S", "\\D", "\\P", "\\p", "["))
+            for item in self.items
+        )
+        if self.flags.ignore_case and is_wide:
+            self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         alone = frozenset(self.items[0].letters if len(self.items) == 1 else ())
         return Part(regex, oniguruma, first=alone, last=alone)
 

@@ -328,7 +328,7 @@ class _Parser:
             return self._character(read_character(reader, self.dialect), flags, start)
         if flags.ignore_case and not keeps_under_ignore_case(found):
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
-        if flags.ignore_case and found.name:
+        if flags.ignore_case:
             return Part(f"(?-i:{found.bare_regex})", f"(?-i:{found.bare_oniguruma})")
         return Part(found.bare_regex, found.bare_oniguruma)
 
