@@ -80,6 +80,8 @@ def test_each_record_once(
     tmp_path_factory: object,
 ) -> None:
     good, bad, lines = [], [], []
+    if json_lines:  # a file that begins with an array is refused as a whole
+        rows = [(True, "", b"", b""), *rows]
     for is_good, text, not_json, not_utf8 in rows:
         if is_good:
             text = text.replace("\n", " ").replace("\r", " ")
