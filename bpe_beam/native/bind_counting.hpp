@@ -17,6 +17,7 @@
 
 #include "bind_pipeline.hpp"
 #include "binding.hpp"
+#include "deadline.hpp"
 #include "word_table.hpp"
 
 namespace bpe_beam {
@@ -40,6 +41,7 @@ class PyWordTable {
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     const auto hand_over = [&] {
+      const Deadline::Pause pause;  // who takes the words may have to wait for a store
       std::vector<WordColumns> parts = table_.split(partitions);
       table_.clear();
       const py::gil_scoped_acquire acquire;

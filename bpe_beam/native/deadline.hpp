@@ -16,6 +16,16 @@ struct TextTimeout {
 
 /// The deadline of the text that a thread works on. Whoever may take long says how much it did.
 class Deadline {
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kBetweenLooks = std::size_t{1} << 20;
+
+  struct State {
+    bool set = false;
+    double seconds = 0;
+    Clock::time_point end{};
+    std::size_t steps_left = kBetweenLooks;
+  };
+
  public:
   /// Sets the thread's deadline for as long as the scope lives, unless one is set already.
   class Scope {
@@ -36,6 +46,22 @@ class Deadline {
 
    private:
     bool sets_;
+  };
+
+  /// Stops the thread's clock for as long as the scope lives: the time is not the text's.
+  class Pause {
+   public:
+    Pause() : paused_(state()) { state().set = false; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    ~Pause() {
+      paused_.end += Clock::now() - since_;
+      state() = paused_;
+    }
+
+   private:
+    State paused_;
+    Clock::time_point since_ = Clock::now();
   };
 
   /// The time that is left, in seconds, 0 if it is over; infinity where no deadline is set.
@@ -62,16 +88,6 @@ class Deadline {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  static constexpr std::size_t kBetweenLooks = std::size_t{1} << 20;
-
-  struct State {
-    bool set = false;
-    double seconds = 0;
-    Clock::time_point end{};
-    std::size_t steps_left = kBetweenLooks;
-  };
-
   static State& state() {
     static thread_local State state;
     return state;

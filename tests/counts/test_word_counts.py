@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from bpe_beam.counts.word_counts import (
     string_buffers,
 )
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer.deadline import VARIABLE
 from bpe_beam.tokenizer.reference import pretokenize, split_specials
 
 pytestmark = pytest.mark.quick
@@ -159,6 +161,22 @@ class TestTexts:
             counts.add_texts(texts, max_bytes=100_000, on_full=on_full)
         counts.clear()
         assert counts.add_texts(pa.array(["one two"])) == 2
+
+    def test_the_text_has_its_time_however_long_its_words_take_to_be_stored(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(VARIABLE, "2")
+
+        def on_full(blocks: Any) -> None:
+            time.sleep(2.5 if not handed else 0)  # a store that is slow to answer once
+            handed.append(sum(block.num_rows for _, block in blocks))
+
+        handed: list[int] = []
+        # A pattern that Python searches with, for each piece between special tokens.
+        counts = WordCounts(pretokenizer=r"regex:\w+(?=x?)|\W", special_tokens=["<|e|>"])
+        text = "<|e|>".join(f"w{i} ab" for i in range(60))
+        assert counts.add_texts(pa.array([text]), max_bytes=0, on_full=on_full) == 180
+        assert handed
 
     def test_clear(self) -> None:
         counts = WordCounts()

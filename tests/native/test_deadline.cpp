@@ -1,4 +1,5 @@
 // Deadlines of a thread: set by the outermost scope, over when the time is, gone with the scope.
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -43,7 +44,25 @@ int main() {
       CHECK(timeout.seconds == 0);
     }
     CHECK(spent > 0 && spent < 10'000);
+    {
+      const Deadline::Pause pause;
+      CHECK(!is_over() && std::isinf(Deadline::left()));
+      const Deadline::Scope other(1000);
+      CHECK(!is_over());
+    }
+    CHECK(is_over());
     std::thread([] { CHECK(!is_over() && std::isinf(Deadline::left())); }).join();
   }
+  CHECK(!is_over() && std::isinf(Deadline::left()));
+  {
+    const Deadline::Scope scope(1000);
+    const double before = Deadline::left();
+    {
+      const Deadline::Pause pause;
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    CHECK(before - Deadline::left() < 0.25);
+  }
+  { const Deadline::Pause without_a_deadline; }
   CHECK(!is_over() && std::isinf(Deadline::left()));
 }
