@@ -196,7 +196,7 @@ def finished(store: Store, out: str) -> int:
     """How many shards have receipts: those of the runs that are killed or running, too."""
     with contextlib.suppress(DataError):  # what was listed went meanwhile
         found = [each.url.split("/") for each in store.storage.expand(f"{out}/work/**")]
-        return len({parts[-1] for parts in found if parts[-2] == "work"})
+        return len({p[-1] for p in found if p[-2] == "work" and p[-1].endswith(".json")})
     return 0
 
 
