@@ -33,8 +33,6 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\x89LZO\x00\r\n\x1a\n", f"is compressed by lzop, {_RECOMPRESS}"),
     (b"\xff\x06\x00\x00sNaPpY", f"is compressed by Snappy, {_RECOMPRESS}"),
     (b"\x02\x21\x4c\x18", f"is LZ4 in its legacy form (lz4 -l), {_RECOMPRESS}"),
-    (b"FEA1", "is Feather version 1, which is not read; write it as version 2 or as Parquet"),
-    (b"PARE", "is encrypted Parquet, which is not read; write it without encryption"),
     (b"Obj\x01", f"is Avro, {_CONVERT}"),
     (b"SQLite format 3\x00", f"is a database of SQLite, {_CONVERT}"),
     (b"\x93NUMPY", f"is an array of NumPy, {_CONVERT}"),
@@ -47,6 +45,13 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", f"is a program, {_NO_TEXT}"),
 )
 """What other files begin with, and what to do with them."""
+
+_REFUSED_WORDS: tuple[tuple[bytes, str], ...] = (
+    (b"FEA1", "is Feather version 1, which is not read; write it as version 2 or as Parquet"),
+    (b"ORC", f"is ORC, {_CONVERT}"),
+    (b"PARE", "is encrypted Parquet, which is not read; write it without encryption"),
+)
+"""The same, of beginnings that a text may have, too: control characters follow where it is none."""
 
 _REFUSED_ENDINGS = {
     ".br": f"is compressed by Brotli, {_RECOMPRESS}",
@@ -136,8 +141,9 @@ def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) 
     for start, why in _REFUSED:
         if head.startswith(start):
             raise UsageError(why)
-    if head.startswith(b"ORC") and not _CONTROLS.isdisjoint(head[3:]):
-        raise UsageError(f"is ORC, {_CONVERT}")
+    for start, why in _REFUSED_WORDS:
+        if head.startswith(start) and not _CONTROLS.isdisjoint(head[len(start) :]):
+            raise UsageError(why)
     if compression == "none" and input_format == "auto" and head:
         for ending, why in _REFUSED_ENDINGS.items():
             if name.lower().endswith(ending):

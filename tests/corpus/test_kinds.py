@@ -116,7 +116,13 @@ def test_compressions_without_magic_are_refused_by_the_ending(ending: str) -> No
 
 
 def test_texts_that_begin_alike_are_text() -> None:
-    for head in (b"ORCHARDS AND MORE", b"7z is an archive", b"Object 1 is red."):
+    for head in (
+        b"ORCHARDS AND MORE",
+        b"PARENTS AND CHIL",
+        b"FEA1 is a name\nof",
+        b"7z is an archive",
+        b"Object 1 is red.",
+    ):
         assert format_of("a.txt", head, compression_of(head), "auto") == "text"
 
 
