@@ -166,12 +166,14 @@ class Pattern:
         if not text:
             return []
         patience = seconds_left(len(text))
+        if patience <= 0:  # used up by earlier searches: it says nothing of this one
+            from bpe_beam import _native
+
+            _native.check_deadline()
         # A limit of time makes each search three times as long: only where it may be needed.
         limited = self.kind == "Regex" and len(text) > _most_characters(self.expression)
         limits = {"timeout": patience} if limited else {"concurrent": False}
         try:
-            if patience <= 0:
-                raise TimeoutError
             found = [match.span() for match in self.compiled().finditer(text, **limits)]
             if any(start == end for start, end in found):
                 found = list(self._find_with_empty(text, time.monotonic() + patience))

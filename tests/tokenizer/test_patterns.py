@@ -9,7 +9,7 @@ import pytest
 import regex
 
 from bpe_beam import _native
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.patterns import PATTERNS, SAME_AS, Pattern
 
 pytestmark = pytest.mark.quick
@@ -111,3 +111,9 @@ def test_spans_as_tokenizers_finds_them() -> None:
                 pieces |= {(last, start), (start, end)}
                 last = end
             assert {(a, b) for a, b in pieces if a < b} == expected, (value, text)
+
+
+def test_a_deadline_that_is_over_says_nothing_of_the_next_search() -> None:
+    pattern = Pattern("Regex", "[a-m](?=z?)")
+    with _native.TextDeadline(0), pytest.raises(DataError, match="one text takes over 0 seconds"):
+        pattern.spans("abc")
