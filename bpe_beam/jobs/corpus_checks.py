@@ -21,6 +21,7 @@ from bpe_beam.storage import Storage
 _WORST_FILES = 5
 _SHOWN_FILES = 10
 _SHOWN_BYTES = 80
+_ARRAYS = " (JSON Lines have an object on each line; jq -c '.[]' makes them of an array)"
 
 
 def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> None:
@@ -48,7 +49,8 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
         f"{tried.records:,} records, the first of {files:,} of the {len(plan.files):,} files, all "
         f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
         f"first is in {first.file} at {first.place}{begins}. No more was read: check --text-field "
-        "and --input-format, or read all of it with --max-rejects 10% or more"
+        f"and --input-format{_ARRAYS if first.data.startswith(b'[') else ''}, or read all of it "
+        "with --max-rejects 10% or more"
     )
 
 
@@ -92,11 +94,16 @@ def check_documents(
     records = documents + rejects - sum(loss.positions for loss in found)
     bad = records - documents
     if Limit.parse(given.max_rejects).exceeded(bad, records):
+        what_to_do = (
+            "then mend the input, or allow more with --max-rejects: the command then goes on from "
+            "here"
+            if documents
+            else f"and check --text-field and --input-format{_ARRAYS}"
+        )
         raise DataError(
             f"{bad:,} of {records:,} records could not be used, more than "
             f"--max-rejects {given.max_rejects}; most of them in {rows.worst()}. "
-            f"Look at {where}, then mend the input, or allow more with "
-            "--max-rejects: the command then goes on from here"
+            f"Look at {where}, {what_to_do}"
         )
     if documents == 0 and rejects:
         raise DataError(
@@ -142,7 +149,10 @@ def loss_warnings(rows: Sequence[Mapping[str, Any]], stored_bytes: int) -> list[
         rows: The losses in its manifest.
         stored_bytes: The size of all files.
     """
-    return [_lost_in_words(read_losses(rows), stored_bytes)] if rows else []
+    if not rows:
+        return []
+    lost = _lost_in_words(read_losses(rows), stored_bytes)
+    return [f"{lost}; documents that came of them before the damage showed are kept"]
 
 
 class _Rows:
@@ -158,6 +168,8 @@ class _Rows:
         counts: Counter[str] = Counter()
         first: dict[str, dict[str, Any]] = {}
         for row in self._rows():
+            if "lost_bytes" in row:
+                continue
             counts[row["file"]] += 1
             first.setdefault(row["file"], row)
         return "; ".join(

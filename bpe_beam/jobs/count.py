@@ -29,6 +29,7 @@ from bpe_beam.jobs.settings import CountSettings, InputSettings
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
+from bpe_beam.splits import measures
 from bpe_beam.splits.counting import (
     MADE_OF,
     RANGES,
@@ -102,6 +103,9 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     return {
         **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
         **summary_of(settings.run, len(plan.splits)),
+        "text_bytes_per_second": measured.rate(
+            measures.TEXT_BYTES_READ, time.monotonic() - started
+        ),
         **measured.to_json(),
     }
 
@@ -333,9 +337,6 @@ def _summary(
         "rejects_by_reason": manifest.rejects or None,
         "lost": losses_summary(manifest.lost),
         "seconds": round(seconds, 3),
-        "text_bytes_per_second": round(manifest.text_bytes / seconds)
-        if seconds and not resumed
-        else None,
         "next": [
             f"bpe-beam inspect {settings.output}",
             f"bpe-beam train --counts {settings.output} --vocab-size 32000 --output tokenizer",

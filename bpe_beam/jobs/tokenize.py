@@ -29,6 +29,7 @@ from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template
 from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest
+from bpe_beam.splits import measures
 from bpe_beam.splits.encoding import Encoding
 from bpe_beam.splits.manifest import manifest_of
 from bpe_beam.splits.manifest import plan_of as manifest_plan
@@ -98,6 +99,9 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
         **summary_of(settings.run, len(plan.splits)),
+        "text_bytes_per_second": measured.rate(
+            measures.TEXT_BYTES_TOKENIZED, time.monotonic() - started
+        ),
         **measured.to_json(),
     }
 
@@ -259,8 +263,5 @@ def _summary(
         "rejects_by_reason": dict(manifest.reject_reasons) or None,
         "lost": losses_summary(manifest.lost),
         "seconds": round(seconds, 3),
-        "text_bytes_per_second": round(totals.text_bytes / seconds)
-        if seconds and not resumed
-        else None,
         "next": [f"bpe-beam verify {settings.output}", f"bpe-beam inspect {settings.output}"],
     }

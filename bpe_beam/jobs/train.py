@@ -302,8 +302,8 @@ def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | 
         given = getattr(settings, name)
         if given not in (None, counted):
             raise UsageError(
-                f"--{name} is {given!r}, but the counts were made with {counted!r}: leave it out, "
-                "or count again"
+                f"--{name} is {given!r}, on the command line or in a config, but the counts were "
+                f"made with {counted!r}: leave it out there, or count again"
             )
     names = (manifest.normalizer, manifest.pretokenizer)
     return recipe_of(settings, *names, manifest.special_tokens, old)

@@ -236,7 +236,8 @@ def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manif
     refuse_other(storage, folder, SHARDS)
     if _JOB in names:
         raise DataError(
-            f"{redact(folder)}: not finished: the job was interrupted or is running; run it again"
+            f"{redact(folder)}: not finished: the job failed, was interrupted or is running; run "
+            "it again"
         )
     raise DataError(
         f"{redact(folder)}: holds neither {MANIFEST} nor {_JOB}: not the output of a tokenize job"

@@ -101,6 +101,11 @@ class Encoding:
         Raises:
             UsageError: A token that the tokenizer does not have.
         """
+        if not isinstance(tokenizer, Tokenizer):
+            raise UsageError(
+                f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}: "
+                "Tokenizer.from_file(path) reads one"
+            )
         if isinstance(allowed_special, str):
             allowed: AllowedSpecial = "all" if allowed_special == "all" else ()
             if allowed_special not in ("all", "none"):

@@ -176,7 +176,7 @@ def check_size(vocab_size: int, entries: int) -> None:
     if vocab_size < entries:
         raise UsageError(
             f"vocab_size is {vocab_size}, below the special tokens and the alphabet: give at least "
-            f"{entries}"
+            f"{entries}, or keep fewer characters with limit_alphabet"
         )
 
 

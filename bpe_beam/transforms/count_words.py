@@ -9,7 +9,7 @@ partition, nothing else grows with the corpus.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -145,6 +145,11 @@ class CountWords(beam.PTransform):
             | "GatherPartitions" >> beam.GroupByKey()
             | "AddBlocks" >> beam.ParDo(_AddBlocks(self.settings))
         )
+
+
+def made_by(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return what batches of counted words say of how the words were made, as Arrow metadata."""
+    return {name: settings[name] for name in ("normalizer", "pretokenizer")}
 
 
 class _Waiting(NamedTuple):
@@ -346,4 +351,4 @@ class _AddBlocks(beam.DoFn):
             counts.add_block(decode_block(data, counts.with_places))
         counters.counter(measures.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):
-            yield block
+            yield block.replace_schema_metadata(made_by(self.settings))

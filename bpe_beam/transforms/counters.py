@@ -56,6 +56,16 @@ class Measured:
         for result in (each for each in found["distributions"] if each.result is not None):
             self._add_distribution(result.key.metric.name, result.result)
 
+    def rate(self, name: str, seconds: float) -> int | None:
+        """Return a counter's sum for each second; None without the counter or the time.
+
+        Args:
+            name: The counter's name.
+            seconds: How long the work took.
+        """
+        found = self.counters.get(name)
+        return round(found / seconds) if found and seconds > 0 else None
+
     def _add_distribution(self, name: str, more: Any) -> None:
         if more is None or not more.count:
             return

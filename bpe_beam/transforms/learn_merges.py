@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -12,7 +12,7 @@ from apache_beam.transforms import trigger
 from bpe_beam.counts.word_counts import WordCounts, decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
+from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name, pretokenizer_from_name
 from bpe_beam.training.ambiguous import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.trained import check_parts, learn, tokenizer_of
@@ -71,7 +71,8 @@ class LearnMerges(beam.PTransform):
             )
         return (
             words
-            | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(self.recipe))
+            | "EncodeBlocks"
+            >> beam.ParDo(_EncodeBlocks(self.recipe, self.normalizer, self.pretokenizer))
             | "GatherBlocks" >> beam.GroupByKey()
             | "Learn"
             >> beam.ParDo(
@@ -80,14 +81,22 @@ class LearnMerges(beam.PTransform):
         )
 
 
+_PARTS: dict[str, Callable[[str], object]] = {
+    "normalizer": normalizer_from_name,
+    "pretokenizer": lambda name: pretokenizer_from_name(name, byte_level=True),
+}
+"""What a name stands for, since several may stand for the same."""
+
+
 @beam.typehints.with_input_types(pa.RecordBatch)
 @beam.typehints.with_output_types(tuple[int, tuple[bool, Piece]])
 class _EncodeBlocks(beam.DoFn):
     """Counted words to bytes under one key, for one worker to gather; and whether they are of one
     source among several, so that the same word may come again."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
         self.with_places = _needs_places(recipe)
+        self.made_by = {"normalizer": normalizer, "pretokenizer": pretokenizer}
 
     def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, tuple[bool, Piece]]]:
         """Encodes one block."""
@@ -95,6 +104,7 @@ class _EncodeBlocks(beam.DoFn):
             raise DataError(
                 f"LearnMerges takes the counted words of CountWords, not a {type(block).__name__}"
             )
+        self._check_made_by(block.schema.metadata or {})
         columns = schema_of(self.with_places).names
         missing = set(columns).difference(block.schema.names)
         if missing:
@@ -105,6 +115,16 @@ class _EncodeBlocks(beam.DoFn):
         of_source = "source" in block.schema.names
         for piece in to_pieces(encode_block(block.select(columns))):
             yield 0, (of_source, piece)
+
+    def _check_made_by(self, metadata: dict[bytes, bytes]) -> None:
+        """Refuse words that were made otherwise, if the batch says how they were made."""
+        for name, ours in self.made_by.items():
+            theirs = metadata.get(name.encode(), ours.encode()).decode()
+            if theirs != ours and _PARTS[name](theirs) != _PARTS[name](ours):
+                raise DataError(
+                    f"the words were counted with {name}={theirs!r}, and LearnMerges has "
+                    f"{name}={ours!r}: give both the same"
+                )
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[tuple[bool, Piece]]])

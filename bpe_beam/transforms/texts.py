@@ -61,10 +61,10 @@ def document_utf8(document: Any, text_field: str) -> bytes:
     """
     if isinstance(document, (str, bytes)):
         return utf8_of(document)
-    fields = _fields_of(document)
+    fields = fields_of(document)
     if fields is None:
         raise DataError(
-            f"a document is a {type(document).__name__}; give str, bytes, dicts, rows, Arrow "
+            f"a document is of type {type(document).__name__}; give str, bytes, dicts, rows, Arrow "
             "batches or tables, or pairs of a key and one of them"
         )
     if text_field not in fields:
@@ -89,7 +89,7 @@ def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
     """
     if isinstance(document, (str, bytes)):
         return ids
-    fields = _fields_of(document)
+    fields = fields_of(document)
     assert fields is not None  # as `document_utf8` found
     if TOKENS in fields and text_field != TOKENS:
         raise DataError(_has_tokens("document"))
@@ -190,7 +190,7 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
         DataError: A batch without them; says what is wrong.
     """
     if not is_batch(batch):
-        raise DataError(f"an element is a {type(batch).__name__}, not an Arrow batch")
+        raise DataError(f"an element is of type {type(batch).__name__}, not an Arrow batch")
     if name not in batch.schema.names:
         raise DataError(_no_field("batch", name, batch.schema.names))
     texts = batch.column(name)
@@ -216,7 +216,7 @@ def _has_key(element: Any) -> bool:
     return type(element) is tuple and len(element) == 2
 
 
-def _fields_of(document: Any) -> Mapping[str, Any] | None:
+def fields_of(document: Any) -> Mapping[str, Any] | None:
     """The fields of a dict or row; None for anything else."""
     if isinstance(document, Mapping):
         return document

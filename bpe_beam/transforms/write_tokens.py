@@ -31,6 +31,7 @@ from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import counters
 from bpe_beam.transforms.given_elements import GivenElements
+from bpe_beam.transforms.texts import TOKENS, fields_of, is_batch, without_key
 
 _THREADS = 16
 
@@ -45,23 +46,25 @@ One without a hash tells the shard's final name: its number, and the name. Witho
 makes sure that the shard is looked at."""
 
 
-Tokens: TypeAlias = pa.UInt32Array | pa.RecordBatch
-"""One document's ids, or those of many in a batch with a column `tokens`."""
+Tokens: TypeAlias = Any
+"""What `Tokenize` gives: a document's ids, a dict or row with a field `tokens`, a batch or table
+with a column `tokens`; with a key or without one."""
 
 _LOST = (
     "WriteTokens: the runner lost a part of what was to be written, or gave it twice: run it again"
 )
 
 
-@beam.typehints.with_input_types(Tokens)
 @beam.typehints.with_output_types(str)
 class WriteTokens(beam.PTransform):
     """Writes what `Tokenize` made as a folder of shards that trainers read.
 
-    Takes `pyarrow.UInt32Array`, a document each, or Arrow batches with a column `tokens`. Writes
-    up to `shards` Megatron pairs, the tokenizer, and at last a manifest, so `bpe-beam verify`
-    proves the folder. For bounded input in the global window. A shard's worker holds about 50 bytes
-    a document, and its ids in a local temporary file. The output is the manifest's URL.
+    Takes whatever `Tokenize` gives: `pyarrow.UInt32Array`, a document each, dicts or rows with
+    a list of ids in the field `tokens`, Arrow batches or tables with a column `tokens`, and any
+    of them with a key, which is left out. Writes up to `shards` Megatron pairs, the tokenizer,
+    and at last a manifest, so `bpe-beam verify` proves the folder. For bounded input in the
+    global window. A shard's worker holds about 50 bytes a document, and its ids in a local
+    temporary file. The output is the manifest's URL.
 
     A shard gets documents by their hashes. One that gets no token is not written, and the others
     are numbered without gaps. Without any token there are no shards, and the manifest says so.
@@ -75,7 +78,6 @@ class WriteTokens(beam.PTransform):
     Raises:
         UsageError: A setting out of its range, a folder that holds something, or input without an
             end or in windows.
-        TypeCheckError: Input of another type, of Beam.
     """
 
     def __init__(
@@ -92,7 +94,12 @@ class WriteTokens(beam.PTransform):
             raise UsageError(f"{folder} holds something already: give WriteTokens an empty folder")
 
     def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Cut, gather, number, write."""
+        if tokens.element_type in (str, bytes, int):
+            raise UsageError(
+                f"WriteTokens takes what Tokenize gives, such as a pyarrow.UInt32Array, not "
+                f"{tokens.element_type.__name__}"
+            )
         if not tokens.is_bounded or not isinstance(tokens.windowing.windowfn, GlobalWindows):
             raise UsageError(
                 "WriteTokens: a folder of shards is written when all of its documents are there: "
@@ -168,12 +175,18 @@ def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
     Raises:
         DataError: They are none; Beam knows the type of not every element beforehand.
     """
-    documents = [element]
-    if isinstance(element, pa.RecordBatch):
-        if "tokens" not in element.schema.names:
-            names = ", ".join(element.schema.names)
-            raise DataError(f"WriteTokens: a batch has no column 'tokens', only {names}")
-        documents = [getattr(row, "values", row) for row in element.column("tokens")]
+    value = without_key(element)
+    fields = None if is_batch(value) else fields_of(value)
+    documents = [value]
+    if is_batch(value) or fields is not None:
+        names = value.schema.names if fields is None else list(fields)
+        if TOKENS not in names:
+            what = "batch has no column" if fields is None else "document has no field"
+            raise DataError(f"WriteTokens: a {what} {TOKENS!r}, only {', '.join(map(str, names))}")
+        if fields is None:
+            documents = [getattr(row, "values", row) for row in value.column(TOKENS)]
+        else:
+            documents = [_ids_in_list(fields[TOKENS])]
     for document in documents:
         if not isinstance(document, pa.UInt32Array):
             raise DataError(
@@ -181,6 +194,16 @@ def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
                 f"them, not {type(document).__name__}"
             )
     return documents
+
+
+def _ids_in_list(ids: Any) -> Any:
+    """The ids that `Tokenize` gave a dict or row, as an array; anything else as it is."""
+    if not isinstance(ids, list):
+        return ids
+    try:
+        return pa.array(ids, pa.uint32())
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        raise DataError(f"WriteTokens: the ids of a document are no ids: {error}") from error
 
 
 @beam.typehints.with_input_types(tuple[int, Chunk])

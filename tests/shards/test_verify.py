@@ -192,7 +192,7 @@ def test_a_job_that_is_not_finished(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "manifest.json").unlink()
     assert one_problem(tmp_path) == (
-        f"{tmp_path}: not finished: the job was interrupted or is running; run it again"
+        f"{tmp_path}: not finished: the job failed, was interrupted or is running; run it again"
     )
 
 

@@ -12,7 +12,6 @@ import pytest
 import regex
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import FixedWindows
-from apache_beam.typehints import TypeCheckError
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
@@ -307,7 +306,7 @@ def test_inputs_are_a_list(corpus) -> None:
 
 def test_write_tokens_wants_ids(run, tokenizer, tmp_path) -> None:
     """What Beam knows the type of is refused at once, the rest where it comes."""
-    with pytest.raises(TypeCheckError, match="UInt32Array"):
+    with pytest.raises(UsageError, match="UInt32Array"):
         _ = beam.Pipeline() | beam.Create(["a"]) | WriteTokens(str(tmp_path / "out"), tokenizer)
     ids = pa.array([[1, 2]], pa.large_list(pa.int64()))
     for element, said in (
@@ -321,6 +320,38 @@ def test_write_tokens_wants_ids(run, tokenizer, tmp_path) -> None:
         untyped = beam.Map(lambda _, element=element: element)
         with pytest.raises(Exception, match=said):
             run(lambda p, w=write, u=untyped: p | beam.Create(["a"]) | u | w)
+
+
+def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
+    table = pa.table({"id": [1], "text": ["the cat"]})
+    elements = ["the cat", {"id": 1, "text": "the cat"}, beam.Row(text="the cat"), table]
+    elements += [("key", element) for element in elements]
+
+    def build(p: beam.Pipeline) -> beam.PCollection:
+        given = p | beam.Create([0]) | beam.FlatMap(lambda _: elements)
+        return given | Tokenize(tokenizer) | WriteTokens(str(tmp_path / "out"), tokenizer)
+
+    run(build)
+    with MegatronReader(Storage(), str(tmp_path / "out"), "shard-00000-of-00001") as reader:
+        ids = [reader.document(number).tolist() for number in range(len(reader))]
+    assert ids == [tokenizer.encode("the cat")] * 8
+
+
+def test_words_that_were_counted_otherwise_are_refused(run) -> None:
+    recipe = BpeRecipe(vocab_size=260)
+
+    def build(counted: str, learned: str):
+        words = CountWords(pretokenizer=counted)
+        return lambda p: p | beam.Create([TEXT]) | words | LearnMerges(recipe, pretokenizer=learned)
+
+    with pytest.raises(Exception, match="counted with pretokenizer='qwen2', and LearnMerges has"):
+        run(build("qwen2", "gpt2"))
+    assert len(run(build("llama3", "cl100k"))[0]) == 1  # two names of one
+
+
+def test_a_path_is_no_tokenizer() -> None:
+    with pytest.raises(UsageError, match=r"must be a Tokenizer, got str: Tokenizer.from_file"):
+        Tokenize("tokenizer.json")
 
 
 def test_batches_that_nobody_announced(run, tokenizer) -> None:
