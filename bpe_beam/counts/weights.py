@@ -17,6 +17,7 @@ from bpe_beam.errors import UsageError
 
 DENOMINATOR = 1 << 20
 MOST = 2**63 - 1
+_SHOWN_SOURCES = 10
 
 _DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,40}))?")
 # The sums of 1,000 sources lose 3 of its digits; a numerator has 20 at most.
@@ -132,8 +133,12 @@ def given_weights(given: Mapping[str, int], sources: Mapping[str, int]) -> Weigh
     """
     unknown = [name for name in given if name not in sources]
     if unknown:
-        known = ", ".join(list(sources)[:50]) + (" and more" if len(sources) > 50 else "")
-        raise UsageError(f"weights name {', '.join(unknown)}, but the sources are {known}")
+        shown = ", ".join(map(repr, list(sources)[:_SHOWN_SOURCES]))
+        more = len(sources) - _SHOWN_SOURCES
+        raise UsageError(
+            f"weights name {', '.join(map(repr, unknown))}, but the sources are {shown}"
+            + (f" and {more:,} more" if more > 0 else "")
+        )
     return Weights({name: given.get(name, DENOMINATOR) for name in sources})
 
 

@@ -137,8 +137,13 @@ class Learning:
         most = max(0, recipe.vocab_size - least_entries(recipe, self._old))
         with progress.stage("learn", most, "merges") as stage:
             if self._old is not None and isinstance(recipe, BpeRecipe):
-                return continue_bpe(words, recipe, self._old, stage.advance)
-            return learn(words, recipe, stage.advance)
+                learned = continue_bpe(words, recipe, self._old, stage.advance)
+            else:
+                learned = learn(words, recipe, stage.advance)
+            if len(learned.vocab) >= recipe.vocab_size:
+                # The alphabet, which only the words tell, took the rest of the entries.
+                stage.total = stage.snapshot().done
+            return learned
 
     def _in_rounds(self, progress: Progress) -> Learned:
         # Beam is loaded only here: to learn in this process takes none of it.

@@ -84,8 +84,8 @@ class IdDecoder:
         except KeyError as error:
             unknown = error.args[0]
             raise DataError(
-                f"id {shortened(unknown)} (number {numbers.index(unknown)} of those given): the "
-                f"tokenizer has {len(self._tokens)} tokens, ids from 0 to "
+                f"id {shortened(unknown)} (number {numbers.index(unknown) + 1} of those given): "
+                f"the tokenizer has {len(self._tokens)} tokens, ids from 0 to "
                 f"{max(self._tokens, default=-1)}"
             ) from None
         if self._joins_bytes:

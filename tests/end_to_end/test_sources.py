@@ -356,7 +356,7 @@ class TestWeights:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            (("--weights", "fr=1,en=2"), "name fr, but the sources are code, en, other, zh"),
+            (("--weights", "fr=1,en=2"), "name 'fr', but the sources are 'code', 'en', '"),
             (("--weights", "en=1,en=2"), "weights name en twice"),
             (("--weights", "en"), "--weights must be SOURCE=W, such as en=0.3,zh=2, not 'en'"),
             (("--weights", "=1"), "--weights must be SOURCE=W"),

@@ -246,7 +246,7 @@ class TestDecode:
 
     def test_unknown_ids(self, tokenizer: Tokenizer) -> None:
         size = tokenizer.vocab_size
-        with pytest.raises(DataError, match=rf"^id {size} \(number 1 of .*: .* {size} tokens"):
+        with pytest.raises(DataError, match=rf"^id {size} \(number 2 of .*: .* {size} tokens"):
             tokenizer.decode([0, size])
         with pytest.raises(DataError, match="id -1"):
             tokenizer.decode([-1])
