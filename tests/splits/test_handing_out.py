@@ -189,7 +189,7 @@ def test_elements_are_small_though_files_are_many(stream: Stream, monkeypatch) -
     for i in range(6000):
         name = f"{i:05}-" + ('"' * 120 if i % 2 else "\U0001f600" * 60)
         found[name] = Found(f"{stream.watched.root}/{name}", 10, "1795239428901664062-83" * 2)
-    monkeypatch.setattr(Watched, "look", lambda *_: found)
+    monkeypatch.setattr(Watched, "look", lambda *_: iter(found.items()))
     monkeypatch.setattr(
         watcher_module,
         "described",

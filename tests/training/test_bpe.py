@@ -149,7 +149,7 @@ class TestCases:
 
         words = words_of([(b"abc", 3)])
         for least, alphabet in ((257, "bytes"), (4, "seen")):
-            with pytest.raises(UsageError, match=f"vocab_size is {least - 1}.* at least {least}$"):
+            with pytest.raises(UsageError, match=f"vocab_size is {least - 1}.* at least {least},"):
                 learn_bpe(words, recipe(least - 1, alphabet))
             assert len(learn_bpe(words, recipe(least, alphabet)).merges) == 0
             assert len(learn_bpe(words, recipe(least + 1, alphabet)).merges) == 1

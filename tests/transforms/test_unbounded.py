@@ -156,7 +156,7 @@ def test_gathering_is_bounded_within_a_bundle(monkeypatch) -> None:
     text = "the cat sat"
 
     def sent(count: int) -> list[int]:
-        do_fn = tokenize._Encode(Encoding.of(OLD), None)
+        do_fn = tokenize._Encode(Encoding.of(OLD), None, "text", False)
         do_fn.start_bundle()
         sizes = [len(list(do_fn.process(text, 0, 0, 0))) for _ in range(count)]
         return [*sizes, len(list(do_fn.finish_bundle()))]
@@ -246,7 +246,7 @@ def test_the_latest_update_of_the_window_counts(stream: Stream, tmp_path: Path) 
 
 def test_what_waits_is_encoded_by_what_was_known_then() -> None:
     """An update in the middle of a bundle is for the elements that follow."""
-    do_fn = tokenize._Encode(Encoding.of(OLD), None)
+    do_fn = tokenize._Encode(Encoding.of(OLD), None, "text", False)
     do_fn.start_bundle()
     none: list[tuple[int, str]] = []
     new, still_new = [(5, NEW.to_json())], [(5, NEW.to_json()), (2, OLD.to_json())]
@@ -352,7 +352,7 @@ def test_panes_that_accumulate_are_refused() -> None:
 def test_words_of_a_stream_are_not_held_for_long(monkeypatch) -> None:
     """If a runner's bundle lasts, words are handed on in the middle of it; not those of a batch."""
     for seconds, sent in ((0.0, True), (None, False)):
-        do_fn = count_words._CountInTables(CountWords().settings, 1, 10**8, seconds)
+        do_fn = count_words._CountInTables(CountWords(partitions=1, table_bytes=10**8), seconds)
         do_fn.setup()
         do_fn.start_bundle()
         made = list(do_fn.process("a b", GlobalWindows().assign(None)[0]))
