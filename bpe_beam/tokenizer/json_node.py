@@ -9,6 +9,9 @@ from typing import Any, NoReturn, cast
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.models import check_id, shortened
 
+_SHOWN_PATH = 160
+"""Characters of a path that a message has; the middle of a longer one is left out."""
+
 MAX_FILE_BYTES = 1 << 30
 """No tokenizer is larger; a file that is must be something else."""
 
@@ -100,7 +103,10 @@ class Node:
 
     def refuse(self, why: str) -> NoReturn:
         """Raises UsageError with the place before the reason."""
-        place = f"{self.source}: {self.path}" if self.path else self.source
+        path = self.path
+        if len(path) > _SHOWN_PATH:
+            path = f"{path[: _SHOWN_PATH // 2]}...{path[-_SHOWN_PATH // 2 :]}"
+        place = f"{self.source}: {path}" if path else self.source
         raise UsageError(f"{place}: {why}")
 
     def expect(self, *allowed: object) -> None:
