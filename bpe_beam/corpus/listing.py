@@ -10,7 +10,7 @@ from bpe_beam.corpus.kinds import HEAD_BYTES, compression_of, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Found, Storage, redact
-from bpe_beam.storage.names import escape_glob, is_local, local_path
+from bpe_beam.storage.names import absolute, escape_glob
 
 _LISTING_THREADS = 32
 
@@ -144,14 +144,12 @@ def _expand(storage: Storage, pattern: str) -> list[Found]:
 
 
 def _all_below(storage: Storage, folder: str) -> list[Found]:
-    root = str(local_path(folder)) if is_local(folder) else folder
-    return storage.expand(storage.join(escape_glob(root), "**", "*"))
+    return storage.expand(storage.join(escape_glob(absolute(folder)), "**", "*"))
 
 
 def _files_below(storage: Storage, folder: str) -> list[Found]:
     """The files of a folder and of the folders below it, except hidden and auxiliary ones."""
-    root = str(local_path(folder)) if is_local(folder) else folder
-    below = len(root.rstrip("/")) + 1
+    below = len(absolute(folder).rstrip("/")) + 1
     files = [
         file
         for file in _all_below(storage, folder)
