@@ -39,7 +39,7 @@ class Measured:
     """What pipelines measured, added up.
 
     Attributes:
-        counters: Sums by name.
+        counters: Sums by name, each above 0: Prism does not report a counter of 0.
         distributions: `count`, `sum`, `min` and `max` by name.
     """
 
@@ -49,8 +49,8 @@ class Measured:
     def add(self, metrics: MetricResults) -> None:
         """Adds what one pipeline kept, over all of its steps."""
         found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
-        # Some runners name a counter that they have no value of.
-        for result in (each for each in found["counters"] if each.result is not None):
+        # Some runners name a counter without a value.
+        for result in (each for each in found["counters"] if each.result):
             name = result.key.metric.name
             self.counters[name] = self.counters.get(name, 0) + int(result.result)
         for result in (each for each in found["distributions"] if each.result is not None):
