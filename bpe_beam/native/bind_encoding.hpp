@@ -56,12 +56,13 @@ PyModel with_merge_rows(const py::object& merges, Make&& make) {
 }
 
 inline PyModel byte_bpe(const py::object& merges, bool rank_by_joined,
-                        const InputArray<std::uint32_t>& byte_ids, const py::object& whole_words) {
-  check_length("byte_ids", static_cast<std::size_t>(byte_ids.size()), 256);
+                        const std::vector<std::uint32_t>& byte_ids,
+                        const py::object& whole_words) {
+  check_length("byte_ids", byte_ids.size(), 256);
   const TokenIds whole = byte_token_ids(whole_words);
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
-    return {std::make_shared<ByteBpeModel>(rows, rank_by_joined, span_of(byte_ids).first<256>(),
-                                           whole)};
+    return {std::make_shared<ByteBpeModel>(rows, rank_by_joined,
+                                           std::span(byte_ids).first<256>(), whole)};
   });
 }
 
@@ -102,16 +103,15 @@ class PyEncoder {
       : encoder_(pipeline.pipeline, model.model), cache_bytes_(cache_bytes) {}
 
   py::array_t<std::uint32_t> encode(const py::buffer& text, std::vector<std::uint32_t> allowed) {
-    const py::buffer_info info = text.request();
-    const std::string_view bytes = bytes_of(info);
-    std::vector<std::uint32_t> ids;
-    {
-      py::gil_scoped_release release;
-      std::sort(allowed.begin(), allowed.end());
-      const Borrowed state(*this);
-      encode_document(bytes, 0, allowed, *state, ids);
-    }
-    return as_array(std::move(ids));
+    return as_array(ids_of(text, std::move(allowed)));
+  }
+
+  // A short text needs no array, and a process that makes none does not import NumPy.
+  py::list encode_to_list(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const std::vector<std::uint32_t> ids = ids_of(text, std::move(allowed));
+    py::list list(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) list[i] = py::int_(ids[i]);
+    return list;
   }
 
   py::tuple encode_placed(const py::buffer& text, std::vector<std::uint32_t> allowed) {
@@ -155,6 +155,17 @@ class PyEncoder {
   }
 
  private:
+  std::vector<std::uint32_t> ids_of(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    std::vector<std::uint32_t> ids;
+    py::gil_scoped_release release;
+    std::sort(allowed.begin(), allowed.end());
+    const Borrowed state(*this);
+    encode_document(bytes, 0, allowed, *state, ids);
+    return ids;
+  }
+
   void encode_document(std::string_view text, std::size_t document,
                        std::span<const std::uint32_t> allowed, EncodingState& state,
                        std::vector<std::uint32_t>& ids) const {
@@ -235,6 +246,8 @@ inline void bind_encoding(py::module_& m) {
            "cache_bytes"_a = 16 << 20)
       .def("encode", &PyEncoder::encode, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
+      .def("encode_to_list", &PyEncoder::encode_to_list, "text"_a,
+           "allowed"_a = std::vector<std::uint32_t>{}, "The same as a list.")
       .def("encode_placed", &PyEncoder::encode_placed, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{},
            "The ids of one text, where each begins and ends in it, in bytes, and which of them are "

@@ -16,15 +16,13 @@ import errno
 import io
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import names
-from bpe_beam.storage.connect import check_protocols, connect, secrets_of
 from bpe_beam.storage.facts import Found, found_of
 from bpe_beam.storage.failures import CONNECTING, named_errors, retried
 from bpe_beam.storage.local import (
@@ -33,7 +31,6 @@ from bpe_beam.storage.local import (
     stat_local,
     sync_folder,
 )
-from bpe_beam.storage.moving import move_local, move_remote, rename
 from bpe_beam.storage.names import (
     OBJECT_STORES,
     WEB,
@@ -42,17 +39,11 @@ from bpe_beam.storage.names import (
     protocol_of,
     redact,
 )
-from bpe_beam.storage.ranges import Opened, open_ranges
-from bpe_beam.storage.reading import open_reader, read_part
-from bpe_beam.storage.web import open_web, stat_web
-from bpe_beam.storage.writing import (
-    WRITE_BUFFER,
-    Destination,
-    is_outlet,
-    uploading,
-    write_again,
-    write_straight,
-)
+
+# Modules for writing and for stores are imported where they are used: a process that reads a local
+# file starts faster without them.
+if TYPE_CHECKING:
+    from bpe_beam.storage.ranges import Opened
 
 T = TypeVar("T")
 
@@ -78,7 +69,10 @@ class Storage:
                     f"storage options: the value of {protocol!r} is a {type(settings).__name__}; "
                     'give an object of settings by protocol, like {"s3": {"endpoint_url": "..."}}'
                 )
-        check_protocols(self.options)
+        if self.options:
+            from bpe_beam.storage.connect import check_protocols
+
+            check_protocols(self.options)
 
     # ---- looking ----
 
@@ -180,6 +174,8 @@ class Storage:
             with named_errors("read", url):
                 stream = local_path(url).open("rb")
                 return stat_local(local_path(url), stream.fileno()), stream
+        from bpe_beam.storage.reading import open_reader
+
         return open_reader(lambda: self._ranges(url), url, self._secrets)
 
     def read_bytes(self, url: str) -> bytes:
@@ -192,6 +188,8 @@ class Storage:
         if is_local(url):
             with named_errors("read", url), local_path(url).open("rb", buffering=0) as stream:
                 return stream.read(count)
+
+        from bpe_beam.storage.reading import read_part
 
         def head() -> bytes:
             opened = self._ranges(url)
@@ -215,7 +213,12 @@ class Storage:
         def holds() -> bool:
             return self.exists(url) and self.read_bytes(url) == data
 
-        write() if is_local(url) else write_again(write, holds)
+        if is_local(url):
+            write()
+            return
+        from bpe_beam.storage.writing import write_again
+
+        write_again(write, holds)
 
     @contextlib.contextmanager
     def create(self, url: str) -> Iterator[BinaryIO]:
@@ -244,6 +247,8 @@ class Storage:
         protocol = protocol_of(url)
         if protocol in WEB:
             raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
+        from bpe_beam.storage.writing import is_outlet, uploading, write_straight
+
         writing: contextlib.AbstractContextManager[BinaryIO]
         if is_local(url) and is_outlet(local_path(url)):
             writing = write_straight(local_path(url), url)
@@ -269,6 +274,8 @@ class Storage:
             DataError: There is neither, or the store made a copy of another size.
         """
         if is_local(source):
+            from bpe_beam.storage.moving import move_local
+
             with named_errors("move", source):
                 move_local(local_path(source), local_path(target))
         else:
@@ -320,6 +327,10 @@ class Storage:
 
     @cached_property
     def _secrets(self) -> frozenset[str]:
+        if not self.options:
+            return frozenset()
+        from bpe_beam.storage.connect import secrets_of
+
         return secrets_of(self.options)
 
     def _asked(self, verb: str, url: str, call: Callable[[], T]) -> T:
@@ -328,6 +339,8 @@ class Storage:
             return retried(call)
 
     def _remote(self, url: str, *, known: bool = False) -> tuple[Any, str]:
+        from bpe_beam.storage.connect import connect
+
         with named_errors(CONNECTING, url, self._secrets):
             return connect(self.options, url, known=known)
 
@@ -352,6 +365,8 @@ class Storage:
     def _stat_url(self, url: str) -> Found:
         fs, path = self._remote(url, known=True)
         if protocol_of(url) in WEB:
+            from bpe_beam.storage.web import stat_web
+
             return stat_web(fs, path)
         info = fs.info(path)
         if info["type"] != "file":
@@ -360,7 +375,13 @@ class Storage:
 
     def _ranges(self, url: str) -> Opened:
         fs, path = self._remote(url, known=True)
-        return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
+        if protocol_of(url) in WEB:
+            from bpe_beam.storage.web import open_web
+
+            return open_web(fs, path)
+        from bpe_beam.storage.ranges import open_ranges
+
+        return open_ranges(fs, path, url)
 
     def _names_at(self, folder: str) -> list[str]:
         fs, path = self._remote(folder)
@@ -407,6 +428,10 @@ class Storage:
 
     @contextlib.contextmanager
     def _write_attempt(self, url: str) -> Iterator[BinaryIO]:
+        import secrets
+
+        from bpe_beam.storage.writing import WRITE_BUFFER, Destination
+
         attempt = f"{url}.attempt-{secrets.token_hex(6)}"
         with named_errors("write", url, self._secrets):
             new = self._open_new(attempt)
@@ -435,10 +460,14 @@ class Storage:
         if is_local(url):
             local_path(attempt).replace(local_path(url))
             return
+        from bpe_beam.storage.moving import rename
+
         fs, source = self._remote(attempt)
         rename(fs, source, self._remote(url)[1])
 
     def _move_url(self, source: str, target: str) -> None:
+        from bpe_beam.storage.moving import move_remote
+
         fs, path = self._remote(source)
         move_remote(
             fs,

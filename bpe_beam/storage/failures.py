@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import random
 import re
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -140,6 +139,8 @@ def retried(call: Callable[[], T]) -> T:
         try:
             return call()
         except Exception as error:
+            import random  # rarely needed, and slow to import
+
             wait = _FIRST_WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1)
             now = time.monotonic()
             silent = _timed_out(error) and now - asked <= 2 * SILENCE_SECONDS

@@ -6,11 +6,11 @@ a pattern without a scanner of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.tokenizer import native_parts, streaming, text_input
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from bpe_beam import _native
 
 _IDS_AT_ONCE = 4096
+
+Ids = TypeVar("Ids")
 
 
 @dataclass(frozen=True)
@@ -59,23 +61,32 @@ class TextEncoder:
             )
         return SpecialRules(self._added.allowed(allowed_special), disallowed_special == "error")
 
-    def encode(self, data: bytes, rules: SpecialRules, done: int = 0) -> Any:
-        """The ids of a text of UTF-8: uint32[n].
+    def encode(self, data: bytes, rules: SpecialRules) -> list[int]:
+        """Return the ids of a text.
 
         Args:
-            data: The text.
+            data: The text in UTF-8.
             rules: What becomes of special tokens.
-            done: How many characters came before, for the places in messages.
 
         Raises:
             DataError: A piece that the vocabulary lacks, or a special token that is refused.
         """
+        return self._checked(self._native.encode_to_list, data, rules)
+
+    def _checked(
+        self,
+        encode: Callable[[bytes, list[int]], Ids],
+        data: bytes,
+        rules: SpecialRules,
+        done: int = 0,
+    ) -> Ids:
+        """Call a native encoding of one text; errors as `encode`, positions counted from `done`."""
         if rules.refuse_others:
             self._added.refuse(data, rules.allowed, done=done)
         from bpe_beam import _native
 
         try:
-            return self._native.encode(data, rules.allowed)
+            return encode(data, rules.allowed)
         except _native.MissingSymbolError as missing:
             raise self._missing(data, missing, done=done) from None
         except _native.TextGrowthError as error:
@@ -133,7 +144,7 @@ class TextEncoder:
         safe_cuts = streaming.cuts_of(self._parts) if self._added.plain_text else None
         active = self._added.active(rules.allowed)
         for piece in streaming.pieces(chunks, safe_cuts, self._added, active):
-            ids = self.encode(piece, rules, done)
+            ids = self._checked(self._native.encode, piece, rules, done)
             # As Python integers, the ids of a very long word would be many times its size.
             for start in range(0, len(ids), _IDS_AT_ONCE):
                 yield from ids[start : start + _IDS_AT_ONCE].tolist()

@@ -94,15 +94,11 @@ def make_model(parts: Parts) -> _native.Model:
 
 
 def _byte_bpe(model: BPE) -> _native.Model:
-    import numpy as np
-
     from bpe_beam import _native
 
     byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
     whole = as_dict(model.vocab) if model.ignore_merges else {}
-    return _native.byte_bpe(
-        model.merge_ids, model.rank_by_token, np.array(byte_ids, dtype=np.uint32), whole
-    )
+    return _native.byte_bpe(model.merge_ids, model.rank_by_token, byte_ids, whole)
 
 
 def _char_bpe(model: BPE) -> _native.Model:

@@ -308,7 +308,7 @@ class Tokenizer:
                 is refused; names the place in characters.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
-        ids: list[int] = self._encoder.encode(text_input.to_utf8(text), rules).tolist()
+        ids = self._encoder.encode(text_input.to_utf8(text), rules)
         before, after = self._frame(add_special_tokens)
         return [*before, *ids, *after] if before or after else ids
 

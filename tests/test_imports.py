@@ -1,0 +1,46 @@
+"""What a fresh process imports: work that does not need a heavy module starts without it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bpe_beam import Tokenizer
+from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
+
+pytestmark = pytest.mark.quick
+
+HEAVY = {"apache_beam", "fsspec", "numpy", "pyarrow", "random", "regex"}
+
+
+def heavy_modules_after(code: str, *arguments: object) -> set[str]:
+    """The heavy modules that a fresh process has imported when it has run some code."""
+    report = f"\nimport json, sys\nprint(json.dumps([*{{*sys.modules}} & {HEAVY!r}]))"
+    command = [sys.executable, "-c", code + report, *map(str, arguments)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True)
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def byte_level_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    Tokenizer.from_learned([*BYTE_TO_CHAR, "he"], [("h", "e")]).save(str(path))
+    return path
+
+
+def test_loading_and_encoding_import_nothing_heavy(byte_level_file: Path) -> None:
+    code = (
+        "import sys\n"
+        "from bpe_beam import Tokenizer\n"
+        "tokenizer = Tokenizer.from_file(sys.argv[1])\n"
+        "assert tokenizer.decode(tokenizer.encode('hello')) == 'hello'\n"
+    )
+    assert heavy_modules_after(code, byte_level_file) == set()
+
+
+def test_heavy_modules_are_seen() -> None:
+    assert "numpy" in heavy_modules_after("import numpy")
