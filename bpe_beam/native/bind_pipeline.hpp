@@ -115,7 +115,10 @@ struct PyPipeline {
 class TextDeadline {
  public:
   explicit TextDeadline(double seconds) : seconds_(seconds) {}
-  void enter() { scope_.emplace(seconds_); }
+  void enter() {
+    scope_.emplace(seconds_);
+    Deadline::left();  // Starts the clock: what Python does before the first look counts.
+  }
   void exit(const py::args&) { scope_.reset(); }
 
  private:
@@ -178,18 +181,18 @@ inline void bind_pipeline(py::module_& m) {
     } catch (const TextTimeout& timeout) {
       const std::string message =
           "one text takes over " + std::to_string(std::llround(timeout.seconds)) +
-          " seconds: the tokenizer's normalizer, pre-tokenizer, added tokens or decoder are too "
-          "slow for it; BPE_BEAM_TEXT_SECONDS=N in the environment allows N seconds";
+          " seconds of CPU time: the tokenizer's normalizer, pre-tokenizer, added tokens or decoder "
+          "are too slow for it; BPE_BEAM_TEXT_SECONDS=N in the environment allows N seconds";
       PyErr_SetString(data_error.ptr(), message.c_str());
     }
   });
-  py::class_<TextDeadline>(m, "TextDeadline", "With it, the thread's deadline for a text is set.")
+  py::class_<TextDeadline>(m, "TextDeadline", "A context in which the thread's text has a deadline.")
       .def(py::init<double>(), "seconds"_a)
       .def("__enter__", &TextDeadline::enter)
       .def("__exit__", &TextDeadline::exit);
   m.attr("TEXT_BYTES_PER_SECOND") = Pipeline::kTextBytesPerSecond;
   m.def("seconds_left", &Deadline::left,
-        "The seconds that the text at hand has left; infinity where no deadline is set.");
+        "The CPU seconds that the current text has left; infinity where no deadline is set.");
   m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");
   py::class_<TokenFinder>(m, "TokenFinder", "Where the texts of tokens stand in a text.")
       .def(py::init<const std::vector<std::pair<std::string, std::uint32_t>>&>(), "tokens"_a,

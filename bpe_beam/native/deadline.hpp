@@ -1,28 +1,36 @@
-// How long one text may take. The parts of a tokenizer come out of files: some are so slow that a
-// text would never end, by mistake or on purpose.
+// The CPU time that one text may take. The parts of a tokenizer come out of files: some are so slow
+// that a text would never end, by mistake or on purpose. Only the thread's own work counts: a sound
+// text must not fail because the machine is busy, or because its thread waits for a lock.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
+#include <ctime>
 #include <limits>
 
 namespace bpe_beam {
 
-/// A text took longer than it may.
+/// A text took more CPU time than it may.
 struct TextTimeout {
-  double seconds;  // that it had
+  double seconds;  // The limit.
 };
 
-/// The deadline of the text that a thread works on. Whoever may take long says how much it did.
+/// The CPU seconds that the calling thread has used so far; its waiting is not among them.
+inline double thread_seconds() {
+  std::timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// The deadline of the text that a thread works on, in the thread's CPU time. Code that may take
+/// long reports how much it did.
 class Deadline {
-  using Clock = std::chrono::steady_clock;
   static constexpr std::size_t kBetweenLooks = std::size_t{1} << 20;
 
   struct State {
     bool set = false;
+    bool started = false;  // By the first look: to read the clock costs more than a short text.
     double seconds = 0;
-    Clock::time_point end{};
+    double end = 0;
     std::size_t steps_left = kBetweenLooks;
   };
 
@@ -32,11 +40,7 @@ class Deadline {
    public:
     explicit Scope(double seconds) : sets_(!state().set) {
       if (!sets_) return;
-      // Far beyond any text's time, and no overflow of the clock.
-      const double most = 1e9;
-      const auto given = std::chrono::duration<double>(seconds < most ? seconds : most);
-      state() = {true, seconds, Clock::now() + std::chrono::duration_cast<Clock::duration>(given),
-                 kBetweenLooks};
+      state() = {true, false, seconds, 0, kBetweenLooks};
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -48,32 +52,37 @@ class Deadline {
     bool sets_;
   };
 
-  /// Stops the thread's clock for as long as the scope lives: the time is not the text's.
+  /// Stops the clock for as long as the scope lives: the thread's work is not the text's.
   class Pause {
    public:
-    Pause() : paused_(state()) { state().set = false; }
+    Pause() : paused_(state()), since_(thread_seconds()) { state().set = false; }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
     ~Pause() {
-      paused_.end += Clock::now() - since_;
+      paused_.end += thread_seconds() - since_;
       state() = paused_;
     }
 
    private:
     State paused_;
-    Clock::time_point since_ = Clock::now();
+    double since_;
   };
 
-  /// The time that is left, in seconds, 0 if it is over; infinity where no deadline is set.
+  /// The CPU seconds that are left, 0 if none are; infinity where no deadline is set.
   static double left() {
-    if (!state().set) return std::numeric_limits<double>::infinity();
-    const double seconds = std::chrono::duration<double>(state().end - Clock::now()).count();
-    return seconds > 0 ? seconds : 0;
+    State& now = state();
+    if (!now.set) return std::numeric_limits<double>::infinity();
+    const double used = thread_seconds();
+    if (!now.started) {
+      now.started = true;
+      now.end = used + now.seconds;
+    }
+    return now.end > used ? now.end - used : 0;
   }
 
   /// Throws TextTimeout if the time is over.
   static void check() {
-    if (state().set && Clock::now() >= state().end) throw TextTimeout{state().seconds};
+    if (left() <= 0) throw TextTimeout{state().seconds};
   }
 
   /// Notes that some steps (of about a nanosecond) were done, and now and then looks at the clock.

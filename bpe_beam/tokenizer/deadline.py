@@ -1,20 +1,26 @@
 """The deadline of a text: the parts of a tokenizer come out of files, and some never end.
 
 One text may take `text_seconds()`, and one second more for each TEXT_BYTES_PER_SECOND bytes,
-whatever is done to it: normalizing, cutting into words, finding added tokens, decoding. The native
-code keeps the deadline of each thread; the searches that Python runs for it ask how much is left.
+whatever is done to it: normalizing, cutting into words, finding added tokens, decoding. Only the
+CPU time of the text's thread counts: a busy machine, or another thread that holds a lock, makes no
+text fail. The native code keeps the deadline of each thread; the searches that Python runs for it
+ask how much is left.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from bpe_beam.errors import UsageError
 
 if TYPE_CHECKING:
     from bpe_beam import _native
+
+T = TypeVar("T")
 
 VARIABLE = "BPE_BEAM_TEXT_SECONDS"
 """The environment variable that sets the seconds; it is read when a tokenizer encodes or decodes
@@ -24,7 +30,7 @@ DEFAULT_SECONDS = 20.0
 
 
 def text_seconds() -> float:
-    """The seconds that a short text may take.
+    """Return the CPU seconds that a short text may take.
 
     Raises:
         UsageError: The environment variable is not a number above 0.
@@ -42,15 +48,47 @@ def text_seconds() -> float:
 
 
 def deadline_of(size: int) -> _native.TextDeadline:
-    """A context that sets this thread's deadline for a text of `size` bytes, if none is set."""
+    """Return a context in which this thread has a deadline, for a text of `size` bytes."""
     from bpe_beam import _native
 
     return _native.TextDeadline(text_seconds() + size / _native.TEXT_BYTES_PER_SECOND)
 
 
 def seconds_left(size: int) -> float:
-    """The seconds that a search through `size` bytes has, of the text at hand if there is one."""
+    """Return the CPU seconds that a search through `size` bytes may take.
+
+    They are what the thread's text has left, if it has a deadline.
+    """
     from bpe_beam import _native
 
     left = _native.seconds_left()
     return left if left < math.inf else text_seconds() + size / _native.TEXT_BYTES_PER_SECOND
+
+
+def search_within(seconds: float, search: Callable[[float], T]) -> T:
+    """Run a search of the `regex` package with a limit on this thread's CPU time.
+
+    The timeout of `regex` counts the CPU time of the whole process, so that it comes early where
+    other threads work. Such a search runs again, with twice the timeout. One that never ends is
+    given up all the same: the last timeout is at most twice what all threads of the process
+    worked while this one worked for less than `seconds`.
+
+    Args:
+        seconds: CPU seconds of this thread that one run of the search may take, above 0.
+        search: Called with a timeout in seconds; raises TimeoutError when it is over.
+
+    Returns:
+        What the search returns.
+
+    Raises:
+        TimeoutError: A run took `seconds` of this thread's CPU time.
+    """
+    timeout = seconds
+    while True:
+        start = time.thread_time()
+        try:
+            return search(timeout)
+        except TimeoutError:
+            if time.thread_time() - start >= seconds:
+                raise
+        timeout *= 2

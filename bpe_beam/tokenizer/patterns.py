@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.deadline import VARIABLE, seconds_left
+from bpe_beam.tokenizer.deadline import VARIABLE, search_within, seconds_left
 
 if TYPE_CHECKING:
     import regex
@@ -172,34 +172,42 @@ class Pattern:
             _native.check_deadline()
         # A limit of time makes each search three times as long: only where it may be needed.
         limited = self.kind == "Regex" and len(text) > _most_characters(self.expression)
-        limits = {"timeout": patience} if limited else {"concurrent": False}
         try:
-            found = [match.span() for match in self.compiled().finditer(text, **limits)]
+            if limited:
+                found = search_within(patience, lambda timeout: self._find(text, timeout=timeout))
+            else:
+                found = self._find(text, concurrent=False)
             if any(start == end for start, end in found):
-                found = list(self._find_with_empty(text, time.monotonic() + patience))
+                found = search_within(patience, lambda timeout: self._find_empty(text, timeout))
+            return found
         except (TimeoutError, MemoryError):
             raise DataError(
-                f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds for "
-                f"{len(text):,} characters: it goes back over them again and again, as nested "
+                f"the pattern {self.value[:100]!r} takes over {patience:.0f} seconds of CPU time "
+                f"for {len(text):,} characters: it goes back over them again and again, as nested "
                 f"repetitions such as (a+)+ do; {VARIABLE}=N in the environment allows N seconds"
             ) from None
-        return found
 
-    def _find_with_empty(self, text: str, deadline: float) -> Iterator[tuple[int, int]]:
-        """The spans where some are empty: finditer gives more of these than Hugging Face."""
+    def _find(self, text: str, **limits: Any) -> list[tuple[int, int]]:
+        return [match.span() for match in self.compiled().finditer(text, **limits)]
+
+    def _find_empty(self, text: str, timeout: float) -> list[tuple[int, int]]:
+        """Find the spans where some are empty: finditer gives more of these than Hugging Face."""
+        found: list[tuple[int, int]] = []
         at, last = 0, -1
+        start = time.thread_time()
         while at <= len(text):
-            left = deadline - time.monotonic()
+            left = timeout - (time.thread_time() - start)
             if left <= 0:
                 raise TimeoutError
             match = self.compiled().search(text, at, timeout=left)
             if match is None:
-                return
+                break
             if match.start() == match.end() == last:
                 at += 1
                 continue
             at = last = match.end()
-            yield match.span()
+            found.append(match.span())
+        return found
 
     def native(self) -> tuple[Any, ...]:
         """Its description for the native code: a text it finds by itself."""

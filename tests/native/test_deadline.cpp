@@ -1,4 +1,5 @@
-// Deadlines of a thread: set by the outermost scope, over when the time is, gone with the scope.
+// Deadlines of a thread: set by the outermost scope, over when the thread has used the CPU time,
+// gone with the scope.
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -17,6 +18,13 @@ bool is_over() {
     return false;
   } catch (const TextTimeout&) {
     return true;
+  }
+}
+
+/// Uses that much of this thread's CPU time.
+void work(double seconds) {
+  const double end = thread_seconds() + seconds;
+  while (thread_seconds() < end) {
   }
 }
 
@@ -54,14 +62,32 @@ int main() {
     std::thread([] { CHECK(!is_over() && std::isinf(Deadline::left())); }).join();
   }
   CHECK(!is_over() && std::isinf(Deadline::left()));
-  {
-    const Deadline::Scope scope(1000);
-    const double before = Deadline::left();
+  {  // Work passes the deadline; sleep does not.
+    const Deadline::Scope scope(0.05);
+    CHECK(!is_over());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    CHECK(!is_over());
     {
       const Deadline::Pause pause;
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      work(0.1);
     }
-    CHECK(before - Deadline::left() < 0.25);
+    CHECK(!is_over());
+    work(0.05);
+    CHECK(is_over() && Deadline::left() == 0);
+  }
+  {  // Another thread's work is not this one's.
+    const Deadline::Scope scope(0.05);
+    CHECK(!is_over());
+    std::thread([] { work(0.1); }).join();
+    CHECK(!is_over());
+  }
+  {  // A pause before the first look.
+    const Deadline::Scope scope(0.05);
+    {
+      const Deadline::Pause pause;
+      work(0.1);
+    }
+    CHECK(!is_over());
   }
   { const Deadline::Pause without_a_deadline; }
   CHECK(!is_over() && std::isinf(Deadline::left()));

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import random
+import threading
+import time
 
 import pytest
 import regex
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer.deadline import search_within
 from bpe_beam.tokenizer.patterns import PATTERNS, SAME_AS, Pattern
 
 pytestmark = pytest.mark.quick
@@ -117,3 +121,54 @@ def test_a_deadline_that_is_over_says_nothing_of_the_next_search() -> None:
     pattern = Pattern("Regex", "[a-m](?=z?)")
     with _native.TextDeadline(0), pytest.raises(DataError, match="one text takes over 0 seconds"):
         pattern.spans("abc")
+
+
+def test_a_search_has_its_time_while_other_threads_work() -> None:
+    """The timeout of `regex` counts the work of all threads of the process."""
+    pattern = Pattern("Regex", r"(?:a|aa|aaa)+$|b")
+    timeouts: list[float] = []
+    stop = threading.Event()
+
+    def work() -> None:
+        data = bytes(1 << 20)
+        while not stop.is_set():
+            hashlib.sha256(data)
+
+    def search(timeout: float) -> int:
+        begin = time.process_time()
+        found = pattern.compiled().finditer("b" * 20_000, timeout=timeout)
+        while not timeouts and time.process_time() - begin < timeout:
+            stop.wait(0.01)
+        timeouts.append(timeout)
+        return len(list(found))
+
+    other = threading.Thread(target=work)
+    other.start()
+    try:
+        assert search_within(0.3, search) == 20_000
+    finally:
+        stop.set()
+        other.join()
+    assert timeouts[:2] == [0.3, 0.6]
+
+
+def test_a_search_without_end_is_given_up() -> None:
+    pattern = Pattern("Regex", r"(?:a|aa|aaa)+$|b")
+    begin = time.thread_time()
+    with pytest.raises(TimeoutError):
+        search_within(0.1, lambda timeout: pattern._find("a" * 2_000 + "c", timeout=timeout))
+    assert time.thread_time() - begin >= 0.1
+
+
+@pytest.mark.parametrize("expression", ["[a-m](?=z?)", "(?:a|b)*(?=z?)"], ids=["full", "empty"])
+def test_a_text_may_wait(expression: str) -> None:
+    """A deadline of the thread's CPU time passes by work, not by waiting."""
+    pattern = Pattern("Regex", expression)
+    with _native.TextDeadline(0.2):
+        time.sleep(0.3)
+        assert pattern.spans("abc")
+        begin = time.thread_time()
+        while time.thread_time() - begin < 0.2:
+            pass
+        with pytest.raises(DataError, match="one text takes over 0 seconds of CPU time"):
+            pattern.spans("abc")
