@@ -5,8 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <span>
-#include <vector>
+#include <type_traits>
 
 #include "hash.hpp"
 #include "word_key.hpp"
@@ -35,10 +38,12 @@ class WordCache {
   explicit WordCache(std::size_t bytes) {
     std::size_t slots = 1;
     while (slots * 2 * sizeof(Slot) <= bytes) slots *= 2;
-    slots_.resize(slots);
+    slots_.reset(static_cast<Slot*>(std::calloc(slots, sizeof(Slot))));
+    if (slots_ == nullptr) throw std::bad_alloc();
+    mask_ = slots - 1;
   }
 
-  Slot& slot_of(const WordKey& key) { return slots_[hash_key(key, seed_) & (slots_.size() - 1)]; }
+  Slot& slot_of(const WordKey& key) { return slots_[hash_key(key, seed_) & mask_]; }
 
  private:
   // A key's length is at most 15: the upper half of its byte tells how many ids there are.
@@ -46,7 +51,14 @@ class WordCache {
   static constexpr std::uint64_t kCountBits = std::uint64_t{0xF} << kCountShift;
 
   std::uint64_t seed_ = process_seed();
-  std::vector<Slot> slots_;
+  // From `calloc`, whose zeroed pages take memory and time only when they are touched: a short text
+  // touches few of them.
+  struct Free {
+    void operator()(Slot* slots) const { std::free(slots); }
+  };
+  static_assert(std::is_trivially_copyable_v<Slot>);
+  std::unique_ptr<Slot[], Free> slots_;
+  std::size_t mask_ = 0;
 };
 
 }  // namespace bpe_beam

@@ -88,7 +88,9 @@ def make_model(parts: Parts) -> _native.Model:
         prefix = model.continuing_subword_prefix
         # A longer token fits no word that is not unknown for its length.
         most = model.max_input_chars_per_word + len(prefix)
-        tokens = {token: i for token, i in model.vocab.items() if len(token) <= most}
+        tokens = as_dict(model.vocab)
+        if max(map(len, tokens), default=0) > most:
+            tokens = {token: i for token, i in tokens.items() if len(token) <= most}
         return _native.wordpiece(tokens, prefix.encode(), unknown, model.max_input_chars_per_word)
     return _native.word_level(as_dict(model.vocab), unknown)
 
