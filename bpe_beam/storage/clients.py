@@ -7,6 +7,9 @@ an empty listing, a file without a size or a copy that was made; here it is an e
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +17,8 @@ from bpe_beam.storage.failures import CONNECT_SECONDS, SILENCE_SECONDS
 
 _TAGGED = ("GetObject", "HeadObject", "PutObject", "UploadPart")
 """What each server of S3 answers with an ETag."""
+_limited: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The event loops that `limit_sending` has changed."""
 
 
 def waiting(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,6 +37,52 @@ def waiting(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
     )
     return {"requests_timeout": limits, **settings}
+
+
+def limit_sending(loop: Any) -> None:
+    """End the connections of an event loop whose other side takes no bytes for SILENCE_SECONDS.
+
+    The clients limit how long they wait for an answer. That wait begins when the request is sent,
+    and a server that stops reading in the middle of a request keeps it from being sent for ever.
+    Only the operating system knows whether bytes are still taken: Linux does, macOS has no such
+    setting.
+
+    Args:
+        loop: The event loop of a file system.
+    """
+    if loop in _limited or not hasattr(socket, "TCP_USER_TIMEOUT"):
+        return
+    create_connection = loop.create_connection
+
+    async def create_limited(*args: Any, **settings: Any) -> Any:
+        transport, protocol = await create_connection(*args, **settings)
+        opened = transport.get_extra_info("socket")
+        if opened is not None:
+            with contextlib.suppress(OSError):  # not TCP
+                limit = int(SILENCE_SECONDS * 1000)
+                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit)
+        return transport, protocol
+
+    with contextlib.suppress(AttributeError):  # a loop of another package may be read-only
+        loop.create_connection = create_limited
+    _limited.add(loop)
+
+
+def limit_hub_requests() -> None:
+    """Give each request to Hugging Face's hub a time limit; by default most have none."""
+    from huggingface_hub import get_session
+
+    hooks = get_session().event_hooks["request"]
+    if _limit_request not in hooks:
+        hooks.append(_limit_request)
+
+
+def _limit_request(request: Any) -> None:
+    """Called by Hugging Face's client with each request, before it is sent."""
+    limits = request.extensions.setdefault("timeout", {})
+    for wait in ("connect", "pool", "read", "write"):
+        if limits.get(wait) is None:
+            limits[wait] = CONNECT_SECONDS if wait == "connect" else SILENCE_SECONDS
 
 
 def make_strict(protocol: str, fs: Any) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from bpe_beam.errors import UsageError
-from bpe_beam.storage.clients import make_strict, waiting
+from bpe_beam.storage.clients import limit_hub_requests, limit_sending, make_strict, waiting
 from bpe_beam.storage.names import WEB, protocol_of, redact
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "hf": "hf"}
@@ -142,6 +142,8 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
 
 
 def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
+    if protocol == "hf":
+        limit_hub_requests()
     if not kind.async_impl:  # may be bound to its thread
         return kind(**settings)
     key = (os.getpid(), f"{kind.__module__}.{kind.__qualname__}", repr(sorted(settings.items())))
@@ -151,6 +153,7 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
             settings = waiting(protocol, settings)
             fs = kind(**{"use_listings_cache": False, **settings, "skip_instance_cache": True})
             make_strict(protocol, fs)
+            limit_sending(fs.loop)
             _connected[key] = fs
     return fs
 

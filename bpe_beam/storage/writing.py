@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import stat
 from collections.abc import Callable, Collection, Iterator
@@ -12,6 +13,8 @@ from typing import Any, BinaryIO, cast
 from bpe_beam.errors import DataError
 from bpe_beam.storage.failures import named_errors, retried
 from bpe_beam.storage.local import sync_file
+from bpe_beam.storage.ranges import open_ranges
+from bpe_beam.storage.reading import BLOCK, open_reader
 
 # A store takes an upload in parts: S3 10,000 at most, equal ones on some servers. So 62.5 GiB go
 # up in parts that cost little memory, and 1.4 TiB more in large ones.
@@ -86,8 +89,9 @@ class Upload(io.RawIOBase):
 
     def __init__(self, fs: Any, path: str, url: str, secrets: Collection[str]) -> None:
         super().__init__()
-        self._url, self._secrets = url, secrets
+        self._fs, self._path, self._url, self._secrets = fs, path, url, secrets
         self._given_up = False
+        self._hash = hashlib.sha256()
         with named_errors("write", url, secrets):
             self._file = fs.open(path, "wb", block_size=PART)
         self._size = 0
@@ -108,14 +112,38 @@ class Upload(io.RawIOBase):
                     self._file.blocksize = LARGE_PART
                 room = self._file.blocksize - self._file.buffer.tell()
                 self._file.write(rest[:room])
+                self._hash.update(rest[:room])
                 self._size += len(rest[:room])
                 rest = rest[room:]
         return len(view)
 
     def finish(self) -> None:
-        """Sends what is left, and lets the object appear."""
+        """Sends what is left, and lets the object appear.
+
+        A client asks again where an answer was lost. If the store carried out the first request,
+        some answer the second one that there is no such upload: then the object itself tells.
+        """
         with named_errors("write", self._url, self._secrets):
-            self._file.close()
+            try:
+                self._file.close()
+            except FileNotFoundError:
+                if not self._is_there():
+                    raise
+                self._file.closed = True  # an unclosed file of fsspec would try again
+
+    def _is_there(self) -> bool:
+        """Whether the store has an object of this name with the bytes that were sent."""
+        there = hashlib.sha256()
+        try:
+            opened = open_reader(
+                lambda: open_ranges(self._fs, self._path, self._url), self._url, self._secrets
+            )
+            with opened[1] as stream:
+                while data := stream.read(BLOCK):
+                    there.update(data)
+        except DataError:
+            return False
+        return there.digest() == self._hash.digest()
 
     def give_up(self) -> None:
         """Takes back what was sent. Never raises: another error is on its way."""

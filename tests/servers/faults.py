@@ -108,7 +108,8 @@ class Faults:
 
     How it does: `empty`, status 200 and no content, though the request was carried out; `lost`, the
     same, and it was not; `stalled`, no answer ever, though the request was carried out;
-    `half`, the head of the answer and never the rest; `refused`, status 403.
+    `half`, the head of the answer and never the rest; `unread`, no answer ever, and no more than
+    the first bytes of a large request are taken; `refused`, status 403.
 
     Args:
         store: What is behind it.
@@ -152,14 +153,17 @@ class Faults:
 
         what = f"{request.method} {request.raw_path}"
         self.asked.append(what)
+        if self._how == "unread" and (request.content_length or 0) > _LARGE and self._spoils(what):
+            self.spoiled.append(what)
+            return await _silence()
         body = await request.read()
-        if not self._spoils(what):
+        if self._how == "unread" or not self._spoils(what):
             return await _passed_on(self._store, request, body)
         self.spoiled.append(what)
         if self._how == "lost":
             return web.Response(status=200)
         if self._how == "refused":
-            return web.Response(status=403, body=DENIED, content_type="application/xml")
+            return _refusal()
         answer = await _passed_on(self._store, request, body)
         if self._how == "empty":
             headers = {name: value for name, value in answer.headers.items() if name in KEPT}
@@ -169,10 +173,24 @@ class Faults:
             half.content_length = len(answer.body)
             await half.prepare(request)
             await half.write(answer.body[: len(answer.body) // 2])
-        await asyncio.wait_for(asyncio.Event().wait(), _LONGEST_STALL_SECONDS)
+        return await _silence()
 
 
-_LONGEST_STALL_SECONDS = 600
+async def _silence() -> Any:
+    """No answer; at the end a refusal, so that a client without a time limit fails its test."""
+    await asyncio.sleep(_LONGEST_STALL_SECONDS)
+    return _refusal()
+
+
+def _refusal() -> Any:
+    from aiohttp import web
+
+    return web.Response(status=403, body=DENIED, content_type="application/xml")
+
+
+_LONGEST_STALL_SECONDS = 300
+_LARGE = 8 << 20
+"""Bytes of a request; more than the buffers between two processes take."""
 KEPT = ("ETag", "x-amz-checksum-crc32", "x-amz-checksum-type", "Content-Type")
 """What an empty answer has of the right one."""
 

@@ -242,6 +242,34 @@ def test_answers_that_never_come(
     assert faults.spoiled
 
 
+def test_an_upload_that_ends_without_an_answer(
+    start_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client asks again, and there is no such upload any more: it has become the object."""
+    monkeypatch.setattr(clients, "SILENCE_SECONDS", 1)
+    store = start_store("fake-gcs-server")
+    url = f"{store.folder()}/file"
+    store.storage.write_bytes(url, b"before")
+    with Faults(store, "stalled").before() as behind, behind.storage.create(url) as stream:
+        stream.write(b"after")
+    assert store.storage.read_bytes(url) == b"after"
+
+
+@pytest.mark.parametrize("name", ["versitygw", "fake-gcs-server", "azurite"])
+def test_requests_that_are_never_taken(
+    name: str, start_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wait for an answer begins when the request is sent; sending has an end of its own."""
+    monkeypatch.setattr(clients, "SILENCE_SECONDS", 1)
+    store = start_store(name)
+    url = f"{store.folder()}/file"
+    faults = Faults(store, "unread")
+    with faults.before() as behind:
+        behind.storage.write_bytes(url, bytes(PART))
+    assert faults.spoiled
+    assert store.storage.size(url) == PART
+
+
 def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(
     start_store: Callable[[str], Store],
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.util
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from starting import missing
 from web import serving
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage, failures
+from bpe_beam.storage import Storage, clients, failures
 from bpe_beam.storage.reading import BLOCK
 
 pytestmark = pytest.mark.servers
@@ -31,18 +32,24 @@ class Hub:
         files: Its files by path.
         asked: What it was asked for.
         short: So many answers with content come short.
+        silent: So many listings get no answer; one that is still waiting after 300 s is refused.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
         self.asked: list[str] = []
         self.short = 0
+        self.silent = 0
 
     async def answer(self, request: Any) -> Any:
         from aiohttp import web
 
         path = request.match_info["path"]
         self.asked.append(path)
+        if self.silent and "/tree/" in path:
+            self.silent -= 1
+            await asyncio.sleep(300)
+            raise web.HTTPForbidden
         if path == "api/datasets/somebody/texts":
             return web.json_response({"id": "somebody/texts", "sha": "0" * 40, "siblings": []})
         if path.startswith("api/datasets/somebody/texts/tree/main"):
@@ -124,6 +131,14 @@ def test_answers_that_are_short(hub: tuple[Hub, Storage], monkeypatch: pytest.Mo
     made.short = 99
     with pytest.raises(DataError, match="bytes came"):
         storage.read_bytes(f"{TOP}/large")
+
+
+def test_answers_that_never_come(hub: tuple[Hub, Storage], monkeypatch: pytest.MonkeyPatch) -> None:
+    made, storage = hub
+    monkeypatch.setattr(clients, "SILENCE_SECONDS", 1)
+    made.silent = 1
+    assert "large" in storage.list_names(TOP)
+    assert made.silent == 0
 
 
 def test_a_job(hub: tuple[Hub, Storage], tmp_path: Path) -> None:
