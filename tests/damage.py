@@ -57,8 +57,7 @@ def structural_edits(value: Any, seed: int) -> Iterator[tuple[str, Any]]:
             edits["changed"] = lambda holder, key: holder.__setitem__(
                 key, _other(holder[key], made)
             )
-        if path[-1] != "sha256" or len(path) > 1:
-            edits["dropped"] = lambda holder, key: holder.pop(key)
+        edits["dropped"] = lambda holder, key: holder.pop(key)
         if isinstance(path[-1], int):
             edits["doubled"] = lambda holder, key: holder.insert(key, copy.deepcopy(holder[key]))
         if isinstance(path[-1], int) and path[-1] and at(value, path[:-1])[path[-1] - 1] != found:

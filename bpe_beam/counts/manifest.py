@@ -16,7 +16,7 @@ from typing import Any
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import COUNTS, refuse_other
 from bpe_beam.storage import Storage
-from bpe_beam.storage.checksum import CHECKSUM, check_checksum, with_checksum
+from bpe_beam.storage.checksum import check_checksum, with_checksum
 
 MANIFEST = "manifest.json"
 VERSIONS = (1, 2, 3)
@@ -179,8 +179,7 @@ class CountsManifest:
             raise DataError(f"{place} is no manifest of word counts: {error!r}") from error
         if document.get("fingerprint") != fingerprint:
             raise DataError(f"{place}: its fingerprint does not fit its settings; it was changed")
-        if not check_checksum(data, document, place) and version == VERSIONS[-1]:
-            raise DataError(f"{place}: the key {CHECKSUM!r} is missing")
+        check_checksum(data, document, place, required=version == VERSIONS[-1])
         manifest.check_parts(place)
         return manifest
 

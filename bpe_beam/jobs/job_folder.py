@@ -24,8 +24,11 @@ from bpe_beam.storage.checksum import check_checksum, with_checksum
 WORK = "work"
 
 _BLOCK_BYTES = 1 << 20
-_KEYS = ("piece", "fingerprint", "files", "facts")
-"""Of a receipt."""
+_VERSION = 2
+"""Of a receipt. One without a version, which may have no checksum, is read, too."""
+
+_KEYS = ("version", "piece", "fingerprint", "files", "facts")
+"""Of a receipt, besides its checksum."""
 
 _ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _PIECE = re.compile(r"[A-Za-z0-9._-]+")
@@ -35,7 +38,7 @@ _RUN = re.compile(r"run-[0-9a-f]{12}")
 T = TypeVar("T")
 
 Receipt = dict[str, Any]
-"""`{"piece", "fingerprint", "files": [{"name", "bytes", "sha256"}], "facts": {...}}`."""
+"""`{"version", "piece", "fingerprint", "files": [{"name", "bytes", "sha256"}], "facts": {...}}`."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class ReceiptWriter:
         if _PIECE.fullmatch(piece) is None:
             raise ValueError(f"a piece's name must match {_PIECE.pattern}, not {piece!r}")
         receipt = {
+            "version": _VERSION,
             "piece": piece,
             "fingerprint": self.fingerprint,
             "files": [dict(file) for file in files],
@@ -279,8 +283,9 @@ class JobFolder:
             raise
         try:
             value = json.loads(data)
-            check_checksum(data, value, name, _KEYS)
-            ours = value["fingerprint"] == self.record.fingerprint
+            check_checksum(data, value, name, _KEYS, required="version" in value)
+            ours = value.get("version", _VERSION) == _VERSION
+            ours = ours and value["fingerprint"] == self.record.fingerprint
             ours = ours and f"{value['piece']}.json" == name[5:]
             whole = isinstance(value["facts"], dict) and all(
                 self._may_be(file["name"])
@@ -289,7 +294,7 @@ class JobFolder:
                 for file in value["files"]
             )
             return value if ours and whole else None
-        except (ValueError, KeyError, TypeError, RecursionError, DataError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError):
             return None
 
     def _may_be(self, name: str) -> bool:

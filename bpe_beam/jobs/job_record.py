@@ -17,8 +17,12 @@ from bpe_beam.storage.checksum import check_checksum, with_checksum
 
 JOB_FILE = "job.json"
 _KEYS = ("job", "version", "fingerprint", "settings", "final", "files")
-VERSION = 1
-"""Of `job.json` and, by way of the fingerprint, of receipts."""
+VERSION = 2
+"""Of `job.json`. Version 1, which may have no checksum, is read, too."""
+
+_SETTINGS_VERSION = 1
+"""Of the settings: another number gives every job another fingerprint, so that no folder made
+before is resumed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class JobRecord:
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the job and its settings."""
         text = json.dumps(
-            {"job": self.job, "version": VERSION, "settings": self.settings},
+            {"job": self.job, "version": _SETTINGS_VERSION, "settings": self.settings},
             sort_keys=True,
             separators=(",", ":"),
             allow_nan=False,
@@ -54,7 +58,7 @@ class JobRecord:
         return self.names | {self.final, JOB_FILE}
 
     def to_bytes(self) -> bytes:
-        """The content of `job.json`; a function of the record alone."""
+        """Return the content of `job.json`; a function of the record alone."""
         record = {
             "job": self.job,
             "version": VERSION,
@@ -67,7 +71,7 @@ class JobRecord:
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
-        """Reads `job.json`.
+        """Read `job.json`.
 
         Args:
             data: Its content, written by anyone.
@@ -76,18 +80,19 @@ class JobRecord:
             The record, or None if no job of this package wrote it, or it was changed since.
 
         Raises:
-            UsageError: If another version of the package wrote it.
+            UsageError: A later version of the package wrote it.
         """
         try:
             value = json.loads(data)
             version = value["version"]
             job, settings, final = value["job"], value["settings"], value["final"]
-            if version != VERSION and {"fingerprint", "files"} <= value.keys():
+            known = type(version) is int and 1 <= version <= VERSION
+            if not known and {"fingerprint", "files"} <= value.keys():
                 raise UsageError(
                     f"{JOB_FILE} there has version {version!r}, and this bpe-beam knows only "
-                    f"{VERSION}: give another --output"
+                    f"1 to {VERSION}: give another --output"
                 )
-            check_checksum(data, value, JOB_FILE, _KEYS)
+            check_checksum(data, value, JOB_FILE, _KEYS, required=version != 1)
             record = JobRecord(str(job), dict(settings), str(final), unpack_names(value["files"]))
             return record if record.fingerprint == value["fingerprint"] else None
         except UsageError:

@@ -34,9 +34,13 @@ INPUT_FILE = "input.json"
 
 _TOKENIZER = "tokenizer.json"
 
-_VERSION = 1
+_VERSION = 2
+"""Of `window.json` and of receipts. A `window.json` of version 1 and a receipt without a version,
+which may have no checksum, are read, too."""
+
+_INPUT_VERSION = 1
 _KEYS = ("version", "stream", "number", "plan", "tags")
-_RECEIPT_KEYS = ("fingerprint", "files", "facts")
+_RECEIPT_KEYS = ("version", "fingerprint", "files", "facts")
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _OF_WATCHERS = (WINDOW_FILE, MANIFEST, _TOKENIZER)
@@ -62,6 +66,7 @@ class WindowFolder:
     ) -> None:
         """Records a finished shard."""
         receipt = {
+            "version": _VERSION,
             "fingerprint": self.fingerprint,
             "files": [dict(file) for file in files],
             "facts": dict(facts),
@@ -169,9 +174,10 @@ class WindowFolder:
             return None
         try:
             receipt: dict[str, Any] = json.loads(data)
-            check_checksum(data, receipt, piece, _RECEIPT_KEYS)
-            return receipt if receipt["fingerprint"] == self.fingerprint else None
-        except (ValueError, KeyError, TypeError, DataError):
+            check_checksum(data, receipt, piece, _RECEIPT_KEYS, required="version" in receipt)
+            ours = receipt.get("version", _VERSION) == _VERSION
+            return receipt if ours and receipt["fingerprint"] == self.fingerprint else None
+        except (ValueError, KeyError, TypeError, AttributeError, DataError):
             return None
 
     def _is_whole(self, piece: NumberedPiece) -> bool:
@@ -228,8 +234,13 @@ class Window:
         """
         try:
             row = json.loads(data)
-            check_checksum(data, row, place, _KEYS)
-            if (row["version"], row["stream"], row["number"]) != (_VERSION, stream, number):
+            version = row["version"]
+            if type(version) is not int or not 1 <= version <= _VERSION:
+                raise DataError(
+                    f"{place}: version {version!r}; this bpe-beam reads 1 to {_VERSION}"
+                )
+            check_checksum(data, row, place, _KEYS, required=version != 1)
+            if (row["stream"], row["number"]) != (stream, number):
                 raise DataError(f"{place} is of another stream; move it out of the output folder")
             plan = Plan.from_json(row["plan"], root)
             plan.check_cover()
@@ -285,7 +296,7 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
     Raises:
         UsageError: The folder's windows name files from another root.
     """
-    row = {"version": _VERSION, "root_sha256": watched.root_fingerprint}
+    row = {"version": _INPUT_VERSION, "root_sha256": watched.root_fingerprint}
     data = f"{json.dumps(row, indent=1)}\n".encode()
     url = storage.join(output, INPUT_FILE)
     if write_once(storage, url, data):

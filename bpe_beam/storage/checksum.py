@@ -33,7 +33,12 @@ def with_checksum(document: Mapping[str, Any], to_bytes: Callable[[Any], bytes])
 
 
 def check_checksum(
-    data: bytes, document: object, place: str, keys: Collection[str] | None = None
+    data: bytes,
+    document: object,
+    place: str,
+    keys: Collection[str] | None = None,
+    *,
+    required: bool = False,
 ) -> bool:
     """Compare the checksum of a JSON file with its bytes.
 
@@ -43,18 +48,21 @@ def check_checksum(
         place: The file's name for errors.
         keys: The other keys that the document may have; None: any. So that a file whose key
             `sha256` was damaged is not taken for one of an earlier version.
+        required: Refuse a file without a checksum: its version always has one.
 
     Returns:
         Whether the file has a checksum: those of earlier versions of the package have none.
 
     Raises:
-        DataError: The file has a checksum, and it is another one, or it has an unknown key.
+        DataError: The file's checksum is another one or missing, or the file has an unknown key.
     """
     if keys is not None and isinstance(document, Mapping):
         unknown = document.keys() - {*keys, CHECKSUM}
         if unknown:
             raise DataError(f"{place}: unknown key {min(unknown)!r}")
     if not isinstance(document, Mapping) or CHECKSUM not in document:
+        if required:
+            raise DataError(f"{place}: the key {CHECKSUM!r} is missing")
         return False
     found = _LAST_KEY.search(data)
     if found is not None:

@@ -429,9 +429,9 @@ def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple
 def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path) -> None:
     claim(tmp_path)
     path = tmp_path / "job.json"
-    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+    path.write_text(path.read_text().replace('"version": 2', '"version": 3'))
     for overwrite in (False, True):
-        with pytest.raises(UsageError, match="version 2"):
+        with pytest.raises(UsageError, match="version 3, and this bpe-beam knows only 1 to 2"):
             claim(tmp_path, overwrite=overwrite)
 
 
@@ -691,6 +691,38 @@ def test_a_damaged_run_of_names_is_refused(run: dict[str, object]) -> None:
 def test_a_record_reads_back(tmp_path: Path) -> None:
     record = JobRecord("count", {"a": 1}, "manifest.json", frozenset(["b"]))
     assert JobRecord.from_bytes(record.to_bytes()) == record
+    # Another fingerprint would keep folders of earlier versions from being resumed.
+    assert record.fingerprint == (
+        "309f57fa3c90fb4b99d837f6c583eb0d1779c5336711fbfcdce69e2d1a2d0960"
+    )
+
+
+def test_a_folder_that_the_version_before_left_is_resumed(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    """Its `job.json` is version 1, its receipts have no version, and none has a checksum."""
+    url = tmp_path / "out"
+    _, run = begun(url, 1, 2)
+    for path in (url / "job.json", *Path(run.path("work")).glob("*.json")):
+        value = json.loads(path.read_bytes())
+        del value["sha256"], value["version"]
+        if path.name == "job.json":
+            value["version"] = 1
+        path.write_text(json.dumps(value))
+    assert run_job(url) == [0]
+    found = tree(url)
+    assert json.loads(found.pop("job.json"))["fingerprint"] == claim(url).record.fingerprint
+    assert found == {name: data for name, data in whole.items() if name != "job.json"}
+
+
+@pytest.mark.parametrize("version", [True, 0, "2", None, 2.0])
+def test_a_job_file_of_a_strange_version_is_refused(tmp_path: Path, version: object) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    value = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**value, "version": version}))
+    with pytest.raises(UsageError, match=f"version {version!r}, and this bpe-beam knows only"):
+        claim(tmp_path)
 
 
 def begun(url: Path, *pieces: int) -> tuple[OutputFolder, JobFolder]:
