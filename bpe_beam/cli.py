@@ -21,7 +21,7 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 
 from bpe_beam.errors import UsageError
@@ -199,11 +199,10 @@ def _main(job: str, argv: Sequence[str], rest: Sequence[str]) -> int:
         print(f"bpe-beam {_version()}")
         return 0
     if first in GROUPS and not job:
-        explained = "\n".join(
-            f"  bpe-beam {name:14} {JOBS[name].summary}" for name in GROUPS[first]
-        )
+        explained = _job_lines(GROUPS[first], "bpe-beam ")
         if argv[1:] and argv[1] in ("-h", "--help", "help"):
-            print(f"{explained}\n\nbpe-beam {GROUPS[first][0]} --help shows its options")
+            more = f"bpe-beam {GROUPS[first][0]} --help shows its options"
+            print(f"{explained}\n\n{_wrapped(more, _help_columns())}")
             return 0
         raise UsageError(f"{first} is the first word of these jobs:\n{explained}")
     if not job:
@@ -385,12 +384,16 @@ def _parser(job: str) -> _Parser:
             positional_one = "?" if option.kind == "one" else "*"
             nargs = {"one": None, "many": "+", "repeat": None, "pairs": None}[option.kind]
             action = {"one": "store", "many": "extend"}.get(option.kind, "append")
+            metavar, explained = option.metavar, option.help
+            if metavar[0] == "{" and len(f"  {option.flag} {metavar}") > _help_columns():
+                explained = f"one of {metavar[1:-1].replace(',', ', ')}; {explained}"
+                metavar = option.key.rpartition("_")[2].upper()
             section.add_argument(
                 option.flag,
-                metavar=option.metavar,
+                metavar=metavar,
                 nargs=nargs if option.flag[0] == "-" else positional_one,
                 action=action if option.flag[0] == "-" else "store",
-                help=option.help + (" (required)" if option.required else ""),
+                help=explained + (" (required)" if option.required else ""),
             )
     section.add_argument("-h", "--help", action="help", help="show this help")
     return parser
@@ -409,7 +412,7 @@ def _overview() -> str:
                     "shards, on Apache Beam: in process, or on any runner.",
                     columns,
                 ),
-                "jobs:\n" + _job_lines(columns),
+                "jobs:\n" + _job_lines(JOBS),
                 _wrapped(
                     f"Options of every job: {every}. bpe-beam JOB --help shows the rest; bpe-beam "
                     "--version the version.",
@@ -426,14 +429,22 @@ def _overview() -> str:
     )
 
 
-def _job_lines(columns: int) -> str:
-    """A line for each job, or more where it does not fit; in narrow terminals below its name."""
+def _job_lines(names: Iterable[str], before: str = "") -> str:
+    """Return what jobs do, each from a line of its own on; in narrow terminals below its name.
+
+    Args:
+        names: The jobs.
+        before: Stands before each name.
+    """
+    columns = _help_columns()
     lines = []
-    for name, job in JOBS.items():
+    for name in names:
+        command, summary = f"{before}{name}", JOBS[name].summary
         if columns >= 70:
-            lines.append(_wrapped(f"{name:15} {job.summary}", columns, "  ", " " * 18))
+            width = len(before) + 15
+            lines.append(_wrapped(f"{command:{width}} {summary}", columns, "  ", " " * (width + 3)))
         else:
-            lines += [f"  {name}", _wrapped(job.summary, columns, " " * 6)]
+            lines += [f"  {command}", _wrapped(summary, columns, " " * 6)]
     return "\n".join(lines)
 
 

@@ -86,6 +86,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         restore=_restore,
     )
     resumed = folder.finished
+    kept = len(corpus_input.done_splits(folder, plan, "counts"))
     measured = Measured()
     _write_plan(folder, plan)
     not_cut: list[str] = []
@@ -101,7 +102,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         check_finished(storage, settings.output, settings.input, plan, manifest)
     inputs = corpus_input.inputs_summary(plan, not_cut)
     return {
-        **_summary(settings, manifest, inputs, resumed, time.monotonic() - started),
+        **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
         **summary_of(settings.run, len(plan.splits)),
         "text_bytes_per_second": measured.rate(
             measures.TEXT_BYTES_READ, time.monotonic() - started
@@ -113,7 +114,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
 def check_finished(
     storage: Storage, url: str, given: InputSettings, plan: Plan, manifest: CountsManifest
 ) -> None:
-    """Refuses finished counts with more rejects or larger losses than are allowed now.
+    """Refuse finished counts with more rejects or larger losses than are allowed now.
 
     Args:
         storage: The door to storage.
@@ -168,7 +169,7 @@ def _names(plan: Plan) -> list[str]:
 
 
 def _restore(manifest: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """The pieces of a finished folder, for it to be mended if a part is missing."""
+    """Return the parts of a finished folder, from which it is mended if one is missing."""
     parts = json.loads(manifest)["parts"]
     return {
         piece_name("part", i, PARTITIONS): {
@@ -187,7 +188,7 @@ def _count(
     progress: Progress,
     measured: Measured,
 ) -> list[str]:
-    """Does what is left to do, and finishes the folder; returns the files that were not cut."""
+    """Do what is left to do, and finish the folder; return the files that were not split."""
     folder.storage.make_folder(folder.path("rejects"))
     splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
     parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
@@ -315,6 +316,7 @@ def _summary(
     settings: CountSettings,
     manifest: CountsManifest,
     inputs: Mapping[str, Any],
+    kept: int,
     resumed: bool,
     seconds: float,
 ) -> dict[str, Any]:
@@ -327,6 +329,7 @@ def _summary(
             *source_warnings(settings.input, manifest.sources),
         ]
         or None,
+        "splits_kept_from_before": kept or None,
         **inputs,
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,

@@ -15,7 +15,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
 def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
-    """Writes ids on one line, or a table.
+    """Write ids on one line, or a table.
 
     Args:
         settings: What to do.
@@ -33,12 +33,15 @@ def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
     text = _text_of_stdin() if settings.text is None else settings.text
     allowed: Literal["all"] | Collection[str]
     allowed = () if settings.allowed_special == "none" else settings.allowed_special
+    added = settings.add_special_tokens
     if settings.show:
-        tokens, ids, offsets = tokenizer.encode_with_offsets(text, allowed_special=allowed)
+        tokens, ids, offsets = tokenizer.encode_with_offsets(
+            text, allowed_special=allowed, add_special_tokens=added
+        )
         for line in _table(text, tokens, ids, offsets):
             print(line)
     else:
-        ids = tokenizer.encode(text, allowed_special=allowed)
+        ids = tokenizer.encode(text, allowed_special=allowed, add_special_tokens=added)
         print(*ids)
     return {
         "job": "encode",
@@ -49,7 +52,7 @@ def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
 
 
 def _text_of_stdin() -> str:
-    """Standard input as it is, but for one newline at its end, which a shell's `echo` adds."""
+    """Return standard input without one newline at its end, which a shell's `echo` adds."""
     tell_who_types("the text")
     data = sys.stdin.buffer.read()
     try:
@@ -63,7 +66,7 @@ def _text_of_stdin() -> str:
 def _table(
     text: str, tokens: list[str], ids: list[int], offsets: list[tuple[int, int]]
 ) -> Iterator[str]:
-    """Lines of tokens, ids, places in characters, and the text there; after a heading."""
+    """Yield a heading, then lines of tokens, ids, offsets in characters, and the text there."""
     rows = [("token", "id", "place", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
         # A special token may hold what a terminal would obey.

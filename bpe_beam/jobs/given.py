@@ -318,6 +318,7 @@ def _encode(given: Given) -> s.EncodeSettings:
         given.required("tokenizer"),
         given.one("text"),
         allowed_special=_allowed_special(given),
+        add_special_tokens=given.switch("add_special_tokens"),
         show=given.switch("show"),
         run=_run(given),
     )

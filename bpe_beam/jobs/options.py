@@ -353,6 +353,12 @@ JOBS: dict[str, Job] = {
                 ),
                 _TOKENIZER,
                 _ALLOWED,
+                Option(
+                    "--add-special-tokens",
+                    "",
+                    "insert those of the tokenizer's post-processor, such as [CLS] and [SEP]",
+                    "switch",
+                ),
                 Option("--show", "", "a table of tokens, ids and places instead", "switch"),
             ),
             "running": _COMMON,

@@ -325,6 +325,7 @@ class EncodeSettings:
         tokenizer: A `tokenizer.json`.
         text: The text; None reads standard input.
         allowed_special: As in `TokenizeSettings`.
+        add_special_tokens: Whether to insert those of the post-processor.
         show: A table of tokens, ids and places instead of a line of ids.
         run: Only what concerns messages and storage.
     """
@@ -332,6 +333,7 @@ class EncodeSettings:
     tokenizer: str
     text: str | None = None
     allowed_special: Literal["none", "all"] | tuple[str, ...] = "none"
+    add_special_tokens: bool = False
     show: bool = False
     run: RunSettings = RunSettings()
 

@@ -112,6 +112,38 @@ def test_a_table_does_not_drive_the_terminal(tokenizer: str) -> None:
     assert b"\x1b" not in out
 
 
+def test_tokens_of_the_post_processor_are_inserted(tmp_path: Path, tokenizer: str) -> None:
+    document = json.loads(Path(tokenizer).read_bytes())
+    document["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"SpecialToken": {"id": "<|end|>", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+        ],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [0], "tokens": ["<|end|>"]}},
+    }
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(document))
+    for given, added in (("--add-special-tokens",), b"0 260\n"), ((), b"260\n"):
+        out, _ = run("encode", "--tokenizer", str(path), *given, "hel")
+        assert out == added
+    out, _ = run("encode", "--tokenizer", str(path), "--add-special-tokens", "--show", "hel")
+    assert [line.split()[:3] for line in out.decode().splitlines()[1:]] == [
+        ["<|end|>", "0", "0-0"],
+        ["hel", "260", "0-3"],
+    ]
+
+
+def test_a_tiktoken_file_is_refused_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    path.write_text("IQ== 0\nIg== 1\n")
+    for job in ("encode", "decode"):
+        _, said = run(job, "--tokenizer", str(path), "1", code=2)
+        assert "Tokenizer.from_tiktoken(path, pretokenizer=...)" in said
+        assert "as a tokenizer.json" in said
+
+
 def test_decoding_gives_the_bytes_back(tokenizer: str) -> None:
     text = "hel  hé\n\x00 \u2028"
     ids = [str(i) for i in Tokenizer.from_file(tokenizer).encode(text)]
