@@ -23,12 +23,15 @@ _limited: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def waiting(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a file system with an end to each wait, where its client has none or a long
-    one. s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60.
+    one. s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60. Azure's
+    file system passes a shorter wait on only where content is read.
 
     Args:
         protocol: The protocol, in one spelling.
         settings: The user's settings, which count more.
     """
+    if protocol in ("az", "abfs", "abfss"):
+        return {"read_timeout": SILENCE_SECONDS, **settings}
     if protocol != "gs":
         return dict(settings)
     import aiohttp

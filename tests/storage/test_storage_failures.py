@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import failures, named_errors
+from bpe_beam.storage import clients, failures, named_errors
 from bpe_beam.storage.failures import (
     ATTEMPTS,
     SILENCE_SECONDS,
@@ -180,3 +180,9 @@ def test_messages_are_short_and_keep_secrets(error: Exception, why: str) -> None
     with pytest.raises(DataError) as caught, named_errors("read", "s3://b/k", {"hunter2"}):
         raise error
     assert str(caught.value) == f"cannot read s3://b/k: {why}"
+
+
+def test_azure_waits_for_content_no_longer_than_one_silence() -> None:
+    """`retried` takes a longer wait for a client that has asked several times itself."""
+    assert clients.waiting("az", {})["read_timeout"] == failures.SILENCE_SECONDS
+    assert clients.waiting("abfs", {"read_timeout": 5}) == {"read_timeout": 5}
