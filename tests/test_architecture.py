@@ -15,10 +15,11 @@ PACKAGE = Path(bpe_beam.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 
-EVERYWHERE = {"_native", "errors", "storage"}
+EVERYWHERE = {"_native", "errors", "record", "storage"}
 PLAIN = {"corpus", "counts", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "record": set(),
     "storage": {"errors"},
     "folders": {"errors", "storage"},
     "amounts": set(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from bpe_beam.errors import DataError
@@ -70,7 +69,8 @@ def tag_of(info: Mapping[str, Any]) -> str:
             value = value.get("sha256") or value.get("oid")
         elif value is not None and getattr(info.get(name), "sha256", None):
             value = info[name].sha256
-        if isinstance(value, datetime):  # memory tells it as a number too
+        # a datetime; memory tells it as a number too
+        if value is not None and hasattr(value, "timestamp"):
             value = value.timestamp()
         if value:
             # listings of Azure have an ETag without the quotes

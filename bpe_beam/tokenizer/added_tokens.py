@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.text_input import count_characters
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bpe_beam import _native
 
 
-@dataclass(frozen=True)
+@record
 class AddedToken:
     """An added token, as `tokenizer.json` describes it.
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.patterns import Pattern
 
@@ -49,7 +49,7 @@ class Decoder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record
 class ByteLevelDecoder:
     """Joins the bytes that the tokens stand for in the byte-level alphabet.
 
@@ -74,7 +74,7 @@ class ByteLevelDecoder:
         return [data.decode(errors="replace").encode() if lossy else data]
 
 
-@dataclass(frozen=True)
+@record
 class BPEDecoder:
     """Puts a space where a word ends, except after the last token.
 
@@ -108,7 +108,7 @@ _CLEANUP = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class WordPieceDecoder:
     """Puts a space before each token that begins a word, except the first.
 
@@ -135,7 +135,7 @@ class WordPieceDecoder:
         return decoded
 
 
-@dataclass(frozen=True)
+@record
 class MetaspaceDecoder:
     """Puts spaces for a character that stands for them; in the first token, takes it out.
 
@@ -171,7 +171,7 @@ class MetaspaceDecoder:
         return decoded + [token.replace(replacement, b" ") for token in tokens[1:]]
 
 
-@dataclass(frozen=True)
+@record
 class ByteFallback:
     """Joins runs of tokens that are called `<0x00>` to `<0xFF>` to the bytes they stand for.
 
@@ -195,7 +195,7 @@ class ByteFallback:
         return decoded + _end_of_run(run, lossy)
 
 
-@dataclass(frozen=True)
+@record
 class Fuse:
     """Joins all pieces to one."""
 
@@ -206,7 +206,7 @@ class Fuse:
         return [b"".join(tokens)]
 
 
-@dataclass(frozen=True)
+@record
 class StripDecoder:
     """Takes a character off both ends of each piece.
 
@@ -249,7 +249,7 @@ class StripDecoder:
         return token[begin:end]
 
 
-@dataclass(frozen=True)
+@record
 class ReplaceDecoder:
     """Replaces every match of a pattern, in each piece by itself.
 
@@ -283,7 +283,7 @@ class ReplaceDecoder:
         return decoded
 
 
-@dataclass(frozen=True)
+@record
 class SequenceDecoder:
     """Decoders one after the other.
 

@@ -7,12 +7,12 @@ a pattern without a scanner of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from bpe_beam.errors import DataError, TextError, UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer import native_parts, streaming, text_input
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.parts import Parts
@@ -27,7 +27,7 @@ _IDS_AT_ONCE = 4096
 Ids = TypeVar("Ids")
 
 
-@dataclass(frozen=True)
+@record
 class SpecialRules:
     """What becomes of special tokens that stand in a text.
 

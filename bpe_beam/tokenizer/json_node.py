@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer.models import check_id, shortened
 
 _SHOWN_PATH = 160
@@ -87,7 +87,7 @@ def parse(data: bytes | str, source: str) -> Any:
         raise UsageError(f"{source}: not JSON: {error}") from None
 
 
-@dataclass(frozen=True)
+@record
 class Node:
     """A value in the file and its place, so that every refusal can name it.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import names_of, record
 
 if TYPE_CHECKING:
     from bpe_beam import _native
@@ -29,7 +29,7 @@ MAX_CONTENT_CHARS = 1 << 23
 of bytes, which takes 40 bytes of memory for each."""
 
 
-@dataclass(frozen=True)
+@record
 class Naming:
     """How to name the place of a fault; as paths in `tokenizer.json` unless told otherwise.
 
@@ -40,13 +40,13 @@ class Naming:
         setting: From a field of the model to its place.
     """
 
-    token: Callable[[str], str] = field(default=lambda token: f"model.vocab[{shortened(token)}]")
-    merge: Callable[[int], str] = field(default=lambda rank: f"model.merges[{rank}]")
-    added: Callable[[int], str] = field(default=lambda number: f"added_tokens[{number}]")
-    setting: Callable[[str], str] = field(default=lambda name: f"model.{name}")
+    token: Callable[[str], str] = lambda token: f"model.vocab[{shortened(token)}]"
+    merge: Callable[[int], str] = lambda rank: f"model.merges[{rank}]"
+    added: Callable[[int], str] = lambda number: f"added_tokens[{number}]"
+    setting: Callable[[str], str] = lambda name: f"model.{name}"
 
 
-@dataclass(frozen=True)
+@record
 class BPE:
     """Byte-pair encoding.
 
@@ -107,14 +107,14 @@ class BPE:
 
     def __getstate__(self) -> dict[str, object]:
         """Pickles the fields alone."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: getattr(self, name) for name in names_of(self)}
 
     def joined(self, left: str, right: str) -> str:
         """The token that a merge of two makes: the right one's prefix is dropped."""
         return left + right.removeprefix(self.continuing_subword_prefix or "")
 
 
-@dataclass(frozen=True)
+@record
 class WordPiece:
     """From the left, the longest token that fits.
 
@@ -153,7 +153,7 @@ class WordPiece:
                     )
 
 
-@dataclass(frozen=True)
+@record
 class WordLevel:
     """A word is a token, or unknown.
 

@@ -6,17 +6,17 @@ encoding alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer.patterns import Pattern
 
 WORD_END = r"(?<=\S)(?=\s|$)"
 """The pattern of a word's end, where whitespace or nothing follows; it runs natively."""
 
 
-@dataclass(frozen=True)
+@record
 class _Simple:
     """A normalizer without settings."""
 
@@ -27,7 +27,7 @@ class _Simple:
         return (self.NATIVE,)
 
 
-@dataclass(frozen=True)
+@record
 class NFC(_Simple):
     """Canonical composition."""
 
@@ -35,7 +35,7 @@ class NFC(_Simple):
     NATIVE: ClassVar[str] = "nfc"
 
 
-@dataclass(frozen=True)
+@record
 class NFD(_Simple):
     """Canonical decomposition."""
 
@@ -43,7 +43,7 @@ class NFD(_Simple):
     NATIVE: ClassVar[str] = "nfd"
 
 
-@dataclass(frozen=True)
+@record
 class NFKC(_Simple):
     """Compatibility decomposition, then canonical composition."""
 
@@ -51,7 +51,7 @@ class NFKC(_Simple):
     NATIVE: ClassVar[str] = "nfkc"
 
 
-@dataclass(frozen=True)
+@record
 class NFKD(_Simple):
     """Compatibility decomposition."""
 
@@ -59,7 +59,7 @@ class NFKD(_Simple):
     NATIVE: ClassVar[str] = "nfkd"
 
 
-@dataclass(frozen=True)
+@record
 class Lowercase(_Simple):
     """Every character in lower case, by itself: no final sigma."""
 
@@ -67,7 +67,7 @@ class Lowercase(_Simple):
     NATIVE: ClassVar[str] = "lowercase"
 
 
-@dataclass(frozen=True)
+@record
 class StripAccents(_Simple):
     """Drops combining marks; decomposes nothing, so it wants `NFD` before it."""
 
@@ -75,7 +75,7 @@ class StripAccents(_Simple):
     NATIVE: ClassVar[str] = "strip_accents"
 
 
-@dataclass(frozen=True)
+@record
 class ByteLevelNormalizer(_Simple):
     """Writes the text's bytes in the byte-level alphabet."""
 
@@ -83,7 +83,7 @@ class ByteLevelNormalizer(_Simple):
     NATIVE: ClassVar[str] = "byte_level"
 
 
-@dataclass(frozen=True)
+@record
 class Strip:
     """Drops whitespace at the ends of the text.
 
@@ -102,7 +102,7 @@ class Strip:
         return ("strip", self.strip_left, self.strip_right)
 
 
-@dataclass(frozen=True)
+@record
 class Prepend:
     """Puts a text before every text that is not empty.
 
@@ -119,7 +119,7 @@ class Prepend:
         return ("prepend", self.prepend.encode())
 
 
-@dataclass(frozen=True)
+@record
 class Replace:
     """Replaces every match of a pattern.
 
@@ -140,7 +140,7 @@ class Replace:
         return ("replace", self.pattern.native(), self.content.encode())
 
 
-@dataclass(frozen=True)
+@record
 class BertNormalizer:
     """BERT's cleaning.
 
@@ -164,7 +164,7 @@ class BertNormalizer:
         return ("bert", self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
 
 
-@dataclass(frozen=True)
+@record
 class NormalizerSequence:
     """One normalizer after another.
 

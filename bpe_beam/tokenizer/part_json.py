@@ -1,4 +1,4 @@
-"""The small parts of `tokenizer.json`: each is a frozen dataclass, its fields are the file's keys.
+"""The small parts of `tokenizer.json`: each is a record, its fields are the file's keys.
 
 A part names itself in the file by its `JSON_TYPE`. What a field may hold follows from its type, so
 that a part is described once.
@@ -6,7 +6,6 @@ that a part is described once.
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from functools import cache
 from typing import Any, Literal, Union, cast
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import defaults_of, is_record, names_of
 from bpe_beam.tokenizer import decoders, normalizers, postprocessors, pretokenizers
 from bpe_beam.tokenizer.json_node import MISSING, Node
 from bpe_beam.tokenizer.models import shortened
@@ -46,7 +46,7 @@ _FAMILIES: dict[Any, tuple[type, ...]] = {
 
 # Where a sequence has its parts.
 _SEQUENCE_KEYS: dict[Any, str] = {
-    family: next(dataclasses.fields(one)[0].name for one in classes if one.JSON_TYPE == "Sequence")
+    family: next(names_of(one)[0] for one in classes if one.JSON_TYPE == "Sequence")
     for family, classes in cast(Any, _FAMILIES).items()
 }
 
@@ -120,27 +120,28 @@ def write_part(part: Any) -> Any:
     """What stands for a part in the file; None for None."""
     if part is None:
         return None
-    fields = {f.name: _write_value(getattr(part, f.name)) for f in dataclasses.fields(part)}
+    fields = {name: _write_value(getattr(part, name)) for name in names_of(part)}
     return {"type": part.JSON_TYPE, **fields}
 
 
-def _read_fields(node: Node, record: Any, *others: str) -> Any:
-    """Reads a dataclass from an object that may hold `others` beside its fields."""
-    fields = dataclasses.fields(record)
-    found = node.fields(*others, *(field.name for field in fields))
+def _read_fields(node: Node, part_class: Any, *others: str) -> Any:
+    """Reads a record from an object that may hold `others` beside its fields."""
+    names = names_of(part_class)
+    found = node.fields(*others, *names)
+    left_out = {
+        name
+        for name in _OPTIONAL
+        if name in defaults_of(part_class) and found[name].value is MISSING
+    }
     values = {
-        field.name: _read_value(found[field.name], _hints(record)[field.name])
-        for field in fields
-        if not (found[field.name].value is MISSING and _may_be_left_out(field))
+        name: _read_value(found[name], _hints(part_class)[name])
+        for name in names
+        if name not in left_out
     }
     try:
-        return record(**values)
+        return part_class(**values)
     except UsageError as error:
         node.refuse(str(error))
-
-
-def _may_be_left_out(field: dataclasses.Field[Any]) -> bool:
-    return field.name in _OPTIONAL and field.default is not dataclasses.MISSING
 
 
 @cache
@@ -163,7 +164,7 @@ def _read_value(node: Node, hint: Any) -> Any:
     if hint in _FAMILIES:
         part = _read_part(node, hint)
         return part if part is not None else node.refuse("null or nothing where a part must stand")
-    if dataclasses.is_dataclass(hint):
+    if is_record(hint):
         return _read_fields(node, hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
@@ -192,8 +193,8 @@ def _write_value(value: Any) -> Any:
         return [_write_value(one) for one in value]
     if hasattr(value, "JSON_TYPE"):
         return write_part(value)
-    if dataclasses.is_dataclass(value):
-        return {f.name: _write_value(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if is_record(value):
+        return {name: _write_value(getattr(value, name)) for name in names_of(value)}
     return value
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
@@ -23,7 +23,7 @@ from bpe_beam.tokenizer.postprocessors import PostProcessor
 from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer, ends_in_bytes
 
 
-@dataclass(frozen=True)
+@record
 class Parts:
     """The parts of a tokenizer, by the names they have in `tokenizer.json`.
 

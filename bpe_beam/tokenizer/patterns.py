@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer.deadline import VARIABLE, search_within, seconds_left
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ the long s is an s to `(?i:...)` only.
 """
 
 
-@dataclass(frozen=True)
+@record
 class Pattern:
     """What is searched for: a text, or a regular expression.
 

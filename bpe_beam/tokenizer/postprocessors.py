@@ -9,10 +9,10 @@ Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the part
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer import byte_level
 
 Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
@@ -51,7 +51,7 @@ _TOKENS_BETWEEN_LOOKS = 1_000  # at the clock
 _SPACES = _WHITESPACE | {byte_level.BYTE_TO_CHAR[0x20]}
 
 
-@dataclass(frozen=True)
+@record
 class ByteLevelPostProcessor:
     """Hugging Face's ByteLevel post-processor: takes the spaces out of the offsets.
 
@@ -77,7 +77,7 @@ class ByteLevelPostProcessor:
         return [], []
 
 
-@dataclass(frozen=True)
+@record
 class BertProcessing:
     """BERT's frame: one token before a text and one after it.
 
@@ -100,7 +100,7 @@ class BertProcessing:
         return [self.cls], [self.sep]
 
 
-@dataclass(frozen=True)
+@record
 class RobertaProcessing:
     """RoBERTa's: BERT's frame, and the offsets trimmed as ByteLevel's post-processor does.
 
@@ -127,7 +127,7 @@ class RobertaProcessing:
         return [self.cls], [self.sep]
 
 
-@dataclass(frozen=True)
+@record
 class Piece:
     """One place of a template.
 
@@ -153,7 +153,7 @@ class Piece:
             raise UsageError(f'template: sequence {self.id!r}: give "A" or "B"')
 
 
-@dataclass(frozen=True)
+@record
 class SpecialToken:
     """What a name in a template stands for.
 
@@ -178,7 +178,7 @@ class SpecialToken:
             )
 
 
-@dataclass(frozen=True)
+@record
 class TemplateProcessing:
     """Tokens around a text, by a template.
 
@@ -229,7 +229,7 @@ class TemplateProcessing:
         return before, after
 
 
-@dataclass(frozen=True)
+@record
 class SequencePostProcessor:
     """Post-processors one after the other.
 

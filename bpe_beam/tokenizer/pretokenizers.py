@@ -8,10 +8,10 @@ counting and encoding alike. The named patterns have scanners of their own, any 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from bpe_beam.errors import UsageError
+from bpe_beam.record import record
 from bpe_beam.tokenizer.patterns import PATTERNS, Pattern, scanner_of
 
 Behavior = Literal["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
@@ -27,7 +27,7 @@ _NATIVE_BEHAVIOR: dict[Behavior, str] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class ByteLevelPreTokenizer:
     """Cuts text by GPT-2's pattern; the model works on the bytes of each word.
 
@@ -50,7 +50,7 @@ class ByteLevelPreTokenizer:
         return [*prefix, ("scan", "gpt2")] if self.use_regex else prefix
 
 
-@dataclass(frozen=True)
+@record
 class BertPreTokenizer:
     """Words between whitespace; every punctuation character is a word of its own."""
 
@@ -61,7 +61,7 @@ class BertPreTokenizer:
         return [("scan", "bert")]
 
 
-@dataclass(frozen=True)
+@record
 class Whitespace:
     r"""The matches of `\w+|[^\w\s]+`."""
 
@@ -72,7 +72,7 @@ class Whitespace:
         return [("scan", "whitespace")]
 
 
-@dataclass(frozen=True)
+@record
 class WhitespaceSplit:
     """What stands between whitespace."""
 
@@ -83,7 +83,7 @@ class WhitespaceSplit:
         return [("scan", "whitespace_split")]
 
 
-@dataclass(frozen=True)
+@record
 class CharDelimiterSplit:
     """What stands between the matches of one character.
 
@@ -105,7 +105,7 @@ class CharDelimiterSplit:
         return [("split", ("literal", self.delimiter.encode()), "removed", False)]
 
 
-@dataclass(frozen=True)
+@record
 class Metaspace:
     """Writes blanks as a visible character, and cuts before each.
 
@@ -133,7 +133,7 @@ class Metaspace:
         return steps
 
 
-@dataclass(frozen=True)
+@record
 class Digits:
     """Cuts numbers off.
 
@@ -150,7 +150,7 @@ class Digits:
         return [("scan", "digits_individual" if self.individual_digits else "digits")]
 
 
-@dataclass(frozen=True)
+@record
 class Punctuation:
     """Cuts at punctuation.
 
@@ -169,7 +169,7 @@ class Punctuation:
         return [("split", ("punctuation",), _NATIVE_BEHAVIOR[self.behavior], False)]
 
 
-@dataclass(frozen=True)
+@record
 class Split:
     """Cuts at the matches of a pattern.
 
@@ -196,7 +196,7 @@ class Split:
         return [("split", self.pattern.native(), behavior, self.invert)]
 
 
-@dataclass(frozen=True)
+@record
 class PreTokenizerSequence:
     """One pre-tokenizer after another, each on the pieces that the one before has left.
 

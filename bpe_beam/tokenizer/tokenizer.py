@@ -6,20 +6,13 @@ over, and names faults by their place. Python touches no character of the text o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from bpe_beam.tokenizer import (
-    exports,
-    framing,
-    text_input,
-    tiktoken_file,
-    tokenizer_json,
-)
+from bpe_beam.tokenizer import text_input, tokenizer_json
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoding import IdDecoder
@@ -28,6 +21,8 @@ from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.native_parts import holds_gil
 from bpe_beam.tokenizer.parts import Parts, from_learned
 
+# Other kinds of files, batches and fingerprints import their modules where they are used: most
+# processes load one `tokenizer.json`, and start faster without them.
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -86,6 +81,8 @@ class Tokenizer:
         Raises:
             UsageError: A file is missing or broken, or the two do not fit; names the place.
         """
+        from bpe_beam.tokenizer import exports
+
         vocab, vocab_source = tokenizer_json.read_file(vocab_path, storage, "vocab.json")
         merges, merges_source = tokenizer_json.read_file(merges_path, storage, "merges.txt")
         return cls(
@@ -118,6 +115,8 @@ class Tokenizer:
         Raises:
             UsageError: The file is missing or broken, or a token does not fit; names the line.
         """
+        from bpe_beam.tokenizer import tiktoken_file
+
         data, source = tokenizer_json.read_file(path, storage, ".tiktoken")
         return cls(
             tiktoken_file.read(
@@ -136,6 +135,7 @@ class Tokenizer:
             UsageError: The file cannot hold this tokenizer; says why.
         """
         from bpe_beam.storage import Storage
+        from bpe_beam.tokenizer import tiktoken_file
 
         (storage or Storage()).write_bytes(path, tiktoken_file.write(self._parts))
 
@@ -180,6 +180,8 @@ class Tokenizer:
 
     def vocab_json(self) -> bytes:
         """The model's vocabulary as GPT-2's `vocab.json`."""
+        from bpe_beam.tokenizer import exports
+
         return exports.vocab_json(self._parts.model)
 
     def merges_txt(self) -> bytes:
@@ -188,11 +190,15 @@ class Tokenizer:
         Raises:
             UsageError: The model has no merges, or one that the file cannot hold.
         """
+        from bpe_beam.tokenizer import exports
+
         return exports.merges_txt(self._parts.model)
 
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of what the tokenizer's file says, in hex: equal for equal tokenizers."""
+        import hashlib
+
         model = self._parts.model
         if isinstance(model, BPE) and model.rank_by_token:  # it has no file
             text = tokenizer_json.identity_by_ranks(self._parts, model)
@@ -338,6 +344,8 @@ class Tokenizer:
                 text's number, from 0, and the place.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
+        from bpe_beam.tokenizer import framing
+
         ids = self._encoder.encode_batch(texts, rules)
         return framing.framed(ids, *self._frame(add_special_tokens))
 

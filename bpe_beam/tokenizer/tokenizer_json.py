@@ -9,7 +9,6 @@ the same tokenizer (two spaces, no newline at the end), so a file hashes alike o
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
@@ -26,7 +25,6 @@ from bpe_beam.tokenizer.models import (
     shortened,
 )
 from bpe_beam.tokenizer.normalizers import Normalizer
-from bpe_beam.tokenizer.other_files import what_else
 from bpe_beam.tokenizer.part_json import read_part, write_part
 from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.postprocessors import PostProcessor
@@ -99,6 +97,8 @@ def read(data: bytes | str, source: str) -> Parts:
             "post_processor", "decoder", "model",
         )  # fmt: skip
     except UsageError:
+        from bpe_beam.tokenizer.other_files import what_else
+
         other = what_else(data) if len(data) <= MAX_FILE_BYTES else None
         if other is None:
             raise
@@ -159,6 +159,8 @@ def write(parts: Parts) -> str:
 
 def identity_by_ranks(parts: Parts, model: BPE) -> str:
     """What tells tokenizers by ranks apart, which have no file: as near to its text as it goes."""
+    from dataclasses import replace
+
     return "ranks\n" + write(replace(parts, model=replace(model, rank_by_token=False)))
 
 
