@@ -19,7 +19,7 @@ HEAVY = {"apache_beam", "fsspec", "numpy", "pyarrow", "random", "regex"}
 
 def heavy_modules_after(code: str, *arguments: object) -> set[str]:
     """The heavy modules that a fresh process has imported when it has run some code."""
-    report = f"\nimport json, sys\nprint(json.dumps([*{{*sys.modules}} & {HEAVY!r}]))"
+    report = f"\nimport json, sys\nprint()\nprint(json.dumps([*{{*sys.modules}} & {HEAVY!r}]))"
     command = [sys.executable, "-c", code + report, *map(str, arguments)]
     result = subprocess.run(command, check=True, capture_output=True, text=True)
     return set(json.loads(result.stdout.splitlines()[-1]))
@@ -40,6 +40,31 @@ def test_loading_and_encoding_import_nothing_heavy(byte_level_file: Path) -> Non
         "assert tokenizer.decode(tokenizer.encode('hello')) == 'hello'\n"
     )
     assert heavy_modules_after(code, byte_level_file) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--help",
+        "--version",
+        "encode --help",
+        "encode --tokenizer FILE hello",
+        "decode --tokenizer FILE 39",
+        "inspect FILE",
+    ],
+)
+def test_small_jobs_import_nothing_heavy(byte_level_file: Path, arguments: str) -> None:
+    words = [str(byte_level_file) if word == "FILE" else word for word in arguments.split()]
+    code = (
+        "import sys\n"
+        "from bpe_beam.cli import main\n"
+        "try:\n"
+        "    assert main(sys.argv[1:]) == 0\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+    )
+    # `random` comes with Python's own reader of package metadata.
+    assert heavy_modules_after(code, *words) <= {"random"}
 
 
 def test_heavy_modules_are_seen() -> None:

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import COUNTS, JOB, SHARDS, WINDOWS, kind_of
-from bpe_beam.jobs.corpus_checks import losses_summary
 from bpe_beam.jobs.settings import InspectSettings
-from bpe_beam.jobs.source_summary import shard_source_facts, source_facts
 from bpe_beam.jobs.summary import format_summary
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
@@ -180,6 +178,10 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
     from bpe_beam.counts.artifact import iter_words
     from bpe_beam.counts.manifest import read_manifest
 
+    # These import the readers of corpora, with pyarrow: a tokenizer is shown without them.
+    from bpe_beam.jobs.corpus_checks import losses_summary
+    from bpe_beam.jobs.source_summary import source_facts
+
     manifest = read_manifest(storage, path)
     best: list[tuple[int, str]] = []
     for part in iter_words(storage, path, manifest):
@@ -225,6 +227,8 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
 
     Cost: reads the manifest and the indexes of the first shards that hold documents.
     """
+    from bpe_beam.jobs.corpus_checks import losses_summary  # as for counts
+    from bpe_beam.jobs.source_summary import shard_source_facts
     from bpe_beam.shards.formats.megatron_reader import MegatronReader
     from bpe_beam.shards.manifest import read_manifest
 
