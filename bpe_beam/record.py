@@ -33,7 +33,8 @@ def record(cls: type[T]) -> type[T]:
     members = {
         "__match_args__": names,
         "__record_defaults__": {name: own[name] for name in names if name in own},
-        "__dataclass_fields__": _DataclassFields(),
+        "__dataclass_fields__": _FromDataclass("__dataclass_fields__"),
+        "__dataclass_params__": _FromDataclass("__dataclass_params__"),
         "__init__": _init,
         "__setattr__": _refuse_change,
         "__delattr__": _refuse_change,
@@ -64,16 +65,20 @@ def defaults_of(value: Any) -> dict[str, Any]:
     return defaults
 
 
-class _DataclassFields:
-    """`__dataclass_fields__`, made when a function of `dataclasses` first asks for it."""
+class _FromDataclass:
+    """An attribute that `dataclasses` gives a class, made when it is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __get__(self, _: object, owner: Any) -> Any:
         from dataclasses import dataclass  # imports `inspect`
 
         members = {"__module__": owner.__module__, "__annotations__": owner.__annotations__}
-        twin: Any = dataclass(type(owner.__name__, (), {**defaults_of(owner), **members}))
-        owner.__dataclass_fields__ = twin.__dataclass_fields__
-        return owner.__dataclass_fields__
+        bare: Any = type(owner.__name__, (), {**defaults_of(owner), **members})
+        made = getattr(dataclass(frozen=True)(bare), self._name)
+        setattr(owner, self._name, made)
+        return made
 
 
 def _init(self: Any, *values: Any, **named: Any) -> None:

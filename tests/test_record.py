@@ -60,6 +60,15 @@ def test_functions_of_dataclasses_work() -> None:
     assert found == [(field.name, field.type, field.default) for field in dataclasses.fields(Twin)]
 
 
+def test_a_dataclass_may_extend_a_record() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Triple(Pair):
+        third: int = 3
+
+    assert dataclasses.asdict(Triple(1)) == {"left": 1, "right": (1,), "third": 3}
+    assert Triple(1) == Triple(1) != Triple(2)
+
+
 def test_fields_are_known_without_dataclasses() -> None:
     assert names_of(Pair) == ("left", "right") and defaults_of(Pair(1)) == {"right": (1,)}
     assert is_record(Pair) and is_record(Pair(1)) and not is_record(Twin)
