@@ -147,14 +147,23 @@ def _all_below(storage: Storage, folder: str) -> list[Found]:
     return storage.expand(storage.join(escape_glob(absolute(folder)), "**", "*"))
 
 
-def _files_below(storage: Storage, folder: str) -> list[Found]:
-    """The files of a folder and of the folders below it, except hidden and auxiliary ones."""
+def visible_below(storage: Storage, folder: str) -> list[Found]:
+    """List the files of a folder and of the folders below it, except hidden and auxiliary ones.
+
+    Args:
+        storage: The storage client.
+        folder: The folder; if there is none, there are no files.
+    """
     below = len(absolute(folder).rstrip("/")) + 1
-    files = [
+    return [
         file
         for file in _all_below(storage, folder)
         if not any(name.startswith(_PASSED_OVER) for name in file.url[below:].split("/"))
     ]
+
+
+def _files_below(storage: Storage, folder: str) -> list[Found]:
+    files = visible_below(storage, folder)
     if not files:
         raise UsageError(
             f"input {redact(folder)!r} is a folder without files to read; files and folders whose "

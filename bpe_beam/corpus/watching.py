@@ -12,13 +12,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bpe_beam.corpus.listing import visible_below
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Found, Storage, redact
 from bpe_beam.storage.names import (
     OBJECT_STORES,
     SCHEME,
     WEB,
+    absolute,
     absolute_glob,
+    escape_glob,
     is_local,
     local_path,
     protocol_of,
@@ -32,6 +35,7 @@ class Watched:
     Attributes:
         root: The folder that their names start at.
         patterns: Paths, URLs or globs.
+        folders: Folders whose files are watched, except hidden and auxiliary ones.
         exclude: The same, of files to leave out.
         own: What the names of files begin with that are in the output folder.
     """
@@ -40,6 +44,7 @@ class Watched:
     patterns: tuple[str, ...]
     exclude: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -48,52 +53,58 @@ class Watched:
         exclude: Sequence[str] = (),
         output: str | None = None,
     ) -> Watched:
-        """Checks patterns; files need not be there yet.
+        """Check patterns; files need not be there yet.
 
         Args:
-            storage: The door to storage.
-            patterns: Paths, URLs or globs, of one store.
+            storage: The storage client.
+            patterns: Paths, URLs, globs or folders, of one store. A folder that is not there yet
+                is known by a slash at its end.
             exclude: The same, of files to leave out.
             output: The folder that is written to: what matches there is left out, too.
 
         Raises:
-            UsageError: A list, a folder, the web, patterns of several stores, or one that looks in
-                the output folder only.
+            UsageError: A list, the web, patterns of several stores, or one that looks in the output
+                folder only.
         """
         for pattern in (*patterns, *exclude):
             if pattern.startswith("@"):
-                raise UsageError(f"input {pattern}: a list does not grow; give a glob to watch")
+                raise UsageError(
+                    f"input {pattern}: a list does not grow; give a folder or a glob to watch"
+                )
             if protocol_of(pattern) in WEB:
                 raise UsageError(f"input {redact(pattern)}: the web cannot be watched")
-        looked_for, left_out = (
-            tuple(map(absolute_glob, patterns)),
-            tuple(map(absolute_glob, exclude)),
-        )
-        folders = [_fixed_folder(pattern) for pattern in patterns]
-        if len({scheme for scheme, _ in folders}) > 1:
+        if len({_parts(pattern)[0] for pattern in patterns}) > 1:
             raise UsageError("the inputs are on several stores; watch each in a job of its own")
-        for pattern in patterns:
-            if storage.is_folder(pattern):
-                glob = storage.join(redact(pattern), "**", "*.jsonl")
-                raise UsageError(
-                    f"input {redact(pattern)} is a folder; watch a glob, such as {glob!r}"
-                )
-        paths = [path for _, path in folders]
+        whole = {p for p in (*patterns, *exclude) if p.endswith("/") or storage.is_folder(p)}
+        looked_for = tuple(absolute_glob(p) for p in patterns if p not in whole)
+        left_out = tuple(
+            storage.join(escape_glob(absolute(p)), "**", "*") if p in whole else absolute_glob(p)
+            for p in exclude
+        )
+        starts = [
+            _parts(pattern) if pattern in whole else _fixed_folder(pattern) for pattern in patterns
+        ]
+        folders = tuple(
+            scheme + "/".join(path) or "/"
+            for pattern, (scheme, path) in zip(patterns, starts, strict=True)
+            if pattern in whole
+        )
+        paths = [path for _, path in starts]
         shared = 0
         low, high = min(paths), max(paths)  # what the extremes share, all between them share
         while shared < min(len(low), len(high)) and low[shared] == high[shared]:
             shared += 1
-        root = folders[0][0] + "/".join(low[:shared]) or "/"
+        root = starts[0][0] + "/".join(low[:shared]) or "/"
         if output is None:
-            return Watched(root, looked_for, left_out)
-        for pattern, (scheme, path) in zip(patterns, folders, strict=True):
+            return Watched(root, looked_for, left_out, folders=folders)
+        for pattern, (scheme, path) in zip(patterns, starts, strict=True):
             if any(names_below(output, scheme + "/".join(path) or "/")):
                 raise UsageError(
                     f"input {redact(pattern)} is in the output folder {redact(output)}; give an "
                     "output folder elsewhere"
                 )
         own = sorted(set(names_below(root, output)))
-        return Watched(root, looked_for, left_out, tuple(own))
+        return Watched(root, looked_for, left_out, tuple(own), folders)
 
     @property
     def appears_whole(self) -> bool:
@@ -120,15 +131,20 @@ class Watched:
 
         Empty files are left out: they hold nothing yet.
 
-        Cost: one listing for each pattern; the memory of one pattern's files.
+        Cost: one listing for each pattern or folder; the memory of the files of one.
         """
         left_out = {file.url for pattern in self.exclude for file in storage.expand(pattern)}
         length = len(self.root.rstrip("/")) + 1
+        for file in self._listed(storage):
+            own = file.url.startswith(self.own, length)
+            if file.size and file.url not in left_out and not own:
+                yield file.url[length:], file
+
+    def _listed(self, storage: Storage) -> Iterator[Found]:
         for pattern in self.patterns:
-            for file in storage.expand(pattern):
-                own = file.url.startswith(self.own, length)
-                if file.size and file.url not in left_out and not own:
-                    yield file.url[length:], file
+            yield from storage.expand(pattern)
+        for folder in self.folders:
+            yield from visible_below(storage, folder)
 
 
 def names_below(folder: str, other: str) -> Iterator[str]:
@@ -149,13 +165,18 @@ def _spellings(folder: str) -> set[str]:
     return {f"{protocol_of(folder)}://{rest.rstrip('/')}/"}
 
 
+def _parts(url: str) -> tuple[str, list[str]]:
+    """Return the scheme, and the parts of the path, without a slash at its end."""
+    if is_local(url):
+        return "", str(local_path(url)).rstrip("/").split("/")
+    match = SCHEME.match(url)
+    path = url[match.end() if match else 0 :]
+    return f"{protocol_of(url)}://", path.rstrip("/").split("/")
+
+
 def _fixed_folder(pattern: str) -> tuple[str, list[str]]:
-    """The scheme, and the parts of the path that stand before the first glob and the name."""
-    if is_local(pattern):
-        scheme, path = "", str(local_path(pattern))
-    else:
-        match = SCHEME.match(pattern)
-        scheme, path = f"{protocol_of(pattern)}://", pattern[match.end() if match else 0 :]
-    parts = path.split("/")[:-1]
+    """Return the scheme, and the parts of the path before the first glob and the name."""
+    scheme, parts = _parts(pattern)
+    parts = parts[:-1]
     glob = (i for i, part in enumerate(parts) if re.search(r"[*?\[]", part))
     return scheme, parts[: next(glob, len(parts))]

@@ -33,6 +33,27 @@ def read_settings(given: InputSettings) -> ReadSettings:
     )
 
 
+def require_no_artifacts(storage: Storage, inputs: Iterable[str]) -> list[str]:
+    """Return the folders among the inputs, after a check that no job wrote them.
+
+    Args:
+        storage: The storage client.
+        inputs: Paths, URLs, globs or folders.
+
+    Raises:
+        UsageError: Names the first folder that a job wrote.
+    """
+    folders = list(filter(storage.is_folder, inputs))
+    for folder in folders:
+        kind = kind_of(storage, folder) if JOB in storage.list_names(folder) else None
+        if kind is not None:
+            raise UsageError(
+                f"input {redact(folder)} holds {kind}, not a corpus; to read its files as text, "
+                "name them with a glob"
+            )
+    return folders
+
+
 def plan_of(
     storage: Storage,
     given: InputSettings,
@@ -53,13 +74,7 @@ def plan_of(
         UsageError: No such files; an input that is a folder which a job wrote, or which holds the
             output folder.
     """
-    for folder in filter(storage.is_folder, given.inputs):
-        kind = kind_of(storage, folder) if JOB in storage.list_names(folder) else None
-        if kind is not None:
-            raise UsageError(
-                f"input {redact(folder)} holds {kind}, not a corpus; to read its files as text, "
-                "name them with a glob"
-            )
+    for folder in require_no_artifacts(storage, given.inputs):
         if output is not None and any(names_below(folder, output)):
             raise UsageError(
                 f"output {redact(output)} is in the input folder {redact(folder)}, and would be "

@@ -32,7 +32,7 @@ _THREADS = 16
 
 
 def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
-    """Tokenizes files as they come, until there are none for long enough, or for ever.
+    """Tokenize files as they come, until there are none for long enough, or for ever.
 
     Args:
         settings: What to do.
@@ -50,6 +50,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(chosen.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(chosen))
+    corpus_input.require_no_artifacts(storage, chosen.input.inputs)
     watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude, chosen.output)
     made_by = {**framing(chosen), **corpus_input.reading_identity(chosen.input)}
     folder = OutputFolder.claim(

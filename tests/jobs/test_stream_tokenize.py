@@ -29,11 +29,13 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path
 
 
-def run_job(tokenizer: str, folder: Path, output: str) -> tuple[dict[str, Any], str]:
-    """Runs the job until there is nothing more; gives its summary, and what it said."""
+def run_job(
+    tokenizer: str, folder: Path, output: str, pattern: str = "*.jsonl"
+) -> tuple[dict[str, Any], str]:
+    """Run the job until there is nothing more; gives its summary, and what it said."""
     given = StreamTokenizeSettings(
         TokenizeSettings(
-            InputSettings((str(folder / "*.jsonl"),)),
+            InputSettings((str(folder / pattern),)),
             tokenizer,
             output,
             RunSettings(runner="PrismRunner", quiet=True),
@@ -62,6 +64,18 @@ def test_another_input_with_files_of_the_same_names_is_refused(
         run("two")
     write(tmp_path / "one" / "b.jsonl", ["more"])
     assert run("one") == 1
+
+
+def test_a_folder_is_an_input(tmp_path: Path, tokenizer: str) -> None:
+    folder = tmp_path / "in"
+    for name in ("a.jsonl", "deep/b.jsonl", "_part.jsonl"):
+        write(folder / name, ["text"])
+    assert run_job(tokenizer, folder, str(tmp_path / "out"), "")[0]["files"] == 2
+    # The names are those of a glob in the same folder.
+    write(folder / "deep" / "c.jsonl", ["more"])
+    assert run_job(tokenizer, folder, str(tmp_path / "out"), "**/*.jsonl")[0]["files"] == 2
+    with pytest.raises(UsageError, match="holds windows of shards, not a corpus"):
+        run_job(tokenizer, tmp_path / "out", str(tmp_path / "other"), "")
 
 
 def test_a_store_that_cannot_only_create_is_warned_of(tmp_path: Path, tokenizer: str) -> None:

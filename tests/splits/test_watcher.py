@@ -287,6 +287,10 @@ def test_names_do_not_depend_on_what_is_there(tmp_path: Path) -> None:
             patch.setattr(Storage, "is_folder", lambda *_: False)
             return Watched.of(STORAGE, patterns).root
 
+    assert root("gcs://bucket/in/", "gs://bucket/in/more/*") == "gs://bucket/in"
+    assert root("gs://bucket/") == "gs://bucket"
+    assert root(f"{tmp_path}/in/", f"{tmp_path}/in/*/x") == f"{tmp_path}/in"
+
     assert root(f"{tmp_path}/in/*/a*.jsonl") == f"{tmp_path}/in"
     assert root(f"{tmp_path}/in/a.jsonl", f"{tmp_path}/in/b/**") == f"{tmp_path}/in"
     assert root("/*.jsonl") == "/"
@@ -308,13 +312,33 @@ def test_names_do_not_depend_on_what_is_there(tmp_path: Path) -> None:
     [
         (["@list"], "a list does not grow"),
         (["https://host/*.jsonl"], "the web cannot be watched"),
-        (["{tmp}"], "is a folder; watch a glob, such as"),
         (["{tmp}/*", "s3://bucket/*"], "on several stores"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(tmp_path, patterns, message) -> None:
     with pytest.raises(UsageError, match=message):
         Watched.of(STORAGE, [pattern.format(tmp=tmp_path) for pattern in patterns])
+
+
+@pytest.mark.parametrize("name", ["in", "in/", "[a]*"])
+def test_of_a_folder_all_visible_files_are_watched(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    watched = Watched.of(STORAGE, [f"{tmp_path}/{name}"]) if name[-1] == "/" else None
+    for file in ("a.jsonl", "deep/er/b.txt", ".hidden", "_SUCCESS", "_temp/c.txt", "deep/.d/e"):
+        write(folder / file, ["a"])
+    for file in ("skip/f.txt", "out/window-00000000/g.bin"):
+        write(folder / file, ["a"])
+    (folder / "empty.txt").write_text("")
+    if watched is None:
+        watched = Watched.of(STORAGE, [str(folder)])
+    names = ["a.jsonl", "deep/er/b.txt", "out/window-00000000/g.bin", "skip/f.txt"]
+    assert watched.root == str(folder)
+    assert sorted(found for found, _ in watched.look(STORAGE)) == names
+    other = Watched.of(STORAGE, [str(folder)], [f"{folder}/skip"], f"{folder}/out")
+    assert sorted(found for found, _ in other.look(STORAGE)) == names[:2]
+    assert other.root_fingerprint == watched.root_fingerprint
+    with pytest.raises(UsageError, match="is in the output folder"):
+        Watched.of(STORAGE, [str(folder)], output=str(folder))
 
 
 # ---- files that are written once ----
