@@ -62,7 +62,7 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
     with tarfile.open(archive) as files:
         files.extractall(tmp_path)
     unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
-    for name in ("LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", ".ci/run"):
+    for name in ("LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", ".ci/once", ".ci/run"):
         assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes()
     assert (unpacked / "tests" / Path(__file__).name).exists()
 

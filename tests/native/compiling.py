@@ -14,7 +14,7 @@ import pytest
 HERE = Path(__file__).parent
 NATIVE = HERE.parent.parent / "bpe_beam/native"
 
-WARNINGS = ["-std=c++20", "-g", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
+WARNINGS = ["-std=c++20", "-g1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 LIBFUZZER = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
 
