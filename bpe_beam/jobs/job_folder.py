@@ -43,10 +43,10 @@ Receipt = dict[str, Any]
 
 @dataclass(frozen=True)
 class ReceiptWriter:
-    """Writes receipts from anywhere; small and picklable, for workers.
+    """Writes receipts on any worker; small and picklable, for workers.
 
     Attributes:
-        storage: The door to storage.
+        storage: The storage client.
         url: The folder that the pieces' files are in: that of a run.
         fingerprint: The job's.
     """
@@ -58,12 +58,12 @@ class ReceiptWriter:
     def write_receipt(
         self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
     ) -> None:
-        """Says that a piece is finished; after its files were written.
+        """Record that a piece is finished; call it after its files were written.
 
         Args:
             piece: The piece's name: letters, digits, `.`, `_`, `-`.
-            files: Its files, each `{"name", "bytes", "sha256"}`, the name relative to the folder.
-                None, for a piece that has no files.
+            files: Its files, each `{"name", "bytes", "sha256"}`, the name relative to the folder;
+                empty for a piece that has no files.
             facts: What the job wants to know of it again, JSON-able and small.
 
         Raises:
@@ -87,7 +87,7 @@ class JobFolder:
     """A folder with what a job has made so far.
 
     Attributes:
-        storage: The door to storage.
+        storage: The storage client.
         url: The folder.
         record: The job whose it is, and the names that it may write there.
     """
@@ -101,11 +101,11 @@ class JobFolder:
         return self.storage.join(self.url, *name.split("/"))
 
     def writer(self) -> ReceiptWriter:
-        """What receipts are written with."""
+        """Return the writer of this job's receipts."""
         return ReceiptWriter(self.storage, self.url, self.record.fingerprint)
 
     def receipts(self) -> dict[str, Receipt]:
-        """All receipts that stand in storage now, by piece, in order of their names.
+        """Return all receipts that are in storage now, by piece, in order of their names.
 
         Cost: reads each receipt, none of the files that they name.
         """
@@ -115,7 +115,7 @@ class JobFolder:
         return {receipt["piece"]: receipt for receipt in read if receipt is not None}
 
     def all_receipts(self, pieces: Iterable[str]) -> dict[str, Receipt]:
-        """All receipts, among them those of these pieces.
+        """Return all receipts, after a check that those of these pieces are there.
 
         Raises:
             DataError: One is not there: a run beside this one has removed it, or the runner ended
@@ -190,7 +190,7 @@ class JobFolder:
         return [self._run(name) for name in found if _RUN.fullmatch(name)]
 
     def take(self, run: JobFolder, *, all_files: bool) -> None:
-        """Moves the finished pieces of a run to their places here.
+        """Move the finished pieces of a run to this folder.
 
         Files first, then the receipt: where that was broken off it is done again, with the same
         result. What the run left half done stays there.
@@ -229,7 +229,7 @@ class JobFolder:
         run.remove(f"{WORK}/{receipt['piece']}.json" for receipt in receipts)
 
     def _moved(self, run: JobFolder, name: str) -> bool:
-        """Moves a file of a run; False if it is nowhere, so that its piece must be made again."""
+        """Move a file of a run; return False if it is nowhere: its piece must be made again."""
         try:
             self.storage.move(run.path(name), self.path(name))
         except DataError as error:
@@ -249,11 +249,11 @@ class JobFolder:
     # ---- removing ----
 
     def remove(self, names: Iterable[str]) -> None:
-        """Removes files of the folder."""
+        """Remove files of the folder."""
         side_by_side(lambda name: self.storage.remove(self.path(name)), names)
 
     def remove_work(self) -> None:
-        """Removes what is temporary, of runs as well, and nothing that no job wrote."""
+        """Remove temporary files, of runs as well, and nothing that no job wrote."""
         for run in self.runs():
             run.remove(_ours(run, names_present(self.storage, run.url, self.record.names)))
             for folder in sorted(folders_of(self.record.names) | {WORK}, reverse=True):
@@ -264,7 +264,7 @@ class JobFolder:
         self.storage.remove_folder_if_empty(self.path(WORK))
 
     def clear_attempts(self, present: Iterable[str]) -> None:
-        """Removes files that were never completed."""
+        """Remove files that were never completed."""
         self.remove([name for name in present if self._is_attempt(name)])
 
     def _is_attempt(self, name: str) -> bool:
@@ -274,7 +274,7 @@ class JobFolder:
         )
 
     def _read_receipt(self, name: str) -> Receipt | None:
-        """A receipt of this job, or None for anything else that bears such a name."""
+        """Read a receipt of this job; None if the file is anything else."""
         try:
             data = self.storage.read_bytes(self.path(name))
         except DataError as error:
@@ -306,7 +306,7 @@ class JobFolder:
 
 
 def _ours(folder: JobFolder, there: Collection[str]) -> list[str]:
-    """What a job wrote, of the names that are there: for a folder that goes."""
+    """Return those of the names present that a job wrote, for a folder to be removed."""
     if _RUN.fullmatch(folder.url.rstrip("/").rpartition("/")[2]):
         known = set(folder.record.names) | {name for name in there if _RECEIPT.fullmatch(name)}
     else:
@@ -337,6 +337,6 @@ def names_present(storage: Storage, url: str, names: Collection[str]) -> frozens
 
 
 def side_by_side(call: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
-    """Calls to a store, some at a time: enough to hide its latency, without its anger."""
+    """Call a store with bounded concurrency: it hides the latency and is not throttled."""
     with ThreadPoolExecutor(min(16, 4 * (os.cpu_count() or 1))) as pool:
         return list(pool.map(call, items))

@@ -102,11 +102,11 @@ class JobRecord:
 
 
 def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
-    """Says which settings differ.
+    """Return which settings differ.
 
     Args:
-        old: What is there.
-        new: What is asked for.
+        old: The record in the folder.
+        new: The record of this job.
         limit: The most settings to name.
 
     Returns:

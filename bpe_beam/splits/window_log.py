@@ -52,7 +52,7 @@ class WindowFolder:
     """A window's folder, as its workers know it; plain and picklable.
 
     Attributes:
-        storage: The door to storage.
+        storage: The storage client.
         url: The folder.
         fingerprint: The window's, which all that is recorded of it carries.
     """
@@ -64,7 +64,7 @@ class WindowFolder:
     def write_receipt(
         self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
     ) -> None:
-        """Records a finished shard."""
+        """Record a finished shard."""
         receipt = {
             "version": _VERSION,
             "fingerprint": self.fingerprint,
@@ -74,7 +74,7 @@ class WindowFolder:
         self.storage.write_bytes(self._receipt(piece), with_checksum(receipt, _json_line))
 
     def prepare(self) -> None:
-        """Makes the folders that a shard's writer needs."""
+        """Make the folders that a shard's writer needs."""
         for name in (WORK, "rejects"):
             self.storage.make_folder(self.storage.join(self.url, name))
 
@@ -165,7 +165,7 @@ class WindowFolder:
         return self._path(f"{WORK}/{piece}.json")
 
     def _recorded(self, piece: str) -> dict[str, Any] | None:
-        """A receipt; None if there is none, or one that is not of this window."""
+        """Read a receipt; None if there is none, or one that is not of this window."""
         try:
             data = self.storage.read_bytes(self._receipt(piece))
         except DataError as error:
@@ -215,7 +215,7 @@ class Window:
 
     @staticmethod
     def of(number: int, plan: Plan, stream: str) -> Window:
-        """A new window of the stream with this fingerprint."""
+        """Make a new window of the stream with this fingerprint."""
         row = {
             "version": _VERSION,
             "stream": stream,
@@ -227,10 +227,10 @@ class Window:
 
     @staticmethod
     def read(data: bytes, number: int, stream: str, root: str, place: str) -> Window:
-        """Reads a `window.json`.
+        """Read a `window.json`.
 
         Raises:
-            DataError: It is none of this stream.
+            DataError: It is not of this stream, not of a known version, or was changed.
         """
         try:
             row = json.loads(data)
@@ -289,7 +289,7 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
     one that was read.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         output: The stream's folder, which exists.
         watched: Where files come.
 
@@ -336,7 +336,7 @@ class WindowLog:
         return WindowFolder(self._storage, url, window.fingerprint)
 
     def read_on(self) -> None:
-        """Reads the windows that were added since.
+        """Read the windows that were added since.
 
         Cost: at first, at most three requests for each window that there is; later, one or two.
 
@@ -356,7 +356,7 @@ class WindowLog:
             self._add(window, is_open)
 
     def append(self, plan: Plan) -> Window | None:
-        """Adds a window, of files that are in none.
+        """Add a window of files that are in no other.
 
         Returns:
             The window; or None if another has added one meanwhile, which is to be read first.
@@ -371,7 +371,7 @@ class WindowLog:
         return window
 
     def close(self, window: Window) -> None:
-        """Says that a window has its manifest."""
+        """Note that a window has its manifest."""
         self.open.pop(window.number, None)
 
     def _read(self, number: int) -> tuple[Window | None, bool]:

@@ -147,11 +147,11 @@ class Pattern:
         return translate(self.value, "oniguruma").regex
 
     def compiled(self) -> regex.Pattern[str]:
-        """What `regex` makes of the expression."""
+        """Return the expression, compiled by `regex`."""
         return _compile(self.expression)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Finds all matches, from the left, none inside another, as Hugging Face does.
+        """Find all matches, from the left, none inside another, as Hugging Face does.
 
         Args:
             text: Where to search.
@@ -161,7 +161,7 @@ class Pattern:
             one before it ended, and not in an empty text.
 
         Raises:
-            DataError: The search takes absurdly long, as some patterns do on some texts.
+            DataError: The search takes more CPU time than the text has left.
         """
         if not text:
             return []
@@ -216,7 +216,7 @@ class Pattern:
         return ("regex", self.byte_spans)
 
     def byte_spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Finds all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
+        """Find all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
 
         Args:
             data: Where to search.
