@@ -72,8 +72,9 @@ setup(
     ext_modules=[
         Extension(
             "bpe_beam._native",
-            sources=[str(NATIVE / "module.cpp")],
-            depends=sorted(str(path) for path in NATIVE.glob("*.hpp")),
+            sources=[str(NATIVE / "bind" / "module.cpp")],
+            include_dirs=[str(NATIVE)],
+            depends=sorted(str(path) for path in NATIVE.rglob("*.hpp")),
             language="c++",
             extra_compile_args=["-std=c++20", "-O3", "-g0", "-fvisibility=hidden"],
         )

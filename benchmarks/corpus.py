@@ -33,7 +33,7 @@ import pyarrow as pa
 import zstandard
 
 from bpe_beam.counts.word_counts import WordCounts
-from bpe_beam.jobs.values import parse_size
+from bpe_beam.settings.parsing import parse_size
 
 FRAME_BYTES = 4_000_000
 SAMPLED_BYTES = 100_000_000

@@ -29,24 +29,25 @@ from numpy.typing import NDArray
 
 from bpe_beam import Tokenizer, _native
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.corpus.cutting import plan_of_files
+from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
-from bpe_beam.corpus.watching import Watched
+from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
-from bpe_beam.splits import counting, round_task
-from bpe_beam.splits import watcher as watching
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.streaming import Stream
-from bpe_beam.splits.watcher import Watcher
-from bpe_beam.splits.work import reading_facts, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.words import Words, memory_needed, memory_of_tokens
+from bpe_beam.workers import count_split as counting
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.rounds import task as round_task
+from bpe_beam.workers.split_task import reading_facts, works_of
+from bpe_beam.workers.stream import watcher as watching
+from bpe_beam.workers.stream.tokenize_window import Stream
+from bpe_beam.workers.stream.watcher import Watcher
 
 MB = 1_000_000
 STORAGE = Storage()

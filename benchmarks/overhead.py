@@ -28,18 +28,18 @@ from corpus import make, texts_of
 
 from bpe_beam.corpus import Plan, ReadSettings, make_plan, read_split
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
+from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.jobs import count, tokenize, train
-from bpe_beam.jobs.job_folder import ReceiptWriter
-from bpe_beam.jobs.settings import CountSettings, InputSettings, RunSettings, TokenizeSettings
-from bpe_beam.jobs.train_settings import TrainSettings
-from bpe_beam.jobs.values import parse_size
 from bpe_beam.progress import Progress
-from bpe_beam.splits.counting import CountTask, RangePlace, count_split, write_partition
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.tokenizing import TokenizeTask, tokenize_split
-from bpe_beam.splits.work import works_of
+from bpe_beam.settings.common import CountSettings, InputSettings, RunSettings, TokenizeSettings
+from bpe_beam.settings.parsing import parse_size
+from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers.count_split import CountTask, RangePlace, count_split, write_partition
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.split_task import works_of
+from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
 
 COUNTING: dict[str, Any] = {
     "normalizer": "none",

@@ -34,11 +34,11 @@ import apache_beam as beam
 import yaml
 from runners import CLUSTER, Process, Sampler, runner
 
-from bpe_beam.jobs.runner_flags import from_mapping
-from bpe_beam.jobs.running import run_pipeline
-from bpe_beam.jobs.settings import RunSettings
-from bpe_beam.transforms.counters import Measured
-from bpe_beam.transforms.spread_works import SpreadWorks
+from bpe_beam.engines.beam import run_pipeline
+from bpe_beam.engines.runner_flags import from_mapping
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.transforms.metrics import Measured
+from bpe_beam.transforms.spread_tasks import SpreadWorks
 
 WAYS = ("in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")
 KINDS = ("driver", "job server", "cluster", "workers")

@@ -32,14 +32,14 @@ from runners import KINDS, WAYS, Sampler, measure, runner
 LOCAL = "local"
 PLAIN = "plain"
 STEPS = {
-    "bpe_beam.transforms.merge_round": {
+    "bpe_beam.transforms.jobs.merge_round": {
         "see_part": "see the symbols",
         "rewrite_piece": "rewrite, count pairs",
         "sum_pairs": "sum pairs",
         "cut_piece": "cut",
         "add_segments": "add segments",
     },
-    "bpe_beam.jobs.merge_rounds": {
+    "bpe_beam.jobs.train.rounds": {
         "gather": "read segments",
         "cut_to_fit": "read and cut segments",
         "learn_round": "learn",
@@ -67,8 +67,8 @@ def train_here(steps: Path, how: str, line: list[str]) -> None:
     """The command in this process, with a clock at each step."""
     import importlib
 
-    from bpe_beam.cli import main as command
-    from bpe_beam.jobs import merge_rounds
+    from bpe_beam.cli.main import main as command
+    from bpe_beam.jobs.train import rounds as merge_rounds
 
     if how == PLAIN:
         merge_rounds.RoundsJob = partial(  # type: ignore[misc, assignment]

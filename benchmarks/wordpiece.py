@@ -27,7 +27,7 @@ from kernels import texts_of
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
-from bpe_beam.training.trained import learn, tokenizer_of
+from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
 from bpe_beam.training.words import Words, gather_words
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

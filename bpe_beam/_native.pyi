@@ -1,4 +1,4 @@
-"""Types of the native module; bpe_beam/native/module.cpp says what each does."""
+"""Types of the native module; bpe_beam/native/bind/module.cpp says what each does."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

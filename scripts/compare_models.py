@@ -18,7 +18,7 @@ import tokenizers
 
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.trained import learn, tokenizer_of
+from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
 from bpe_beam.training.words import gather_words
 
 SIZE = 8_000

@@ -23,7 +23,8 @@ import fsspec
 import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
-from bpe_beam import Tokenizer, _native, cli
+from bpe_beam import Tokenizer, _native
+from bpe_beam.cli import main as cli
 from bpe_beam.tokenizer.byte_level import to_chars
 
 _CONTEXTS = ("a{}b", " {} ", "1{}2", "!{0}{0}!")

@@ -1,4 +1,4 @@
-"""Writes bpe_beam/native/unicode_classes.hpp: properties of code points, as `regex` sees them.
+"""Writes bpe_beam/native/text/unicode_classes.hpp: properties of code points, as `regex` sees them.
 
 Run it after a new Unicode version has reached the `regex` package, then run the tests marked
 slow, which compare the scanner with `regex` on every code point:
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import regex
 
-OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/unicode_classes.hpp"
+OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/text/unicode_classes.hpp"
 BLOCK = 128
 CODE_POINTS = 0x110000
 # Classes in the order of the numbers that stand for them in the low two bits; 0 is all the rest.

@@ -1,4 +1,4 @@
-"""Writes bpe_beam/native/unicode_normalization.hpp: decompositions, compositions, lower case.
+"""Writes native/normalize/unicode_normalization.hpp: decompositions, compositions, lower case.
 
 Needs the packages `unicodedata2` 18.0.0 and a `regex` of the same Unicode version; both are tools
 of this script only (the second is a dependency of bpe-beam for other reasons):
@@ -19,7 +19,7 @@ from pathlib import Path
 import regex
 import unicodedata2 as unicode
 
-OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/unicode_normalization.hpp"
+OUTPUT = Path(__file__).parent.parent / "bpe_beam/native/normalize/unicode_normalization.hpp"
 BLOCK = 128
 CODE_POINTS = 0x110000
 SURROGATES = range(0xD800, 0xE000)

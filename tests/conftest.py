@@ -1,5 +1,5 @@
-"""What all tests share: text, and a look at what is tested. This folder's modules are importable
-from all."""
+"""What all tests share: text, and a look at what is tested. The modules of `helpers/` are
+importable from all."""
 
 from __future__ import annotations
 

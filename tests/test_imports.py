@@ -57,7 +57,7 @@ def test_small_jobs_import_nothing_heavy(byte_level_file: Path, arguments: str) 
     words = [str(byte_level_file) if word == "FILE" else word for word in arguments.split()]
     code = (
         "import sys\n"
-        "from bpe_beam.cli import main\n"
+        "from bpe_beam.cli.main import main\n"
         "try:\n"
         "    assert main(sys.argv[1:]) == 0\n"
         "except SystemExit as end:\n"

@@ -73,7 +73,7 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
     sources = {path.relative_to(clone) for path in clone.glob("bpe_beam/**/*") if path.is_file()}
     assert {str(path) for path in sources} <= names
     assert "bpe_beam/py.typed" in names
-    assert "bpe_beam/native/word_table.hpp" in names
+    assert "bpe_beam/native/count/word_table.hpp" in names
     compiled = [name for name in names if name.endswith((".so", ".pyd"))]
     assert len(compiled) == 1 and compiled[0].startswith("bpe_beam/_native.")
     facts = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bpe_beam.corpus.kinds import COLUMN_FORMATS
+from bpe_beam.corpus.file_types import COLUMN_FORMATS
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split

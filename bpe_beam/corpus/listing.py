@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from bpe_beam.corpus.kinds import HEAD_BYTES, compression_of, format_of
+from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Found, Storage, redact

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders import COUNTS, refuse_other
+from bpe_beam.folders.kinds import COUNTS, refuse_other
 from bpe_beam.storage import Storage
 from bpe_beam.storage.checksum import check_checksum, with_checksum
 

@@ -15,7 +15,7 @@ from bpe_beam.corpus.losses import FileLoss, lost_records, read_losses
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.corpus_input import read_settings
-from bpe_beam.jobs.settings import InputSettings
+from bpe_beam.settings.common import InputSettings
 from bpe_beam.storage import Storage
 
 _WORST_FILES = 5

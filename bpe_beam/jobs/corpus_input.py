@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bpe_beam.corpus import Plan, ReadSettings, apart, make_plan
-from bpe_beam.corpus.cutting import can_be_cut
-from bpe_beam.corpus.edges import from_json, without_units
+from bpe_beam.corpus.boundaries import from_json, without_units
+from bpe_beam.corpus.new_files import names_below
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.corpus.watching import names_below
+from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders import JOB, kind_of
-from bpe_beam.jobs.job_folder import JobFolder, Receipt
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.settings import InputSettings
-from bpe_beam.splits.work import piece_name, rejects_name, was_read
+from bpe_beam.folders.job_folder import JobFolder, Receipt
+from bpe_beam.folders.kinds import JOB, kind_of
+from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.settings.common import InputSettings
 from bpe_beam.storage import Storage, redact
+from bpe_beam.workers.split_task import piece_name, rejects_name, was_read
 
 _SHOWN_FILES = 10
 

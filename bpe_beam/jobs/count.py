@@ -13,6 +13,12 @@ import apache_beam as beam
 from bpe_beam.corpus import Plan
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
+from bpe_beam.engines.beam import run_pipeline, summary_of
+from bpe_beam.engines.dataflow import require_reachable
+from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
+from bpe_beam.folders.job_folder import JobFolder, Receipt
+from bpe_beam.folders.job_json import json_bytes
+from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import (
     check_documents,
@@ -20,17 +26,14 @@ from bpe_beam.jobs.corpus_checks import (
     loss_warnings,
     losses_summary,
 )
-from bpe_beam.jobs.dataflow import require_reachable
-from bpe_beam.jobs.job_folder import JobFolder, Receipt
-from bpe_beam.jobs.job_record import json_bytes
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.running import run_pipeline, summary_of
-from bpe_beam.jobs.settings import CountSettings, InputSettings
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
-from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
-from bpe_beam.splits import measures
-from bpe_beam.splits.counting import (
+from bpe_beam.settings.common import CountSettings, InputSettings
+from bpe_beam.storage import Storage
+from bpe_beam.transforms.jobs.count_splits import CountSplits
+from bpe_beam.transforms.metrics import Measured
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.count_split import (
     MADE_OF,
     RANGES,
     SOURCES,
@@ -40,11 +43,8 @@ from bpe_beam.splits.counting import (
     range_places,
     words_name,
 )
-from bpe_beam.splits.manifest import lost_rows, reject_reasons
-from bpe_beam.splits.work import piece_name, works_of
-from bpe_beam.storage import Storage
-from bpe_beam.transforms.counters import Measured
-from bpe_beam.transforms.split_counts import CountSplits
+from bpe_beam.workers.shard_manifest import lost_rows, reject_reasons
+from bpe_beam.workers.split_task import piece_name, works_of
 
 _PLAN = "plan.json"
 

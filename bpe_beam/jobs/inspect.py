@@ -13,13 +13,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders import COUNTS, JOB, SHARDS, WINDOWS, kind_of
-from bpe_beam.jobs.settings import InspectSettings
+from bpe_beam.folders.kinds import COUNTS, JOB, SHARDS, WINDOWS, kind_of
 from bpe_beam.jobs.summary import format_summary
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InspectSettings
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.parts import Parts
-from bpe_beam.tokenizer.readable import describe, text_of
+from bpe_beam.tokenizer.display import describe, text_of
+from bpe_beam.tokenizer.spec import Parts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

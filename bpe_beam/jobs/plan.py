@@ -11,11 +11,11 @@ from typing import Any
 
 from bpe_beam.amounts import format_bytes
 from bpe_beam.corpus import InputFile, Plan, Split
-from bpe_beam.corpus.cutting import can_be_cut
+from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.settings import PlanSettings
 from bpe_beam.jobs.summary import format_summary, quoted, write_summary
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import PlanSettings
 from bpe_beam.storage import Storage
 
 _FEW = 5

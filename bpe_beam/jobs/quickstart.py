@@ -13,14 +13,14 @@ from typing import Any
 
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs import tokenize, train, verify
-from bpe_beam.jobs.settings import (
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import (
     InputSettings,
     QuickstartSettings,
     TokenizeSettings,
     VerifySettings,
 )
-from bpe_beam.jobs.train_settings import TrainSettings
-from bpe_beam.progress import Progress
+from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 
 VOCAB_SIZE = 8000

@@ -9,7 +9,7 @@ from bpe_beam.corpus.read_settings import OTHER_SOURCE
 
 if TYPE_CHECKING:
     from bpe_beam.counts.manifest import CountsManifest
-    from bpe_beam.jobs.settings import InputSettings
+    from bpe_beam.settings.common import InputSettings
     from bpe_beam.shards.manifest import Manifest
 
 

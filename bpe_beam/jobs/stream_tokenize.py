@@ -8,24 +8,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from bpe_beam.corpus.watching import Watched
+from bpe_beam.corpus.new_files import Watched
+from bpe_beam.engines.beam import run_pipeline
+from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.running import run_pipeline
-from bpe_beam.jobs.settings import RunSettings
-from bpe_beam.jobs.stream_settings import StreamTokenizeSettings
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.shards.manifest import MANIFEST, read_manifest
 from bpe_beam.shards.shard_rows import Totals
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.streaming import STAGE, Stream
-from bpe_beam.splits.window_log import INPUT_FILE, require_root, window_name, window_numbers
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.once import creates_only
+from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.counters import Measured
-from bpe_beam.transforms.stream_shards import TokenizeNewFiles
+from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.transforms.metrics import Measured
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
+from bpe_beam.workers.stream.window_log import INPUT_FILE, require_root, window_name, window_numbers
 
 _TOKENIZER = "tokenizer.json"
 _THREADS = 16

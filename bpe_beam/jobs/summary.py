@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 from bpe_beam.amounts import format_bytes, format_seconds
-from bpe_beam.jobs.job_record import json_bytes
+from bpe_beam.folders.job_json import json_bytes
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5

@@ -11,7 +11,13 @@ import apache_beam as beam
 
 from bpe_beam.corpus import Plan
 from bpe_beam.corpus.plan import stored_bytes
+from bpe_beam.engines.beam import run_pipeline, summary_of
+from bpe_beam.engines.dataflow import require_reachable
+from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.errors import DataError
+from bpe_beam.folders.job_folder import WORK, JobFolder, Receipt
+from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.shard_numbering import numbered
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import (
     check_documents,
@@ -19,27 +25,21 @@ from bpe_beam.jobs.corpus_checks import (
     loss_warnings,
     losses_summary,
 )
-from bpe_beam.jobs.dataflow import require_reachable
-from bpe_beam.jobs.job_folder import WORK, JobFolder, Receipt
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.running import run_pipeline, summary_of
-from bpe_beam.jobs.settings import TokenizeSettings
 from bpe_beam.jobs.source_summary import shard_source_facts, source_warnings
-from bpe_beam.jobs.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import TokenizeSettings
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest
-from bpe_beam.splits import measures
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.manifest import manifest_of
-from bpe_beam.splits.manifest import plan_of as manifest_plan
-from bpe_beam.splits.numbering import numbered
-from bpe_beam.splits.tokenizing import TokenizeTask
-from bpe_beam.splits.work import piece_name, rejects_name, restored_facts, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.counters import Measured
-from bpe_beam.transforms.split_shards import TokenizeSplits
+from bpe_beam.transforms.jobs.tokenize_splits import TokenizeSplits
+from bpe_beam.transforms.metrics import Measured
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.shard_manifest import manifest_of
+from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
+from bpe_beam.workers.split_task import piece_name, rejects_name, restored_facts, works_of
+from bpe_beam.workers.tokenize_split import TokenizeTask
 
 _MANIFEST = "manifest.json"
 _TOKENIZER = "tokenizer.json"

@@ -10,21 +10,21 @@ from dataclasses import replace
 from typing import Any
 
 from bpe_beam.corpus import Plan, ReadSettings
+from bpe_beam.engines.beam import workers_of
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.job_json import JOB_FILE, JobRecord
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.job_record import JOB_FILE, JobRecord
-from bpe_beam.jobs.running import workers_of
-from bpe_beam.jobs.settings import InputSettings, VerifySettings
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InputSettings, VerifySettings
 from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
-from bpe_beam.splits import processes
-from bpe_beam.splits.comparing import CompareTask, compare_with_split
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.manifest import plan_of
-from bpe_beam.splits.work import SplitWork, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers import processes
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.shard_manifest import plan_of
+from bpe_beam.workers.split_task import SplitWork, works_of
+from bpe_beam.workers.verify_split import CompareTask, compare_with_split
 
 FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding in a manifest; the others are those of reading."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError
-from bpe_beam.folders import SHARDS, refuse_other
+from bpe_beam.folders.kinds import SHARDS, refuse_other
 from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts
 from bpe_beam.shards.json_fields import (
     check_sha256,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders import SHARDS, refuse_other
+from bpe_beam.folders.kinds import SHARDS, refuse_other
 from bpe_beam.shards.formats import FileFacts
 from bpe_beam.shards.formats.files import RangeFile
 from bpe_beam.shards.formats.megatron import token_dtype

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bpe_beam.storage.door import Storage
-from bpe_beam.storage.facts import Found
+from bpe_beam.storage.client import Storage
 from bpe_beam.storage.failures import named_errors
+from bpe_beam.storage.file_info import Found
 from bpe_beam.storage.names import redact
 
 __all__ = ["Found", "Storage", "named_errors", "redact"]

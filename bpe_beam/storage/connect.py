@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from bpe_beam.errors import UsageError
-from bpe_beam.storage.clients import limit_hub_requests, limit_sending, make_strict, waiting
 from bpe_beam.storage.names import WEB, protocol_of, redact
+from bpe_beam.storage.timeouts import limit_hub_requests, limit_sending, make_strict, waiting
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "hf": "hf"}
 _EXTRAS |= dict.fromkeys(WEB, "http")

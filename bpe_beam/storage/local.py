@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bpe_beam.storage.facts import Found
+from bpe_beam.storage.file_info import Found
 from bpe_beam.storage.names import absolute_glob, local_path
 
 

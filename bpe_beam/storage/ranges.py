@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.facts import Found, content_encoding, found_of
 from bpe_beam.storage.failures import Changed, EmptyAnswer
+from bpe_beam.storage.file_info import Found, content_encoding, found_of
 from bpe_beam.storage.names import protocol_of, redact
 
 Fetch = Callable[[int, int], bytes]

@@ -7,8 +7,8 @@ import io
 from collections.abc import Callable, Collection
 from typing import Any, BinaryIO, cast
 
-from bpe_beam.storage.facts import Found
 from bpe_beam.storage.failures import ShortRead, named_errors, retried
+from bpe_beam.storage.file_info import Found
 from bpe_beam.storage.ranges import Opened
 
 FIRST_BLOCK = 256 << 10

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from bpe_beam.storage.facts import Found, found_of
 from bpe_beam.storage.failures import CONNECT_SECONDS, SILENCE_SECONDS, Changed, ShortRead
+from bpe_beam.storage.file_info import Found, found_of
 from bpe_beam.storage.ranges import Opened
 
 _PIECE = 256 << 10

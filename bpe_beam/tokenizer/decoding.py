@@ -11,7 +11,7 @@ from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
 from bpe_beam.tokenizer.models import shortened
-from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.spec import Parts
 
 
 class IdDecoder:

@@ -15,7 +15,7 @@ from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.record import record
 from bpe_beam.tokenizer import native_parts, streaming, text_input
 from bpe_beam.tokenizer.added_tokens import AddedTokens
-from bpe_beam.tokenizer.parts import Parts
+from bpe_beam.tokenizer.spec import Parts
 
 if TYPE_CHECKING:
     import pyarrow as pa

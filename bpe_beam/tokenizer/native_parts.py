@@ -10,8 +10,8 @@ from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.deadline import text_seconds
 from bpe_beam.tokenizer.models import BPE, WordPiece, as_dict, byte_token
 from bpe_beam.tokenizer.normalizers import Normalizer
-from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
+from bpe_beam.tokenizer.spec import Parts
 
 if TYPE_CHECKING:
     from bpe_beam import _native

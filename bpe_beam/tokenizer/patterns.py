@@ -131,7 +131,7 @@ class Pattern:
         if expression in SAME_AS:
             return cls("Regex", expression)
         _check_compiles(expression, expression)
-        from bpe_beam.tokenizer.regex_syntax import translate
+        from bpe_beam.tokenizer.regex.syntax import translate
 
         return cls("Regex", translate(expression, "regex").oniguruma)
 
@@ -142,7 +142,7 @@ class Pattern:
             import regex
 
             return regex.escape(self.value)
-        from bpe_beam.tokenizer.regex_syntax import translate
+        from bpe_beam.tokenizer.regex.syntax import translate
 
         return translate(self.value, "oniguruma").regex
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
 from bpe_beam.tokenizer.added_tokens import AddedTokens
-from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import steps_of
+from bpe_beam.tokenizer.spec import Parts
 from bpe_beam.tokenizer.text_input import portions
 
 # How much text is gathered before it is encoded: enough to make the calls cheap.

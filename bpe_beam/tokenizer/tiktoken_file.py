@@ -26,8 +26,8 @@ from bpe_beam.tokenizer.models import (
     in_order_of_ids,
     shortened,
 )
-from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.tokenizer.spec import Parts
 
 
 def read(

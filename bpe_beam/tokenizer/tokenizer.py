@@ -19,7 +19,7 @@ from bpe_beam.tokenizer.decoding import IdDecoder
 from bpe_beam.tokenizer.encoding import TextEncoder
 from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.native_parts import holds_gil
-from bpe_beam.tokenizer.parts import Parts, from_learned
+from bpe_beam.tokenizer.spec import Parts, from_learned
 
 # Other kinds of files, batches and fingerprints import their modules where they are used: most
 # processes load one `tokenizer.json`, and start faster without them.

@@ -26,9 +26,9 @@ from bpe_beam.tokenizer.models import (
 )
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.part_json import read_part, write_part
-from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.postprocessors import PostProcessor
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer
+from bpe_beam.tokenizer.spec import Parts
 
 if TYPE_CHECKING:
     from bpe_beam.storage import Storage

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bpe_beam.training.learning import Learned, Progress, learn
+from bpe_beam.training.initial_vocabulary import needs_seen, see_for, start_of
+from bpe_beam.training.native_trainer import Learned, Progress, learn
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.start import needs_seen, see_for, start_of
 from bpe_beam.training.words import Words
 
 

@@ -27,11 +27,11 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training import learning
-from bpe_beam.training.learning import Learned, WordTotals, check_size, mergeable_bytes
+from bpe_beam.training import native_trainer as learning
+from bpe_beam.training.initial_vocabulary import Start, merges_of
+from bpe_beam.training.native_trainer import Learned, WordTotals, check_size, mergeable_bytes
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.room import Room, Size
-from bpe_beam.training.start import Start, merges_of
+from bpe_beam.training.trainer_limits import Room, Size
 
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
-from bpe_beam.training.room import Room, Size
+from bpe_beam.training.trainer_limits import Room, Size
 
 _SMALL_TABLE = 1_000_000
 """Bytes of a table that is never too large."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bpe_beam.training.learning import Learned, WordTotals, check_size, number
+from bpe_beam.training.native_trainer import Learned, WordTotals, check_size, number
 from bpe_beam.training.recipe import WordLevelRecipe
 from bpe_beam.training.words import Words, weighted_total
 

@@ -5,9 +5,9 @@ What Hugging Face calls WordPiece training is BPE with a prefix: `bpe.py`.
 
 from __future__ import annotations
 
-from bpe_beam.training.learning import Learned, Progress, learn
+from bpe_beam.training.initial_vocabulary import see_for, start_of
+from bpe_beam.training.native_trainer import Learned, Progress, learn
 from bpe_beam.training.recipe import WordPieceRecipe
-from bpe_beam.training.start import see_for, start_of
 from bpe_beam.training.words import Words
 
 MANY_MERGES = 1_000

@@ -27,11 +27,11 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 from bpe_beam import transforms
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.splits import measures
-from bpe_beam.splits.encoding import Encoding
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms import counters
+from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.texts import array_of, utf8_of
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
 _Text = Optional[str]  # noqa: UP045

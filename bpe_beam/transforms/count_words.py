@@ -26,9 +26,8 @@ from bpe_beam.counts.word_counts import (
     encode_block,
 )
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.splits import measures
-from bpe_beam.transforms import counters
-from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.chunks import Piece, from_pieces, to_pieces
 from bpe_beam.transforms.texts import (
     DEAD,
     Element,
@@ -41,6 +40,7 @@ from bpe_beam.transforms.texts import (
     with_value,
     without_key,
 )
+from bpe_beam.workers import metric_names as measures
 
 TABLE_BYTES = 128_000_000
 """What a worker's tables hold before they are handed on."""

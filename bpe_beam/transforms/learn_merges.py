@@ -13,11 +13,11 @@ from bpe_beam.counts.word_counts import WordCounts, decode_block, encode_block, 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name, pretokenizer_from_name
-from bpe_beam.training.ambiguous import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.trained import check_parts, learn, tokenizer_of
+from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
+from bpe_beam.training.tokenizer_parts import check_parts, learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
-from bpe_beam.transforms.pieces import Piece, from_pieces, to_pieces
+from bpe_beam.transforms.chunks import Piece, from_pieces, to_pieces
 from bpe_beam.transforms.texts import is_batch
 
 MEMORY_BYTES = 8_000_000_000

@@ -22,17 +22,17 @@ from bpe_beam.corpus import (
     make_plan,
     read_split,
 )
-from bpe_beam.corpus.edges import from_json, parts_of_guessed_files, to_json
+from bpe_beam.corpus.boundaries import from_json, parts_of_guessed_files, to_json
 from bpe_beam.corpus.losses import add_losses
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.splits import measures
-from bpe_beam.splits.work import SplitWork, piece_name, text_bytes, works_of
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
-from bpe_beam.transforms import counters
-from bpe_beam.transforms.spread_works import SpreadWorks
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.split_task import SplitWork, piece_name, text_bytes, works_of
 
 _EDGES = "edges"
 _LOSSES = "losses"

@@ -14,11 +14,9 @@ from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from bpe_beam.errors import DataError, TextError
-from bpe_beam.splits import measures
-from bpe_beam.splits.encoding import AllowedSpecial, Encoding, held_tokenizer, held_under
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms import counters
+from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.texts import (
     DEAD,
     Element,
@@ -33,6 +31,8 @@ from bpe_beam.transforms.texts import (
     with_value,
     without_key,
 )
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.document_encoding import AllowedSpecial, Encoding, held_tokenizer, held_under
 
 ANY = beam.typehints.Any
 

@@ -24,14 +24,14 @@ from bpe_beam.shards.formats import FileFacts, shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.manifest import MANIFEST, Manifest
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
-from bpe_beam.splits import measures
-from bpe_beam.splits.work import require_seen
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms import counters
-from bpe_beam.transforms.given_elements import GivenElements
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.known_elements import GivenElements
 from bpe_beam.transforms.texts import TOKENS, fields_of, is_batch, without_key
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.split_task import require_seen
 
 _THREADS = 16
 

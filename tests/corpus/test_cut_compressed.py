@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from bpe_beam.corpus import Plan, ReadSettings, Reject, Slice, Split, apart, make_plan, read_split
-from bpe_beam.corpus.edges import parts_of_guessed_files, without_units
+from bpe_beam.corpus.boundaries import parts_of_guessed_files, without_units
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.storage import Storage

@@ -10,7 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_reading_memory import measure, pytestmark
+from reading_memory import measure
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the peak"),
+]
 
 __all__ = ["pytestmark"]
 

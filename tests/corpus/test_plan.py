@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from bpe_beam.corpus import InputFile, Plan, Slice, Split, make_plan
-from bpe_beam.corpus.cutting import _slices, _splits
+from bpe_beam.corpus.split_planning import _slices, _splits
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Found, Storage
 

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import functools
 import gzip
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import zstandard
+from reading_memory import measure
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the peak"),
 ]
 
-READ = """
-import re, sys
-from pathlib import Path
-from bpe_beam.corpus import ReadSettings, make_plan, read_split
-from bpe_beam.storage import Storage
-
-def peak():
-    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
-
-def read(path):
-    plan = make_plan(Storage(), [path], range_bytes=1 << 30)
-    (split,) = plan.splits
-    settings = ReadSettings(document_separator=sys.argv[3])
-    rejects = []
-    return sum(len(b) for b in read_split(Storage(), plan, split, settings, rejects.append))
-
-read(sys.argv[1])
-before = peak()
-print(read(sys.argv[2]), peak() - before)
-"""
 
 MAKERS = {
     "x.txt": lambda i: b"line %d of a file that is rather long, and longer still\n" % i,
@@ -81,17 +60,3 @@ def test_a_long_record(tmp_path: Path) -> None:
     documents, growth = measure(small, large, "\n")
     assert documents == 3
     assert growth < 400
-
-
-def measure(small: Path, large: Path, separator: str) -> tuple[int, int]:
-    """Documents of the large file, and by how many MiB the peak grew over reading the small one."""
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(small), str(large), separator],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=600,
-    )
-    documents, growth = map(int, done.stdout.split())
-    print(f"{large.name}: {documents} documents, {growth} MiB")
-    return documents, growth

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from bpe_beam.corpus import ReadSettings, Reject, make_plan, read_split
-from bpe_beam.corpus.kinds import compression_of
+from bpe_beam.corpus.file_types import compression_of
 from bpe_beam.corpus.streams import BrokenStream, open_source
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage

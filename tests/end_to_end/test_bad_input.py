@@ -33,7 +33,7 @@ if os.getuid() == 0:
         # PR_CAPBSET_READ, PR_CAPBSET_DROP
         if prctl(23, capability, 0, 0, 0) == 1 and prctl(24, capability, 0, 0, 0) != 0:
             sys.exit("root that may read everything, and may not give that up")
-os.execv(sys.executable, [sys.executable, "-m", "bpe_beam.cli", *sys.argv[1:]])
+os.execv(sys.executable, [sys.executable, "-m", "bpe_beam.cli.main", *sys.argv[1:]])
 """
 UNPRIVILEGED = (sys.executable, "-c", _DROP)
 
@@ -617,8 +617,9 @@ def test_a_disk_that_is_full_at_the_very_end(
 _FAILING = """
 import logging, sys, threading
 logging.disable(logging.CRITICAL)  # what Beam says when it is imported
-from bpe_beam import cli
-from bpe_beam.splits import counting, tokenizing
+from bpe_beam.cli import main as cli
+from bpe_beam.workers import count_split as counting
+from bpe_beam.workers import tokenize_split as tokenizing
 read, calls, lock = counting.read_texts, [], threading.Lock()
 def failing(*args, **more):
     with lock:
@@ -690,7 +691,7 @@ def test_an_interrupted_job_says_how_it_goes_on(mode: str, place: Path, tokenize
         given += ("--direct_running_mode", "multi_processing")
     script = """
 import glob, os, signal, sys, threading, time
-from bpe_beam import cli
+from bpe_beam.cli import main as cli
 def interrupt():
     while len(glob.glob("out/work/run-*/work/*.json")) < 20:
         time.sleep(0.005)

@@ -19,7 +19,7 @@ from read_back import tree
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.errors import DataError
-from bpe_beam.jobs import counts_merge
+from bpe_beam.jobs.counts import merge as counts_merge
 from bpe_beam.storage import Storage
 
 SOURCES = ("--source=en=en*", "--source=zh=zh*")

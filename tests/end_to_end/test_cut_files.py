@@ -16,9 +16,9 @@ from command_line import run, run_whole
 from made_text import documents, write
 from read_back import read_shards, tree
 
+from bpe_beam.folders.job_folder import ReceiptWriter
+from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import count
-from bpe_beam.jobs.job_folder import ReceiptWriter
-from bpe_beam.jobs.output import OutputFolder
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import CountWords, ReadDocuments
 

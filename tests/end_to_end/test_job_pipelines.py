@@ -61,7 +61,9 @@ def test_labels_coders_and_types_of_rounds(corpus: Path, tmp_path: Path) -> None
     recording_runner.PIPELINES.clear()
     small = ("--driver-memory", "1MB", *RUNNER, *STRICT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_beam.training.room.memory_of_tokens", lambda symbols, _: symbols * 2000)
+        patch.setattr(
+            "bpe_beam.training.trainer_limits.memory_of_tokens", lambda symbols, _: symbols * 2000
+        )
         run_whole(*given, "--output", tmp_path / "one", *small)
     seeing, *rounds = recording_runner.PIPELINES
     assert len(rounds) > 1

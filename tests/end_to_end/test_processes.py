@@ -18,8 +18,8 @@ THREADS = ("--direct_running_mode", "multi_threading", "--workers", "2")
 # Runs a job and says on stderr how many worker processes there were; kills one of them if told.
 WATCHING = """
 import glob, json, os, signal, sys, threading, time
-from bpe_beam import cli
-from bpe_beam.splits import processes
+from bpe_beam.cli import main as cli
+from bpe_beam.workers import processes
 
 kill, *arguments = sys.argv[1:]
 started = []

@@ -14,16 +14,16 @@ from stream_by_hand import run_stream
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.corpus.watching import Watched
+from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.job_folder import ReceiptWriter
+from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.shards.manifest import MANIFEST
-from bpe_beam.splits.counting import CountTask, count_split
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.streaming import Stream
-from bpe_beam.splits.work import works_of
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import ReadDocuments, Tokenize, WriteTokens
+from bpe_beam.workers.count_split import CountTask, count_split
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.split_task import works_of
+from bpe_beam.workers.stream.tokenize_window import Stream
 
 ELSEWHERE = ("--runner", "elsewhere_runner.ElsewhereRunner", "--quiet")
 READING = ("--input", "in/a.jsonl", "--range-bytes", "2000")

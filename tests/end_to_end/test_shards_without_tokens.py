@@ -21,10 +21,10 @@ from read_back import read_pair, read_shards, tree
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError
+from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import tokenize, verify
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.settings import InputSettings, RunSettings, TokenizeSettings, VerifySettings
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import InputSettings, RunSettings, TokenizeSettings, VerifySettings
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 from bpe_beam.training import reference

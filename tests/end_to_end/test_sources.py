@@ -19,8 +19,8 @@ from read_back import read_shards, tree
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError
-from bpe_beam.splits import counting
 from bpe_beam.storage.checksum import with_checksum
+from bpe_beam.workers import count_split as counting
 
 NAMES = {"en": "*en/*", "zh": "*zh/*", "code": "code.txt"}
 SOURCES = tuple(f"--source={name}={glob}" for name, glob in NAMES.items())

@@ -117,7 +117,7 @@ def test_a_refusal_leaves_what_a_killed_run_has_learned(corpus: Path, tmp_path: 
     run_whole("count", "--input", corpus, "--output", tmp_path / "counts")
     given = ("train", "--counts", tmp_path / "counts", *WHOLE, "--output", tmp_path / "tok")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bpe_beam.jobs.rounds_folder.RoundsFolder.new_run", lambda _: 1 / 0)
+        patch.setattr("bpe_beam.jobs.train.commits.RoundsFolder.new_run", lambda _: 1 / 0)
         assert run(*given, "--driver-memory", "1MB").code == 1
     assert (tmp_path / "tok" / "rounds" / "start.json").exists()
     assert run(*given, "--driver-memory", "1MB", "--merge-rounds", "local").code == 2

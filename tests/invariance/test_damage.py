@@ -21,30 +21,30 @@ from made_text import documents, write
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.corpus.watching import Watched
+from bpe_beam.corpus.new_files import Watched
 from bpe_beam.counts.artifact import iter_parts
 from bpe_beam.counts.manifest import read_manifest as read_counts
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.job_folder import JobFolder
+from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import count, tokenize, verify
-from bpe_beam.jobs.job_folder import JobFolder
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.settings import (
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import (
     CountSettings,
     InputSettings,
     RunSettings,
     TokenizeSettings,
     VerifySettings,
 )
-from bpe_beam.progress import Progress
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.streaming import Stream, tokenize_window_split
-from bpe_beam.splits.watcher import Watcher
 from bpe_beam.storage import Storage
 from bpe_beam.storage.checksum import with_checksum
 from bpe_beam.training import reference
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
+from bpe_beam.workers.stream.watcher import Watcher
 
 STORAGE = Storage()
 QUIET = Progress(quiet=True, stream=io.StringIO())

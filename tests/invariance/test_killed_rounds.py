@@ -25,8 +25,8 @@ from command_line import COMMAND, environment, run_whole
 from made_text import documents, write
 from read_back import tree
 
-from bpe_beam import cli
-from bpe_beam.jobs.rounds_folder import Commit, RoundsFolder
+from bpe_beam.cli import main as cli
+from bpe_beam.jobs.train.commits import Commit, RoundsFolder
 from bpe_beam.storage import Storage
 
 SECONDS = 600

@@ -160,7 +160,7 @@ def test_equal_plans_give_equal_folders(tmp_path: Path) -> None:
 
 _ALL_JOBS = """
 import sys
-from bpe_beam.cli import main
+from bpe_beam.cli.main import main
 data = ["--input", "data/a.jsonl", "--range-bytes", "8KB", "--quiet"]
 jobs = [["count", *data, "--tie-break", "first_seen", "--output", "counts"]]
 for rule in ("lowest_id", "first_seen", "greatest_bytes"):

@@ -10,10 +10,10 @@ import pytest
 from made_text import documents, write
 
 from bpe_beam.errors import DataError
+from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import count
-from bpe_beam.jobs.output import OutputFolder
-from bpe_beam.jobs.settings import CountSettings, InputSettings, RunSettings
 from bpe_beam.progress import Progress
+from bpe_beam.settings.common import CountSettings, InputSettings, RunSettings
 
 QUIET = Progress(quiet=True, stream=io.StringIO())
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import apache_beam as beam
 import pytest
 
-from bpe_beam import Tokenizer, cli
+from bpe_beam import Tokenizer
+from bpe_beam.cli import main as cli
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.transforms import Tokenize, WriteTokens
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "bpe_models.hpp"
+#include "encode/bpe_models.hpp"
 #include "fuzz_input.hpp"
 #include "naive_models.hpp"
-#include "wordpiece_model.hpp"
+#include "encode/wordpiece_model.hpp"
 
 struct AnyModel {
   std::shared_ptr<const bpe_beam::WordModel> model;

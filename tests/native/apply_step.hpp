@@ -9,7 +9,7 @@
 
 #include "check.hpp"
 #include "exact_copy.hpp"
-#include "normalizers.hpp"
+#include "normalize/normalizers.hpp"
 
 /// A character of the result and its place in the text given.
 struct Placed {

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "naive_pipeline.hpp"
-#include "pipeline.hpp"
+#include "scan/pipeline.hpp"
 
 struct Collecting {
   std::vector<Event> events;

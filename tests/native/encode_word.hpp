@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "naive_models.hpp"
-#include "word_model.hpp"
+#include "encode/word_model.hpp"
 
 struct Encoded {
   Symbols symbols;

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "added_tokens.hpp"
+#include "scan/added_tokens.hpp"
 #include "check.hpp"
 #include "fuzz_input.hpp"
 #include "naive_added_tokens.hpp"

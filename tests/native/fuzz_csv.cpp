@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "csv.hpp"
+#include "read/csv.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
 

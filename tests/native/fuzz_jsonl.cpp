@@ -6,7 +6,7 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
-#include "jsonl.hpp"
+#include "read/jsonl.hpp"
 
 using namespace bpe_beam;
 

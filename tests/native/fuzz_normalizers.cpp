@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "apply_step.hpp"
-#include "bert_normalizer.hpp"
+#include "normalize/bert_normalizer.hpp"
 #include "check.hpp"
 #include "fuzz_input.hpp"
-#include "normalizers.hpp"
+#include "normalize/normalizers.hpp"
 
 using namespace bpe_beam;
 

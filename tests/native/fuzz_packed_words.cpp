@@ -13,11 +13,11 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
-#include "hot_pairs.hpp"
+#include "rounds/hot_pairs.hpp"
 #include "naive_rounds.hpp"
-#include "packed_words.hpp"
-#include "pair_table.hpp"
-#include "rewriter.hpp"
+#include "count/packed_words.hpp"
+#include "rounds/pair_table.hpp"
+#include "rounds/rewriter.hpp"
 
 using namespace bpe_beam;
 

@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
-#include "records.hpp"
+#include "read/records.hpp"
 
 using namespace bpe_beam;
 

@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
-#include "gpt2_scanner.hpp"
+#include "scan/gpt2_scanner.hpp"
 
 using namespace bpe_beam;
 

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "fuzz_input.hpp"
 #include "naive_pipeline.hpp"
-#include "word_table.hpp"
+#include "count/word_table.hpp"
 
 using namespace bpe_beam;
 

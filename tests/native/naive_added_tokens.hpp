@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "added_tokens.hpp"
+#include "scan/added_tokens.hpp"
 #include "check.hpp"
 
 /// A part of a text: a token, or what stands between two.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "bpe_learner.hpp"
+#include "learn/bpe_learner.hpp"
 
 struct NaiveWord {
   std::vector<std::uint32_t> symbols;

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "bpe_merges.hpp"
-#include "bpe_models.hpp"
-#include "utf8.hpp"
-#include "word_model.hpp"
+#include "encode/bpe_merges.hpp"
+#include "encode/bpe_models.hpp"
+#include "text/utf8.hpp"
+#include "encode/word_model.hpp"
 
 /// A token of a word, and how many of its bytes it covers.
 struct Symbol {

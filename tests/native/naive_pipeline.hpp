@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "apply_step.hpp"
-#include "bert_normalizer.hpp"
+#include "normalize/bert_normalizer.hpp"
 #include "fuzz_input.hpp"
 #include "naive_added_tokens.hpp"
-#include "pipeline.hpp"
+#include "scan/pipeline.hpp"
 
 /// A text that owns its bytes and origins.
 struct NaivePiece {

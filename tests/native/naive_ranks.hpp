@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "bpe_merges.hpp"
-#include "bpe_ranks.hpp"
+#include "encode/bpe_merges.hpp"
+#include "encode/bpe_ranks.hpp"
 #include "naive_models.hpp"
 
 /// The two neighbours that make the token of lowest rank, the leftmost of equals, until no two

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "naive_models.hpp"
-#include "packed_words.hpp"
+#include "count/packed_words.hpp"
 
 using SymbolPair = std::pair<std::uint32_t, std::uint32_t>;
 

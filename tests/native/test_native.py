@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from compiling import HERE, NATIVE, SANITIZERS, Compile
 
-PROGRAMS = sorted(path.name for path in HERE.glob("test_*.cpp"))
+PROGRAMS = sorted(str(path.relative_to(HERE)) for path in HERE.rglob("test_*.cpp"))
 # These need Python and are tested from there: test_bindings.py, and the tests of what they bind.
-BINDINGS = {"binding.hpp", *(path.name for path in NATIVE.glob("bind_*.hpp"))}
+BINDINGS = set((NATIVE / "bind").glob("*.hpp"))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -22,5 +22,6 @@ def test_header(program: str, tmp_path: Path, compile_program: Compile) -> None:
 
 
 def test_every_header_has_a_test() -> None:
-    headers = {path.name for path in NATIVE.glob("*.hpp")} - BINDINGS
-    assert {f"test_{Path(header).stem}.cpp" for header in headers} <= set(PROGRAMS)
+    headers = set(NATIVE.rglob("*.hpp")) - BINDINGS
+    rooms = [header.relative_to(NATIVE) for header in headers]
+    assert {str(path.parent / f"test_{path.stem}.cpp") for path in rooms} <= set(PROGRAMS)

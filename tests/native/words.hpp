@@ -9,7 +9,7 @@
 
 #include "check.hpp"
 #include "exact_copy.hpp"
-#include "scanners.hpp"
+#include "scan/scanners.hpp"
 
 namespace bpe_beam {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "json_reader.hpp"
+#include "read/json_reader.hpp"
 
 struct WrittenJson {
   std::string text;

@@ -31,7 +31,8 @@ pytestmark = pytest.mark.runners
 SMALL_PIECES = (
     sys.executable,
     "-c",
-    "import sys; from bpe_beam import cli; from bpe_beam.jobs import rounds_folder; "
+    "import sys; from bpe_beam.cli import main as cli; "
+    "from bpe_beam.jobs.train import commits as rounds_folder; "
     "rounds_folder.LEAST_PIECE = 15_000; sys.exit(cli.main(sys.argv[1:]))",
 )
 

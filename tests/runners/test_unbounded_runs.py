@@ -21,7 +21,7 @@ from engines import Engine
 from made_text import documents
 
 from bpe_beam import Tokenizer
-from bpe_beam.jobs.runner_flags import from_mapping
+from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
 from bpe_beam.transforms import CountWords, Tokenize

@@ -15,7 +15,8 @@ from faults import Faults, Throttle, Toxiproxy
 from stores import Store, s3_options
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage, clients, failures
+from bpe_beam.storage import Storage, failures
+from bpe_beam.storage import timeouts as clients
 from bpe_beam.storage.reading import BLOCK
 from bpe_beam.storage.writing import PART
 

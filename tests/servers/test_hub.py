@@ -17,7 +17,8 @@ from starting import missing
 from web import serving
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage, clients, failures
+from bpe_beam.storage import Storage, failures
+from bpe_beam.storage import timeouts as clients
 from bpe_beam.storage.reading import BLOCK
 
 pytestmark = pytest.mark.servers

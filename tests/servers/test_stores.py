@@ -15,7 +15,7 @@ import pytest
 from stores import AZURE_USER, Store
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.once import creates_only, write_once
+from bpe_beam.storage.create_exclusive import creates_only, write_once
 from bpe_beam.storage.reading import BLOCK
 from bpe_beam.storage.writing import PART
 

@@ -13,13 +13,13 @@ from twins import Meeting
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.corpus.watching import Watched
+from bpe_beam.corpus.new_files import Watched
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.streaming import Stream
-from bpe_beam.splits.watcher import Watcher
 from bpe_beam.training import reference
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.stream.tokenize_window import Stream
+from bpe_beam.workers.stream.watcher import Watcher
 
 pytestmark = pytest.mark.servers
 

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import clients, failures, named_errors
+from bpe_beam.storage import failures, named_errors
+from bpe_beam.storage import timeouts as clients
 from bpe_beam.storage.failures import (
     ATTEMPTS,
     SILENCE_SECONDS,

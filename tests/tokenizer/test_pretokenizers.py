@@ -8,7 +8,7 @@ import pytest
 from bpe_beam import _native
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs import settings
+from bpe_beam.settings import common as settings
 from bpe_beam.tokenizer.byte_level import to_chars
 from bpe_beam.tokenizer.normalizers import (
     NFKC,

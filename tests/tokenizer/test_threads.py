@@ -12,9 +12,9 @@ from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.deadline import VARIABLE
 from bpe_beam.tokenizer.models import WordLevel
-from bpe_beam.tokenizer.parts import Parts
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.pretokenizers import Split
+from bpe_beam.tokenizer.spec import Parts
 
 pytestmark = pytest.mark.quick
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from bpe_checks import check, words_of
 from made_text import documents
 
 from bpe_beam.counts.word_counts import WordCounts
@@ -17,52 +16,9 @@ from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.reference import pretokenize
 from bpe_beam.training import reference
 from bpe_beam.training.bpe import learn_bpe
-from bpe_beam.training.learning import Learned
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, Alphabet, BpeRecipe, TieBreak
-from bpe_beam.training.trained import tokenizer_of
-from bpe_beam.training.words import Words, gather_words
-
-Counted = Sequence[tuple[bytes, int]]
-
-
-def words_of(counted: Counted) -> Words:
-    """As `gather_words` makes them."""
-    return Words(
-        np.frombuffer(b"".join(word for word, _ in counted), np.uint8),
-        np.cumsum([0, *(len(word) for word, _ in counted)], dtype=np.int64),
-        np.array([count for _, count in counted], np.int64),
-    )
-
-
-def check(counted: Counted, recipe: BpeRecipe) -> Learned:
-    """Learns, and compares all of it: vocabulary, merges, their counts."""
-    learned = learn_bpe(words_of(counted), recipe)
-    as_chars = [(byte_level.to_chars(word), count) for word, count in counted]
-    vocab, merges = reference.learn_bpe(
-        as_chars,
-        vocab_size=recipe.vocab_size,
-        alphabet="bytes" if recipe.all_bytes else "seen",
-        special_tokens=recipe.special_tokens,
-        unk_token=recipe.unk_token,
-        min_frequency=recipe.min_frequency,
-        tie_break=recipe.tie_break,
-        initial_alphabet=recipe.initial_alphabet,
-        limit_alphabet=recipe.limit_alphabet,
-        max_token_length=recipe.max_token_length,
-    )
-    assert list(learned.vocab.items()) == [(token, i) for i, token in enumerate(vocab)]
-    assert learned.merges == tuple(merges)
-    if recipe.limit_alphabet is None and recipe.max_token_length is None:
-        check_counts(as_chars, learned)
-    return learned
-
-
-def check_counts(words: Sequence[tuple[str, int]], learned: Learned) -> None:
-    rules = reference.Rules(0)
-    split = reference.split_words(words, {*"".join(word for word, _ in words)})
-    for pair, count in zip(learned.merges, learned.counts, strict=True):
-        assert reference.count_pairs(split)[pair] == count
-        split = [(reference.merge_pair(symbols, pair, rules), times) for symbols, times in split]
+from bpe_beam.training.tokenizer_parts import tokenizer_of
+from bpe_beam.training.words import gather_words
 
 
 def random_words(made: random.Random, letters: bytes, most: int = 12) -> list[tuple[bytes, int]]:

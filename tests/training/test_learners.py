@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import numpy as np
 import pytest
+from native_learning import words_of
 
 from bpe_beam.errors import UsageError
 from bpe_beam.training import reference, reference_wordpiece, symbols
@@ -14,7 +14,6 @@ from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.word_level import learn_word_level
 from bpe_beam.training.wordpiece import learn_wordpiece
-from bpe_beam.training.words import Words
 
 pytestmark = pytest.mark.quick
 
@@ -25,15 +24,6 @@ LETTERS = ["a", "ab", "ab#", "é語#", "aé語😀_", "abcdef"]
 def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words are read in one piece, and in many."""
     monkeypatch.setattr(symbols, "PIECE_BYTES", request.param)
-
-
-def words_of(counted: list[tuple[str, int]]) -> Words:
-    encoded = [word.encode() for word, _ in counted]
-    return Words(
-        np.frombuffer(b"".join(encoded), np.uint8),
-        np.cumsum([0, *map(len, encoded)], dtype=np.int64),
-        np.array([count for _, count in counted], np.int64),
-    )
 
 
 def random_words(made: random.Random, letters: str) -> list[tuple[str, int]]:

@@ -7,19 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_learners import words_of
+from native_learning import words_of
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
-from bpe_beam.training.batches import plain_batch
 from bpe_beam.training.bpe import learn_bpe
-from bpe_beam.training.continuing import continue_bpe, recipe_like
-from bpe_beam.training.learning import Learned
+from bpe_beam.training.continue_training import continue_bpe, recipe_like
+from bpe_beam.training.initial_vocabulary import (
+    Start,
+    check_distributed,
+    needs_seen,
+    see_for,
+    start_of,
+)
+from bpe_beam.training.merge_batches import plain_batch
+from bpe_beam.training.native_trainer import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import Row, ShardPairs, Vocabulary, batches_of, learn_round, threshold
 from bpe_beam.training.segments import gather
-from bpe_beam.training.start import Start, check_distributed, needs_seen, see_for, start_of
-from bpe_beam.training.trained import tokenizer_of
+from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.wordpiece import learn_wordpiece
 from bpe_beam.training.words import Words
 

@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from test_learners import words_of
+from native_learning import words_of
 
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.trained import learn
+from bpe_beam.training.tokenizer_parts import learn
 from bpe_beam.training.wordpiece import is_nearly_characters
 
 pytestmark = pytest.mark.quick

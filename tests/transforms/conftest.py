@@ -12,7 +12,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from bpe_beam.transforms import counters
+from bpe_beam.transforms import metrics as counters
 
 
 class _Keep(beam.DoFn):

@@ -18,7 +18,6 @@ from pipeline_checks import MeasuredGroupByKey
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
-from bpe_beam.splits.work import SplitWork, works_of
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (
     CountPairs,
@@ -28,8 +27,9 @@ from bpe_beam.transforms import (
     Tokenize,
     WriteTokens,
 )
-from bpe_beam.transforms.given_elements import GivenElements
-from bpe_beam.transforms.spread_works import SpreadWorks
+from bpe_beam.transforms.known_elements import GivenElements
+from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.workers.split_task import SplitWork, works_of
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 MEGABYTE = 1_000_000

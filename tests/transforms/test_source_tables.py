@@ -16,10 +16,10 @@ from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.errors import DataError
-from bpe_beam.splits.counting import CountTask, range_places
-from bpe_beam.splits.source_tables import SourceTables, add_token_facts, cut_by_source
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.split_counts import CountSplits
+from bpe_beam.transforms.jobs.count_splits import CountSplits
+from bpe_beam.workers.count_split import CountTask, range_places
+from bpe_beam.workers.source_tables import SourceTables, add_token_facts, cut_by_source
 
 COUNTING = {"pretokenizer": "whitespace_split"}
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.artifact import added_up, read_part, write_sources_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals
-from bpe_beam.splits.source_tables import SourceTables
 from bpe_beam.storage import Storage
+from bpe_beam.workers.source_tables import SourceTables
 
 NAMES = st.sampled_from(["a", "b", "ä", "", "A", "\U0001f600", "a b"]).map(lambda n: f"s{n}")
 DOCUMENTS = st.lists(st.tuples(NAMES, st.text("ab é\n語", max_size=12)), max_size=30)

@@ -31,7 +31,7 @@ from bpe_beam.transforms import (
     Tokenize,
     WriteTokens,
     coders,
-    spread_works,
+    spread_tasks,
     write_tokens,
 )
 
@@ -426,11 +426,11 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
 
 
 def test_works_that_came_apart_are_refused() -> None:
-    spread = spread_works.SpreadWorks(["short", "long" * spread_works._PIECE_CHARACTERS])
-    take = spread_works._TakeWork()
+    spread = spread_tasks.SpreadWorks(["short", "long" * spread_tasks._PIECE_CHARACTERS])
+    take = spread_tasks._TakeWork()
     long = [piece for number, piece in spread.pieces if number == 1]
     assert len(long) == 4
-    assert list(take.process((1, reversed(long)))) == ["long" * spread_works._PIECE_CHARACTERS]
+    assert list(take.process((1, reversed(long)))) == ["long" * spread_tasks._PIECE_CHARACTERS]
     for wrong in (long[1:], long[:-1], [*long, long[2]]):
         with pytest.raises(DataError, match="the runner lost a part"):
             list(take.process((1, wrong)))

@@ -21,16 +21,16 @@ from apache_beam.transforms.window import FixedWindows, GlobalWindows, Timestamp
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
-from bpe_beam.corpus.watching import Watched
+from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import UsageError
-from bpe_beam.splits import encoding
-from bpe_beam.splits.encoding import Encoding
-from bpe_beam.splits.streaming import Stream as StreamOfFiles
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
 from bpe_beam.transforms import CountWords, Tokenize, count_words, tokenize
-from bpe_beam.transforms.stream_shards import TokenizeNewFiles
+from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.workers import document_encoding as encoding
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.stream.tokenize_window import Stream as StreamOfFiles
 
 DISCARDING = trigger.AccumulationMode.DISCARDING
 ACCUMULATING = trigger.AccumulationMode.ACCUMULATING

@@ -2,9 +2,9 @@
 
 The format is RFC 4180's, for TSV with tabs (as spreadsheets and pandas write it): lines end with a
 newline, a carriage return before it belongs to it, quotes within quotes are doubled. Lines with
-nothing in them are no records. How quotes are read that make no sense stands in `native/csv.hpp`,
-which does the work. In MB/s of quoted English by one thread (documents of 200 bytes, then of 25 KB,
-two busy cores):
+nothing in them are no records. `native/read/csv.hpp` does the work and says how quotes are
+read that make no sense. In MB/s of quoted English by one thread (documents of 200 bytes, then of
+25 KB, two busy cores):
 
     native     398   576
     pyarrow    420   476   ends at a bad row, and tells no record's place

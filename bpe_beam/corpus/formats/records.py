@@ -3,8 +3,9 @@
 A window of a file is read, cut into records and checked by one native call with the GIL released,
 so that threads scale and no Python object is made for a record; Python sees batches and rejects.
 
-JSON Lines go through a parser of our own (`native/jsonl.hpp`): one path, so that no answer depends
-on which parser met a line. The figures behind that, in MB/s for one thread and for two at once (two
+JSON Lines go through a parser of our own (`native/read/jsonl.hpp`): one path, so that no answer
+depends on which parser met a line.
+The figures behind that, in MB/s for one thread and for two at once (two
 shared cores, blocks of 4 MB, English; documents of 200 bytes, then of 25 KB):
 
     native     870  1310     1240  2440

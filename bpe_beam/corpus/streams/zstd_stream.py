@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import zstandard
 
-from bpe_beam.corpus.kinds import is_skippable_zstd
+from bpe_beam.corpus.file_types import is_skippable_zstd
 from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 

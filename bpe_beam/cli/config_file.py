@@ -1,0 +1,166 @@
+"""Settings from a YAML file: the long flags as keys, their values as they would be typed.
+
+The file is read as a tree of nodes rather than as Python values, so that `no` and `010` mean what
+they mean on a command line, and errors can name the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import yaml
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.settings.parsing import GivenValue, did_you_mean
+from bpe_beam.storage import Storage, redact
+
+MAX_CONFIG_BYTES = 1 << 20
+"""Nobody writes a megabyte of settings; a corpus given by mistake has more."""
+
+
+def read_config(
+    path: str,
+    job: str,
+    *,
+    texts: Collection[str],
+    switches: Collection[str],
+    mappings: Collection[str],
+    pairs: Collection[str] = (),
+    storage: Storage | None = None,
+) -> dict[str, GivenValue]:
+    """Reads a YAML file of settings.
+
+    Args:
+        path: A path or URL.
+        job: The job that is to run; a `job` key of the file must say the same.
+        texts: Keys whose value is a text or a number, or a list of them.
+        switches: Keys whose value is true or false.
+        mappings: Keys whose value is a mapping.
+        pairs: Those of `texts` whose texts are NAME=VALUE: a mapping stands for them too, of names
+            to a value or a list of values.
+        storage: The door to storage; it cannot have the options that stand in the file.
+
+    Returns:
+        The settings by key, with `_` for `-`.
+
+    Raises:
+        UsageError: If the file is missing or no YAML mapping, or a key is unknown or repeated, or
+            a value cannot be one; with file and line.
+    """
+    settings: dict[str, GivenValue] = {}
+    root = _read_pairs(path, storage or Storage())
+    path = redact(path)
+    for key_node, node in root:
+        where = f"{path}, line {key_node.start_mark.line + 1}"
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise UsageError(f"{where}: a key must be a word")
+        key = key_node.value.replace("-", "_")
+        if key in settings:
+            raise UsageError(f"{where}: {key_node.value} stands there twice")
+        known = {"job", *texts, *switches, *mappings}
+        if key not in known:
+            raise UsageError(
+                f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
+            )
+        where = f"{where}: {key}"
+        if key in pairs and isinstance(node, yaml.MappingNode):
+            settings[key] = GivenValue(where, _pairs(node, where))
+            continue
+        settings[key] = GivenValue(where, _value(node, where, key, switches, mappings))
+    stated = settings.pop("job", None)
+    if stated is not None and stated.value != [job]:
+        raise UsageError(f"{stated.where} says that the file is for another job than {job}")
+    return settings
+
+
+def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]]:
+    shown = redact(path)
+    try:
+        with storage.open(path) as stream:
+            data = stream.read(MAX_CONFIG_BYTES + 1)
+    except DataError as error:
+        reason = str(error).removeprefix(f"cannot read {shown}: ")
+        raise UsageError(f"config {shown} cannot be read: {reason}") from error
+    path = shown
+    if len(data) > MAX_CONFIG_BYTES:
+        raise UsageError(f"config {path} has over {MAX_CONFIG_BYTES:,} bytes: not a settings file")
+    try:
+        root = yaml.compose(data, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise UsageError(f"config {path} is not valid YAML{_reason(error)}") from None
+    if root is None:
+        return []
+    if not isinstance(root, yaml.MappingNode):
+        raise UsageError(f"config {path} must hold settings, one `name: value` a line")
+    return list(root.value)
+
+
+def _reason(error: Exception) -> str:
+    """The parser's reason without the text that it quotes, which may hold secrets."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    return (f", line {mark.line + 1}" if mark else "") + (f": {problem}" if problem else "")
+
+
+def _value(
+    node: yaml.Node, where: str, key: str, switches: Collection[str], mappings: Collection[str]
+) -> list[str] | bool | dict[str, Any]:
+    if key in switches:
+        if isinstance(node, yaml.ScalarNode) and node.value.lower() in ("true", "false"):
+            return bool(node.value.lower() == "true")
+        raise UsageError(f"{where} must be true or false")
+    if key in mappings:
+        if isinstance(node, yaml.MappingNode):
+            return _mapping(node, where)
+        raise UsageError(f"{where} must be a mapping, one `name: value` a line")
+    return _texts(node, where)
+
+
+def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
+    """A mapping as NAME=VALUE, one for each value."""
+    if not all(
+        isinstance(name, yaml.ScalarNode) and "=" not in name.value for name, _ in node.value
+    ):
+        raise UsageError(f"{where}: a name in it must be a word without =")
+    _refuse_repeated(node, where)
+    found = []
+    for name, values in node.value:
+        found += [f"{name.value}={value}" for value in _texts(values, f"{where}.{name.value}")]
+    return found
+
+
+def _texts(node: yaml.Node, where: str) -> list[str]:
+    """A text, or a list of them, as they were typed."""
+    items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for item in items:
+        if not isinstance(item, yaml.ScalarNode):
+            raise UsageError(f"{where} must be a text, a number, or a list of them")
+        if item.tag == "tag:yaml.org,2002:null":
+            raise UsageError(f"{where} has no value")
+    return [item.value for item in items]
+
+
+def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
+    try:
+        _refuse_repeated(node, where)
+        mapping: Any = yaml.constructor.SafeConstructor().construct_document(node)
+    except UsageError:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
+        raise UsageError(f"{where} cannot be read{_reason(error)}") from None
+    if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):
+        raise UsageError(f"{where}: the names in it must be words")
+    return mapping
+
+
+def _refuse_repeated(node: yaml.Node, where: str) -> None:
+    """Refuses a name that stands twice in one mapping, of which YAML would keep the last."""
+    seen = set()
+    for each in node.value if isinstance(node, yaml.CollectionNode) else ():
+        if isinstance(node, yaml.MappingNode):
+            name, each = each
+            if name.value in seen:
+                raise UsageError(f"{where}: {name.value} stands there twice")
+            seen.add(name.value)
+        _refuse_repeated(each, where)

@@ -1,0 +1,129 @@
+"""Flags of Beam's runners: which there are, and whether their values can be read.
+
+Beam ignores a flag that it does not know, and ends the process on a value that it cannot read. So
+both are found here, before a job starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from apache_beam.options import pipeline_options
+
+from bpe_beam.errors import UsageError
+from bpe_beam.settings.parsing import did_you_mean
+
+_TIMED_STREAMS = "data_buffer_time_limit_ms="
+"""See `transforms/in_process.py`."""
+
+
+class _FlagParser(pipeline_options._BeamArgumentParser):
+    """Beam's own parser, which raises instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"a flag of the runner: {message.removeprefix('argument ')}")
+
+
+@functools.cache
+def _parser() -> _FlagParser:
+    parser = _FlagParser(add_help=False, allow_abbrev=False, prog="")
+    for group in _subclasses(pipeline_options.PipelineOptions):
+        group._add_argparse_args(parser)
+    return parser
+
+
+def _subclasses(group: Any) -> list[Any]:
+    """All subclasses, each once: those that a user's plugin defines as well."""
+    found = {}
+    for subclass in group.__subclasses__():
+        for each in (subclass, *_subclasses(subclass)):
+            found[(each.__module__, each.__qualname__)] = each
+    return list(found.values())
+
+
+@functools.cache
+def known_flags() -> Mapping[str, bool]:
+    """All flags of Beam's runners, with their dashes; True for those that a value follows.
+
+    Without `--runner`, which is a setting of a job itself.
+
+    Cost: the first call imports what `import apache_beam` left out; later ones nothing.
+    """
+    actions: Mapping[str, argparse.Action] = _parser()._option_string_actions
+    return {name: action.nargs != 0 for name, action in actions.items() if name != "--runner"}
+
+
+def from_mapping(options: Mapping[str, Any]) -> list[str]:
+    """Turns a YAML mapping into flags.
+
+    Args:
+        options: Values by flag name without dashes. A list repeats the flag, a mapping becomes
+            JSON, true and false turn a flag without a value on and leave it off.
+
+    Returns:
+        The flags, each whole: `--name=value` or `--name`.
+
+    Raises:
+        UsageError: If a flag is unknown, or has no value where it needs one.
+    """
+    flags = []
+    for key, value in options.items():
+        name = f"--{key}"
+        if name not in known_flags():
+            raise UsageError(
+                f"{key} is no flag of a Beam runner{did_you_mean(name, known_flags())}"
+            )
+        if not known_flags()[name]:
+            if not isinstance(value, bool):
+                raise UsageError(f"{key} must be true or false, not {value!r}")
+            flags += [name] if value else []
+            continue
+        for item in value if isinstance(value, list) else [value]:
+            if item is None or isinstance(item, list):
+                raise UsageError(f"{key} needs a value, not {item!r}")
+            text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+            flags.append(f"{name}={text}")
+    return flags
+
+
+def check_runner(name: str) -> None:
+    """Refuses a runner that Beam does not have.
+
+    Args:
+        name: As Beam takes it: in any case, with or without "Runner", or a class by its full name.
+
+    Raises:
+        UsageError: Naming the nearest runner.
+    """
+    known = {path.rpartition(".")[2] for path in pipeline_options.StandardOptions.ALL_KNOWN_RUNNERS}
+    lower = name.lower()
+    if "." not in name and not {lower, lower + "runner"} & {each.lower() for each in known}:
+        raise UsageError(
+            f"runner {name!r} is none of Beam's ({', '.join(sorted(known))}) nor a class by its "
+            f"full name{did_you_mean(name, known)}"
+        )
+
+
+def check(flags: Sequence[str]) -> None:
+    """Refuses flags that Beam would ignore or could not read.
+
+    Args:
+        flags: Each whole: `--name=value` or `--name`.
+
+    Raises:
+        UsageError: Naming the flag.
+    """
+    try:
+        given = _parser().parse_args(list(flags))
+    except (ValueError, argparse.ArgumentError, AssertionError, AttributeError) as error:
+        # What some of Beam's own argument types raise past argparse.
+        raise UsageError(f"the runner's flags {' '.join(flags)} cannot be read: {error}") from error
+    if any(str(each).startswith(_TIMED_STREAMS) for each in given.experiments or ()):
+        raise UsageError(
+            f"--experiments={_TIMED_STREAMS} must not be given: with it, Beam's workers lose "
+            "elements"
+        )

@@ -1,0 +1,148 @@
+"""`job.json`: whose an output folder is, and what its job may write there.
+
+It names the settings that the result depends on and nothing else: no time, host or absolute path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.compact_names import pack_names, unpack_names
+from bpe_beam.storage.checksum import check_checksum, with_checksum
+
+JOB_FILE = "job.json"
+_KEYS = ("job", "version", "fingerprint", "settings", "final", "files")
+VERSION = 2
+"""Of `job.json`. Version 1, which may have no checksum, is read, too."""
+
+_SETTINGS_VERSION = 1
+"""Of the settings: another number gives every job another fingerprint, so that no folder made
+before is resumed."""
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What `job.json` says.
+
+    Attributes:
+        job: The job's name.
+        settings: Every setting that the result depends on, as JSON reads it back.
+        final: The file whose presence says that the job has finished.
+        names: The exact names of the other files that the job may write, relative to the folder.
+    """
+
+    job: str
+    settings: dict[str, Any]
+    final: str
+    names: frozenset[str]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of the job and its settings."""
+        text = json.dumps(
+            {"job": self.job, "version": _SETTINGS_VERSION, "settings": self.settings},
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+        )
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+    @property
+    def all_names(self) -> frozenset[str]:
+        """All that the job may write, `job.json` and the final file included."""
+        return self.names | {self.final, JOB_FILE}
+
+    def to_bytes(self) -> bytes:
+        """Return the content of `job.json`; a function of the record alone."""
+        record = {
+            "job": self.job,
+            "version": VERSION,
+            "fingerprint": self.fingerprint,
+            "settings": self.settings,
+            "final": self.final,
+            "files": pack_names(self.names),
+        }
+        return with_checksum(record, json_bytes)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> JobRecord | None:
+        """Read `job.json`.
+
+        Args:
+            data: Its content, written by anyone.
+
+        Returns:
+            The record, or None if no job of this package wrote it, or it was changed since.
+
+        Raises:
+            UsageError: A later version of the package wrote it.
+        """
+        try:
+            value = json.loads(data)
+            version = value["version"]
+            job, settings, final = value["job"], value["settings"], value["final"]
+            known = type(version) is int and 1 <= version <= VERSION
+            if not known and {"fingerprint", "files"} <= value.keys():
+                raise UsageError(
+                    f"{JOB_FILE} there has version {version!r}, and this bpe-beam knows only "
+                    f"1 to {VERSION}: give another --output"
+                )
+            check_checksum(data, value, JOB_FILE, _KEYS, required=version != 1)
+            record = JobRecord(str(job), dict(settings), str(final), unpack_names(value["files"]))
+            return record if record.fingerprint == value["fingerprint"] else None
+        except UsageError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError):
+            return None
+
+
+def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
+    """Return which settings differ.
+
+    Args:
+        old: The record in the folder.
+        new: The record of this job.
+        limit: The most settings to name.
+
+    Returns:
+        Lines with the dotted name of a setting and both its values.
+    """
+    before = dict(_flatten("", {"job": old.job, **old.settings}))
+    after = dict(_flatten("", {"job": new.job, **new.settings}))
+    names = [name for name in {**after, **before} if before.get(name) != after.get(name)]
+    lines = [
+        f"  {n}: {before.get(n, 'nothing')} there, {after.get(n, 'nothing')} now" for n in names
+    ]
+    if not lines:
+        lines = ["  nothing that was asked for: another version of bpe-beam wrote it"]
+    rest = len(lines) - limit
+    return lines[:limit] + ([f"  and {rest:,} more"] if rest > 0 else [])
+
+
+def _flatten(name: str, value: Any) -> Iterable[tuple[str, str]]:
+    """Leaves of nested settings by dotted name, as short JSON."""
+    if isinstance(value, dict) and value:
+        for key, each in value.items():
+            yield from _flatten(f"{name}.{key}" if name else key, each)
+    elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
+        for index, each in enumerate(value):
+            yield from _flatten(f"{name}[{index}]", each)
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+        yield name, text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def json_bytes(value: Any) -> bytes:
+    """JSON as all artifacts have it: readable, in the order given, UTF-8, one newline at its end.
+
+    Raises:
+        ValueError: If a number is not finite.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    # A file's name that is not UTF-8 holds lone surrogates: written as JSON's escapes for them.
+    return (text + "\n").encode("utf-8", "backslashreplace")

@@ -1,0 +1,129 @@
+"""What the jobs that make a counts folder of others share: its claim and its parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, part_name, read_manifest
+from bpe_beam.errors import UsageError
+from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.progress import Progress
+from bpe_beam.storage import Storage
+
+
+def same_folder(one: str, other: str) -> bool:
+    """Whether two names mean one folder; a URL is known by its name alone."""
+    paths = [Path(name.removeprefix("file://")) for name in (one, other)]
+    if all(path.exists() for path in paths):
+        return paths[0].samefile(paths[1])
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def manifest_hash(storage: Storage, counts: str) -> str:
+    """What depends on a counts folder depends on this: its manifest, which has the parts' hashes.
+
+    Raises:
+        UsageError: No counts folder, or one that is not finished.
+        DataError: A manifest that is damaged.
+    """
+    read_manifest(storage, counts)
+    data = storage.read_bytes(storage.join(counts, MANIFEST))
+    return hashlib.sha256(data).hexdigest()
+
+
+def claim(
+    storage: Storage, output: str, job: Mapping[str, Any], partitions: int, overwrite: bool
+) -> OutputFolder:
+    """Takes the folder for counts of so many parts; see `OutputFolder.claim`."""
+    names = [part_name(i, partitions) for i in range(partitions)]
+    return OutputFolder.claim(storage, output, job, names, overwrite, restore=_restore)
+
+
+def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
+    """Refuses an output that is an input: `--overwrite` would remove it before it is read."""
+    for folder in folders:
+        if same_folder(output, folder):
+            raise UsageError(f"output {output} is a folder that is read: give another")
+
+
+def make_parts(
+    folder: OutputFolder, partitions: int, progress: Progress, make: Callable[[int], CountsPart]
+) -> tuple[CountsPart, ...]:
+    """Makes the parts that do not stand yet, one after another.
+
+    Args:
+        folder: Claimed.
+        partitions: How many there are.
+        progress: Where it is shown.
+        make: Writes a part, by number.
+
+    Returns:
+        All parts.
+    """
+    parts = []
+    with progress.stage("write", partitions, "parts") as stage:
+        for partition in range(partitions):
+            name = part_name(partition, partitions)
+            piece = name.removesuffix(".parquet")
+            receipt = folder.receipt(piece)
+            if receipt is not None:
+                parts.append(CountsPart(**receipt["facts"]))
+            else:
+                part = make(partition)
+                file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
+                folder.write_receipt(piece, [file], part.facts())
+                parts.append(part)
+            stage.advance(1)
+    return tuple(parts)
+
+
+def finished_manifest(folder: OutputFolder) -> CountsManifest:
+    """The manifest of a folder that is finished."""
+    url = folder.path(MANIFEST)
+    return CountsManifest.from_bytes(folder.storage.read_bytes(url), url)
+
+
+def totals_of(manifest: CountsManifest) -> dict[str, Any]:
+    """What a summary says of counts."""
+    return {
+        "documents": manifest.documents,
+        "text_bytes": manifest.text_bytes,
+        "words": manifest.words,
+        "unique_words": manifest.unique_words,
+    }
+
+
+def known_sources(manifest: CountsManifest, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """The sources that are wanted, in the order of their names; all, if none is named.
+
+    Raises:
+        UsageError: A source that there is not, or no sources at all.
+    """
+    if manifest.sources is None:
+        if wanted:
+            raise UsageError(
+                "source: these counts are not by source; count again with --source or "
+                "--source-field"
+            )
+        return ()
+    unknown = [name for name in wanted if name not in manifest.sources]
+    if unknown:
+        names = list(manifest.sources)
+        known = ", ".join(names[:50]) + (" and more" if len(names) > 50 else "")
+        raise UsageError(f"source {unknown[0]!r} is none of these counts: they have {known}")
+    return tuple(sorted(set(wanted))) or tuple(manifest.sources)
+
+
+def _restore(manifest: bytes) -> Mapping[str, Mapping[str, Any]]:
+    """The pieces of a finished folder, for it to be mended if a part is missing."""
+    return {
+        part["name"].removesuffix(".parquet"): {
+            "files": [{key: part[key] for key in ("name", "bytes", "sha256")}],
+            "facts": part,
+        }
+        for part in json.loads(manifest)["parts"]
+    }

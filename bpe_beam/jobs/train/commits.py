@@ -1,0 +1,242 @@
+"""The folder `rounds` in a train job's output: words on storage between rounds, a commit a job.
+
+Each pipeline that is launched has a run folder of its own, see `job_folder.py`. When it has ended
+and the driver has learned from it, the driver writes `commit-00003.json`, which names the run whose
+pieces are the words now, and all merges so far; then the run before goes. Whoever is killed, the
+next try begins at the last commit: what a run left that no commit names is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.errors import DataError
+from bpe_beam.folders.job_folder import WORK, JobFolder, side_by_side
+from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.storage import Storage
+from bpe_beam.training.rounds import Row
+from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, is_round_file, names_of
+
+LEAST_PIECE = 8_000_000
+MOST_PIECE = 128_000_000
+"""Bytes of words that a piece of the state has at first: parts of the counts are put together, or
+cut, to come between these."""
+
+_COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
+_START = "start.json"
+_BROKEN_OFF = re.compile(
+    rf"(?:commit-[0-9]{{5,9}}\.json|{re.escape(_START)}|{re.escape(ROUND_FILE)})"
+    r"\.attempt-[0-9a-f]{12}"
+)
+"""Files that were never completed, here and in a run's folder."""
+
+
+def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
+    """The words before the first round, in pieces; see `PieceWork`."""
+    pieces: list[list[list[int]]] = []
+    room = 0
+    for number, part in enumerate(manifest.parts):
+        slices = max(1, -(-part.word_bytes // MOST_PIECE))
+        if pieces and slices == 1 and part.word_bytes <= room:
+            pieces[-1].append([number, 0, 1])
+        else:
+            pieces += [[[number, i, slices]] for i in range(slices)]
+            room = LEAST_PIECE
+        room -= part.word_bytes
+    return [{"parts": parts} for parts in pieces]
+
+
+def names_for(manifest: CountsManifest) -> list[str]:
+    """All names that a run over these counts may write."""
+    return names_of(len(first_pieces(manifest)), len(manifest.parts))
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What is known after a round.
+
+    Attributes:
+        number: The round's, from 1; 0: none was run yet.
+        run: The name of the run that wrote the words as they are; the merges of this round are not
+            applied to them yet.
+        pieces: The words: of each piece `name`, `bytes`, `sha256`, `words`, `symbols`.
+        rows: All merges so far.
+        counts: How often each occurred.
+        known: How many ids there were before this round's merges.
+        applied: How many of the merges are applied to the words.
+        floor: Where the next round looks for pairs.
+        divisor: See `training.rounds.threshold`; of the next round.
+        done: Nothing more can be learned.
+        totals: Of the words, `training.learning.WordTotals` as a dict; None: there was no round, or
+            it was one of a version that did not count them.
+        singles: How many of them, each weighted by its count, were dropped as one symbol.
+        text_full: Since the tokens would be too long together, see `learning.MAX_TEXT`.
+        history: A row for each round, for the summary.
+        start: SHA-256 of what words are spelled by.
+    """
+
+    number: int
+    run: str
+    pieces: list[dict[str, Any]]
+    rows: list[Row]
+    counts: list[int]
+    known: int
+    applied: int
+    floor: int
+    divisor: int
+    done: bool
+    history: list[dict[str, Any]]
+    start: str
+    text_full: bool = False
+    totals: dict[str, Any] | None = None
+    singles: int = 0
+
+
+class RoundsFolder:
+    """The folder.
+
+    Args:
+        storage: The door to storage.
+        url: Where it is; made if need be.
+        identity: What the merges depend on; JSON-able.
+        names: All names that a run may write.
+    """
+
+    def __init__(
+        self, storage: Storage, url: str, identity: dict[str, Any], names: Iterable[str]
+    ) -> None:
+        record = JobRecord("rounds", identity, "", frozenset(names))
+        self.storage = storage
+        self.folder = JobFolder(storage, url, record)
+
+    @property
+    def start(self) -> str:
+        """The URL of what words are spelled by; every try writes the same."""
+        return self.folder.path(_START)
+
+    def run_url(self, run: str, *names: str) -> str:
+        """The URL of a run, or of a file of it."""
+        return self.folder.path("/".join((WORK, run, *names)))
+
+    def latest(self) -> Commit | None:
+        """The last commit whose words stand by their hashes; all that was there else is removed.
+
+        Cost: reads the words once.
+        """
+        self.storage.make_folder(self.folder.url)
+        # As it is now: what another driver makes meanwhile is not looked at, nor removed.
+        runs, commits = self.folder.runs(), self._commits()
+        found = None
+        for name in sorted(commits, reverse=True):
+            found = found or self._read(name)
+        self._keep(found, commits, runs)
+        return found
+
+    def new_run(self) -> JobFolder:
+        """The folder for a pipeline that is to be launched."""
+        return self.folder.new_run()
+
+    def commit(self, commit: Commit) -> None:
+        """Makes a round stand, and removes those before it.
+
+        Raises:
+            DataError: The round before it is not the last one there: another driver is at work.
+        """
+        there = self._commits()
+        if there != [_name(number) for number in (commit.number - 1,) if number]:
+            raise DataError(
+                f"{self.folder.url}: another run of this job works in the same folder; when it has "
+                "ended, run this one again"
+            )
+        data = {"fingerprint": self.folder.record.fingerprint, **asdict(commit)}
+        signed = json.dumps({"commit": data, "sha256": _digest(data)})
+        self.storage.sync_folders(*(self.run_url(commit.run, folder) for folder in FOLDERS))
+        self.storage.write_bytes(self.folder.path(_name(commit.number)), signed.encode())
+        self.storage.sync_folders(self.folder.url)
+        self._keep(commit, there, self.folder.runs())
+
+    def _commits(self) -> list[str]:
+        names = self.storage.list_names(self.folder.url)
+        return [name for name in names if _COMMIT.fullmatch(name)]
+
+    def _read(self, name: str) -> Commit | None:
+        """A commit of this job, if it is whole, and its words are."""
+        try:
+            signed = json.loads(self.storage.read_bytes(self.folder.path(name)))
+            value = signed["commit"]
+            if signed["sha256"] != _digest(value):
+                return None
+            if value.pop("fingerprint") != self.folder.record.fingerprint:
+                return None
+            value["rows"] = [tuple(row) for row in value["rows"]]
+            commit = Commit(**value)
+            start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
+            run = JobFolder(self.storage, self.run_url(commit.run), self.folder.record)
+            if start != commit.start or not all(side_by_side(run.matches, commit.pieces)):
+                return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        return commit
+
+    def _keep(
+        self, commit: Commit | None, commits: Iterable[str], runs: Iterable[JobFolder]
+    ) -> None:
+        """Removes all of these but a commit and its run."""
+        for name in commits:
+            if commit is None or name != _name(commit.number):
+                self.storage.remove(self.folder.path(name))
+        for run in runs:
+            if commit is None or run.url != self.run_url(commit.run):
+                remove_run(run)
+
+
+def _name(number: int) -> str:
+    return f"commit-{number:05}.json"
+
+
+def _digest(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def holds_merges(storage: Storage, url: str) -> bool:
+    """Whether rounds have learned merges in a folder, of whatever job."""
+    return any(map(_COMMIT.fullmatch, storage.list_names(url)))
+
+
+def remove_rounds(storage: Storage, url: str) -> None:
+    """Removes everything that rounds left in a folder, of whatever job, and nothing else."""
+    if not storage.exists(url):
+        return
+    folder = RoundsFolder(storage, url, {}, ())
+    folder._keep(None, folder._commits(), folder.folder.runs())
+    storage.remove(folder.start)
+    _remove_broken_off(folder.folder)
+    storage.remove_folder_if_empty(folder.folder.path(WORK))
+    storage.remove_folder_if_empty(url)
+
+
+def remove_run(run: JobFolder) -> None:
+    """Removes the folder of a round's pipeline; its files by the form of their names, since it may
+    be that of other counts."""
+    for folder in FOLDERS:
+        there = run.storage.list_names(run.path(folder))
+        run.remove(f"{folder}/{name}" for name in there if is_round_file(name))
+        run.storage.remove_folder_if_empty(run.path(folder))
+    run.storage.remove(run.path(ROUND_FILE))
+    _remove_broken_off(run)
+    run.storage.remove_folder_if_empty(run.url)
+
+
+def _remove_broken_off(folder: JobFolder) -> None:
+    names = folder.storage.list_names(folder.url)
+    folder.remove([name for name in names if _BROKEN_OFF.fullmatch(name)])

@@ -1,0 +1,163 @@
+"""What sources weigh in a training, and how well its tokenizer encodes each."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe_beam import _native
+from bpe_beam.counts.artifact import iter_sources, read_part
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.counts.weights import (
+    MOST,
+    Weights,
+    given_weights,
+    parse_temperature,
+    parse_weight,
+    tempered_weights,
+)
+from bpe_beam.counts.word_counts import string_buffers
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.settings.train import TrainSettings
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.native_parts import make_model
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.words import weighted_total
+
+
+def weights_of(settings: TrainSettings, manifest: CountsManifest) -> Weights | None:
+    """The weights of all sources; None if none were given.
+
+    Raises:
+        UsageError: Counts without sources, a source that there is not, or weights that are too
+            large for what was counted.
+    """
+    if not settings.weights and settings.temperature is None:
+        return None
+    if manifest.sources is None:
+        raise UsageError(
+            "weights and temperature need counts by source, and these are not: count again with "
+            "--source or --source-field"
+        )
+    if settings.temperature is None:
+        given = {name: parse_weight(name, weight) for name, weight in settings.weights}
+        weights = given_weights(given, dict.fromkeys(manifest.sources, 1))
+    else:
+        sizes = {name: totals.text_bytes for name, totals in manifest.sources.items()}
+        weights = tempered_weights(parse_temperature(settings.temperature), sizes)
+    weights.check_words({name: totals.words for name, totals in manifest.sources.items()})
+    return weights
+
+
+def weights_identity(settings: TrainSettings) -> dict[str, Any]:
+    """What a tokenizer depends on, of weights; nothing where there are none."""
+    if settings.temperature is not None:
+        return {"temperature": f"{parse_temperature(settings.temperature):f}"}
+    if settings.weights:
+        given = {name: parse_weight(name, weight) for name, weight in settings.weights}
+        return {"weights": dict(sorted(given.items()))}
+    return {}
+
+
+def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
+    """The recipe for weighted counts: `min_frequency` is about occurrences, whatever they weigh.
+
+    Raises:
+        UsageError: It is beyond 64 bits then.
+    """
+    if weights is None or weights.unit == 1:
+        return recipe
+    least = recipe.min_frequency * weights.unit
+    if least > MOST:
+        raise UsageError(
+            f"min_frequency is {recipe.min_frequency:,}: with these weights at most "
+            f"{MOST // weights.unit:,}"
+        )
+    return replace(recipe, min_frequency=least)
+
+
+@contextlib.contextmanager
+def refuse_overflow(weights: Weights | None) -> Iterator[None]:
+    """Says what counts that the learner refuses mean.
+
+    Raises:
+        UsageError: The symbols of all words are beyond 64 bits together, as they are weighted.
+        DataError: They are without weights.
+    """
+    try:
+        yield
+    except OverflowError as error:
+        if weights is None:
+            raise DataError(f"the counts are too large to learn from: {error}") from error
+        raise UsageError(
+            f"the weighted counts are too large to learn from: {error}; give smaller weights, or "
+            "such with fewer binary places, as 0.5 and 0.25 have"
+        ) from error
+
+
+def tokens_by_source(
+    storage: Storage,
+    counts: str,
+    manifest: CountsManifest,
+    tokenizer: Tokenizer,
+    recipe: Recipe,
+) -> dict[str, int | None] | None:
+    """How many tokens the counted words of each source are.
+
+    That is what its documents become, if no special token stands in them as plain text: words are
+    encoded each by itself.
+
+    Args:
+        storage: The door to storage.
+        counts: The counts folder.
+        manifest: Its manifest.
+        tokenizer: What was learned.
+        recipe: What it was learned by.
+
+    Returns:
+        The tokens by source; None for a source with a word that the tokenizer cannot encode; None
+        without sources, or where rare words were left out of the counts.
+
+    Raises:
+        DataError: As `read_part`.
+
+    Cost: each unique word of each source is encoded once; memory, one part.
+    """
+    if manifest.sources is None or any(step.min_count > 1 for step in manifest.filtered or ()):
+        return None
+    encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(tokenizer.parts))
+    ending = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""
+    tokens: dict[str, int | None] = dict.fromkeys(manifest.sources, 0)
+    for part in manifest.parts:
+        table = read_part(storage, counts, manifest, part)
+        for source, words in iter_sources(table, part):
+            so_far = tokens[str(source)]
+            if so_far is not None:
+                tokens[str(source)] = _add(so_far, _tokens(encoder, words, ending))
+    return tokens
+
+
+def _add(one: int, other: int | None) -> int | None:
+    return None if other is None else one + other
+
+
+def _tokens(encoder: _native.Encoder, words: pa.Table, ending: str) -> int | None:
+    """Tokens of counted words; None if one of them cannot be encoded."""
+    texts = words["word"].combine_chunks()
+    if ending:  # the tokenizer's normalizer puts it there, behind the words that were counted
+        texts = pc.binary_join_element_wise(
+            texts, *(pa.scalar(t, texts.type) for t in (ending, ""))
+        )
+    data, offsets = string_buffers(texts)
+    try:
+        _, ends = encoder.encode_batch(data, offsets)
+    except _native.MissingSymbolError:
+        return None
+    return weighted_total(np.diff(ends), words["count"].to_numpy())

@@ -1,0 +1,177 @@
+// Python's side of counting.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bind/bind_pipeline.hpp"
+#include "bind/binding.hpp"
+#include "text/deadline.hpp"
+#include "count/word_table.hpp"
+
+namespace bpe_beam {
+
+class PyWordTable {
+ public:
+  PyWordTable(bool with_places, const PyPipeline& pipeline, std::vector<std::uint32_t> added)
+      : table_(with_places), pipeline_(pipeline.pipeline), added_(std::move(added)) {
+    std::sort(added_.begin(), added_.end());
+  }
+
+  std::uint64_t add_texts(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+                          const std::optional<InputArray<std::uint64_t>>& documents,
+                          std::size_t max_bytes, std::uint32_t partitions,
+                          const std::optional<py::function>& on_full) {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = span_of(offsets);
+    check_offsets(bounds, bytes.size());
+    const auto places = places_of(documents, bounds.size() - 1);
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    const auto hand_over = [&] {
+      const Deadline::Pause pause;  // who takes the words may have to wait for a store
+      std::vector<WordColumns> parts = table_.split(partitions);
+      table_.clear();
+      const py::gil_scoped_acquire acquire;
+      (*on_full)(as_list(std::move(parts)));
+    };
+    std::uint64_t words = 0;
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      words += table_.add_text(text_at(bytes, bounds, i), *pipeline_, added_,
+                               places.empty() ? 0 : places[i], on_full ? max_bytes : SIZE_MAX,
+                               hand_over);
+    }
+    return words;
+  }
+
+  void add_words(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+                 const InputArray<std::int64_t>& counts,
+                 const std::optional<InputArray<std::uint64_t>>& documents,
+                 const std::optional<InputArray<std::uint64_t>>& words) {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = span_of(offsets);
+    check_offsets(bounds, bytes.size());
+    check_length("counts", counts.size(), bounds.size() - 1);
+    const auto first_documents = places_of(documents, bounds.size() - 1);
+    const auto first_words = places_of(words, bounds.size() - 1);
+    const auto totals = span_of(counts);
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const Place place =
+          first_documents.empty() ? Place{} : Place{first_documents[i], first_words[i]};
+      table_.add(text_at(bytes, bounds, i), totals[i], place,
+                 bytes.size() - static_cast<std::size_t>(bounds[i]));
+    }
+  }
+
+  void add_table(PyWordTable& other) {
+    if (this == &other) throw std::invalid_argument("a table cannot be added to itself");
+    if (table_.with_places() && !other.table_.with_places()) {
+      throw std::invalid_argument("a table without places cannot be added to one with places");
+    }
+    py::gil_scoped_release release;
+    const std::scoped_lock lock(mutex_, other.mutex_);
+    table_.add_table(other.table_);
+  }
+
+  py::list split(std::uint32_t partitions) {
+    std::vector<WordColumns> parts;
+    {
+      py::gil_scoped_release release;
+      const std::lock_guard lock(mutex_);
+      parts = table_.split(partitions);
+    }
+    return as_list(std::move(parts));
+  }
+
+  void clear() {
+    // Never waits for the lock with the GIL: who holds the lock may need the GIL for a pattern.
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    table_.clear();
+  }
+
+  std::size_t size() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return table_.size();
+  }
+
+  std::size_t memory_bytes() {
+    py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return table_.memory_bytes();
+  }
+
+  [[nodiscard]] bool with_places() const { return table_.with_places(); }
+
+ private:
+  /// For each partition: (offsets, data, counts, documents, words).
+  static py::list as_list(std::vector<WordColumns> parts) {
+    py::list result;
+    for (WordColumns& part : parts) {
+      result.append(py::make_tuple(as_array(std::move(part.offsets)),
+                                   py::memoryview(as_array(std::move(part.bytes))),
+                                   as_array(std::move(part.counts)),
+                                   as_array(std::move(part.documents)),
+                                   as_array(std::move(part.words))));
+    }
+    return result;
+  }
+
+  [[nodiscard]] std::span<const std::uint64_t> places_of(
+      const std::optional<InputArray<std::uint64_t>>& places, std::size_t expected) const {
+    if (!table_.with_places()) return {};
+    if (!places) throw std::invalid_argument("this table keeps places, and none are given");
+    check_length("places", places->size(), expected);
+    return span_of(*places);
+  }
+
+  WordTable table_;
+  std::shared_ptr<const Pipeline> pipeline_;
+  std::vector<std::uint32_t> added_;  // special tokens that are cut out of texts
+  std::mutex mutex_;
+};
+
+inline void bind_counting(py::module_& m) {
+  using namespace pybind11::literals;
+  m.def("partition_of", [](const py::bytes& word, std::uint32_t partitions) {
+          return partition_of(std::string_view(word), partitions);
+        }, "word"_a, "partitions"_a, "The word's partition: fixed for ever.");
+
+  py::class_<PyWordTable>(m, "WordTable", "Words and their 64-bit counts.")
+      .def(py::init<bool, const PyPipeline&, std::vector<std::uint32_t>>(), "with_places"_a,
+           "pipeline"_a, "added"_a = std::vector<std::uint32_t>{},
+           "`added`: ids of the special tokens that are cut out of texts.")
+      .def("add_texts", &PyWordTable::add_texts, "data"_a, "offsets"_a,
+           "documents"_a = py::none(), "max_bytes"_a = 0, "partitions"_a = 1,
+           "on_full"_a = py::none(),
+           "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many. Before "
+           "the table would hold more than `max_bytes`, it is emptied: `on_full` gets its words as "
+           "`split` gives them, and must not use the table.")
+      .def("add_words", &PyWordTable::add_words, "data"_a, "offsets"_a, "counts"_a,
+           "documents"_a = py::none(), "words"_a = py::none(), "Adds words with their counts.")
+      .def("add_table", &PyWordTable::add_table, "other"_a)
+      .def("split", &PyWordTable::split, "partitions"_a,
+           "For each partition, sorted by bytes: (offsets, data, counts, documents, words).")
+      .def("clear", &PyWordTable::clear)
+      .def("__len__", &PyWordTable::size)
+      .def_property_readonly("with_places", &PyWordTable::with_places)
+      .def_property_readonly("memory_bytes", &PyWordTable::memory_bytes);
+}
+
+}  // namespace bpe_beam

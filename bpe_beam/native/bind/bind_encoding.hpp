@@ -1,0 +1,260 @@
+// Python's side of encoding: the models, and the encoder over a pipeline and a model.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bind/bind_pipeline.hpp"
+#include "bind/bind_tokens.hpp"
+#include "bind/binding.hpp"
+#include "encode/bpe_models.hpp"
+#include "encode/bpe_ranks.hpp"
+#include "encode/text_encoder.hpp"
+#include "encode/wordpiece_model.hpp"
+
+namespace bpe_beam {
+
+/// A text holds what the model has no token for; a Python exception (document, begin, end).
+struct MissingSymbolIn {
+  std::size_t document;
+  std::size_t begin;
+  std::size_t end;
+};
+
+/// A model that Python holds and hands to encoders.
+struct PyModel {
+  std::shared_ptr<const WordModel> model;
+};
+
+inline std::span<const MergeRow> merge_rows(const InputArray<std::uint32_t>& merges) {
+  if (merges.ndim() != 2 || merges.shape(1) != 3) {
+    throw std::invalid_argument("merges must be rows of (left id, right id, joined id)");
+  }
+  return {reinterpret_cast<const MergeRow*>(merges.data()),
+          static_cast<std::size_t>(merges.shape(0))};
+}
+
+/// Calls `make(span<const MergeRow>)` with merges that are a MergeIds or an array of rows.
+template <class Make>
+PyModel with_merge_rows(const py::object& merges, Make&& make) {
+  if (py::isinstance<PyMergeIds>(merges)) return make(merges.cast<const PyMergeIds&>().rows);
+  const auto array = merges.cast<InputArray<std::uint32_t>>();
+  return make(merge_rows(array));
+}
+
+inline PyModel byte_bpe(const py::object& merges, bool rank_by_joined,
+                        const std::vector<std::uint32_t>& byte_ids,
+                        const py::object& whole_words) {
+  check_length("byte_ids", byte_ids.size(), 256);
+  const TokenIds whole = byte_token_ids(whole_words);
+  return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
+    return {std::make_shared<ByteBpeModel>(rows, rank_by_joined,
+                                           std::span(byte_ids).first<256>(), whole)};
+  });
+}
+
+inline PyModel char_bpe(const py::object& merges, const py::object& tokens,
+                        std::string prefix, std::string suffix, std::optional<std::uint32_t> unk,
+                        bool fuse_unk, bool ignore_merges,
+                        std::vector<std::uint32_t> byte_fallback) {
+  if (!byte_fallback.empty()) check_length("byte_fallback", byte_fallback.size(), 256);
+  CharBpeSettings settings{std::move(prefix), std::move(suffix), unk, fuse_unk, ignore_merges,
+                           std::move(byte_fallback)};
+  const TokenIds known = token_ids(tokens);
+  return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
+    return {std::make_shared<CharBpeModel>(rows, known, std::move(settings))};
+  });
+}
+
+/// (uint32[n, 3] of token numbers, the first doubtful token or None).
+inline py::tuple rank_merges(const std::vector<std::string>& tokens) {
+  RankMerges merges;
+  {
+    py::gil_scoped_release release;
+    merges = merges_of_ranks(tokens);
+  }
+  std::vector<std::uint32_t> rows;
+  rows.reserve(merges.rows.size() * 3);
+  for (const MergeRow& row : merges.rows) {
+    rows.insert(rows.end(), {row.left, row.right, row.joined});
+  }
+  const auto count = static_cast<py::ssize_t>(merges.rows.size());
+  py::object doubtful = py::none();
+  if (merges.doubtful < tokens.size()) doubtful = py::int_(merges.doubtful);
+  return py::make_tuple(as_array(std::move(rows)).reshape({count, py::ssize_t{3}}), doubtful);
+}
+
+class PyEncoder {
+ public:
+  PyEncoder(const PyPipeline& pipeline, const PyModel& model, std::size_t cache_bytes)
+      : encoder_(pipeline.pipeline, model.model), cache_bytes_(cache_bytes) {}
+
+  py::array_t<std::uint32_t> encode(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    return as_array(ids_of(text, std::move(allowed)));
+  }
+
+  // A short text needs no array, and a process that makes none does not import NumPy.
+  py::list encode_to_list(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const std::vector<std::uint32_t> ids = ids_of(text, std::move(allowed));
+    py::list list(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) list[i] = py::int_(ids[i]);
+    return list;
+  }
+
+  py::tuple encode_placed(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    PlacedIds placed;
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      const Borrowed state(*this);
+      try {
+        encoder_.encode_placed(bytes, allowed, *state, placed);
+      } catch (const MissingSymbol& missing) {
+        throw MissingSymbolIn{0, missing.begin, missing.end};
+      }
+    }
+    return py::make_tuple(as_array(std::move(placed.ids)), as_array(std::move(placed.begins)),
+                          as_array(std::move(placed.ends)), as_array(std::move(placed.added)));
+  }
+
+  py::tuple encode_batch(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+                         std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    const auto bounds = span_of(offsets);
+    check_offsets(bounds, bytes.size());
+    std::vector<std::uint32_t> ids;
+    std::vector<std::int64_t> id_offsets{0};
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      ids.reserve(bytes.size() / 4);
+      id_offsets.reserve(bounds.size());
+      const Borrowed state(*this);
+      for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+        encode_document(text_at(bytes, bounds, i), i, allowed, *state, ids);
+        id_offsets.push_back(static_cast<std::int64_t>(ids.size()));
+      }
+    }
+    return py::make_tuple(as_array(std::move(ids)), as_array(std::move(id_offsets)));
+  }
+
+ private:
+  std::vector<std::uint32_t> ids_of(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    std::vector<std::uint32_t> ids;
+    py::gil_scoped_release release;
+    std::sort(allowed.begin(), allowed.end());
+    const Borrowed state(*this);
+    encode_document(bytes, 0, allowed, *state, ids);
+    return ids;
+  }
+
+  void encode_document(std::string_view text, std::size_t document,
+                       std::span<const std::uint32_t> allowed, EncodingState& state,
+                       std::vector<std::uint32_t>& ids) const {
+    try {
+      encoder_.encode(text, allowed, state, ids);
+    } catch (const MissingSymbol& missing) {
+      throw MissingSymbolIn{document, missing.begin, missing.end};
+    }
+  }
+
+  /// A state out of the pool, which goes back there whatever happens.
+  class Borrowed {
+   public:
+    explicit Borrowed(PyEncoder& owner) : owner_(owner), state_(owner.take_state()) {}
+    Borrowed(const Borrowed&) = delete;
+    Borrowed& operator=(const Borrowed&) = delete;
+    ~Borrowed() { owner_.give_back(std::move(state_)); }
+    EncodingState& operator*() const { return *state_; }
+
+   private:
+    PyEncoder& owner_;
+    std::unique_ptr<EncodingState> state_;
+  };
+
+  // States wait in a pool, so each thread finds a warm cache and there are no more than threads.
+  std::unique_ptr<EncodingState> take_state() {
+    const std::lock_guard lock(mutex_);
+    if (states_.empty()) return std::make_unique<EncodingState>(cache_bytes_);
+    auto state = std::move(states_.back());
+    states_.pop_back();
+    return state;
+  }
+
+  void give_back(std::unique_ptr<EncodingState> state) {
+    const std::lock_guard lock(mutex_);
+    states_.push_back(std::move(state));
+  }
+
+  TextEncoder encoder_;
+  std::size_t cache_bytes_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<EncodingState>> states_;
+};
+
+inline void bind_encoding(py::module_& m) {
+  using namespace pybind11::literals;
+  static py::handle missing_symbol_error =
+      py::exception<MissingSymbolIn>(m, "MissingSymbolError", PyExc_ValueError).release();
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const MissingSymbolIn& missing) {
+      const py::tuple place = py::make_tuple(missing.document, missing.begin, missing.end);
+      PyErr_SetObject(missing_symbol_error.ptr(), place.ptr());
+    }
+  });
+
+  py::class_<PyModel>(m, "Model", "Turns words into tokens.");
+  m.def("byte_bpe", &byte_bpe, "merges"_a, "rank_by_joined"_a, "byte_ids"_a, "whole_words"_a,
+        "BPE over bytes; `merges`: MergeIds, or uint32[n, 3] by rank; `whole_words`: (bytes, id) of each, or a "
+        "dict of ids by token, of which those in the byte-level alphabet count.");
+  m.def("char_bpe", &char_bpe, "merges"_a, "tokens"_a, "prefix"_a, "suffix"_a, "unk"_a,
+        "fuse_unk"_a, "ignore_merges"_a, "byte_fallback"_a, "BPE over characters.");
+  m.def("wordpiece", [](const py::object& tokens, const std::string& prefix,
+                        std::optional<std::uint32_t> unk, std::size_t max_characters) {
+          return PyModel{std::make_shared<WordPieceModel>(token_ids(tokens), prefix, unk.value_or(kNoId),
+                                                          max_characters)};
+        }, "tokens"_a, "prefix"_a, "unk"_a, "max_characters"_a, "Longest match first.");
+  m.def("word_level", [](const py::object& tokens, std::optional<std::uint32_t> unk) {
+          return PyModel{std::make_shared<WordLevelModel>(token_ids(tokens), unk.value_or(kNoId))};
+        }, "tokens"_a, "unk"_a, "A word is a token, or unknown.");
+
+  m.def("rank_merges", &rank_merges, "tokens"_a,
+        "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");
+
+  py::class_<PyEncoder>(m, "Encoder", "Texts to ids.")
+      .def(py::init<const PyPipeline&, const PyModel&, std::size_t>(), "pipeline"_a, "model"_a,
+           "cache_bytes"_a = 16 << 20)
+      .def("encode", &PyEncoder::encode, "text"_a,
+           "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
+      .def("encode_to_list", &PyEncoder::encode_to_list, "text"_a,
+           "allowed"_a = std::vector<std::uint32_t>{}, "The same as a list.")
+      .def("encode_placed", &PyEncoder::encode_placed, "text"_a,
+           "allowed"_a = std::vector<std::uint32_t>{},
+           "The ids of one text, where each begins and ends in it, in bytes, and which of them are "
+           "added tokens that were found in it.")
+      .def("encode_batch", &PyEncoder::encode_batch, "data"_a, "offsets"_a,
+           "allowed"_a = std::vector<std::uint32_t>{},
+           "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).");
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,173 @@
+// Python's side of normalizing: steps described as tuples.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "normalize/bert_normalizer.hpp"
+#include "bind/binding.hpp"
+#include "text/deadline.hpp"
+#include "normalize/matcher.hpp"
+#include "normalize/normalizers.hpp"
+
+namespace bpe_beam {
+
+/// Matches that a Python function finds: callable(bytes) -> sequence of (begin, end) in bytes.
+class CallbackMatcher final : public Matcher {
+ public:
+  explicit CallbackMatcher(py::object callable) : callable_(std::move(callable)) {
+    if (!PyCallable_Check(callable_.ptr())) {
+      throw std::invalid_argument("a regex matcher needs a callable");
+    }
+  }
+  CallbackMatcher(const CallbackMatcher&) = delete;
+  CallbackMatcher& operator=(const CallbackMatcher&) = delete;
+  ~CallbackMatcher() override {
+    const py::gil_scoped_acquire gil;
+    callable_ = py::object();
+  }
+
+  void find(std::string_view text, std::vector<Span>& out) const override {
+    Deadline::check();
+    const py::gil_scoped_acquire gil;
+    const py::object found = callable_(py::bytes(text.data(), text.size()));
+    std::size_t last = 0;
+    for (const py::handle item : found) {
+      const auto [begin, end] = item.cast<std::pair<std::size_t, std::size_t>>();
+      if (begin < last || end < begin || end > text.size()) {
+        throw std::invalid_argument("the matcher's span (" + std::to_string(begin) + ", " +
+                                    std::to_string(end) + ") lies outside of the text of " +
+                                    std::to_string(text.size()) +
+                                    " bytes or before the end of another");
+      }
+      out.push_back({begin, end});
+      last = end;
+    }
+  }
+
+ private:
+  py::object callable_;
+};
+
+/// A described step's items, checked: its name and how many arguments it has.
+inline py::tuple step_items(py::handle described) {
+  if (!py::isinstance<py::tuple>(described) || py::len(described) == 0) {
+    throw std::invalid_argument("a step is a tuple that begins with its name, not " +
+                                std::string(py::str(py::repr(described))));
+  }
+  return py::reinterpret_borrow<py::tuple>(described);
+}
+
+inline std::invalid_argument unknown_step(const char* kind, const py::tuple& items) {
+  return std::invalid_argument("no " + std::string(kind) + " is described by " +
+                               std::string(py::str(py::repr(items))));
+}
+
+/// ("literal", bytes), ("word_end",) or ("regex", callable).
+inline std::unique_ptr<Matcher> make_matcher(py::handle described) {
+  const py::tuple items = step_items(described);
+  const auto name = items[0].cast<std::string>();
+  const std::size_t arguments = items.size() - 1;
+  if (name == "literal" && arguments == 1) {
+    return std::make_unique<LiteralMatcher>(std::string(items[1].cast<py::bytes>()));
+  }
+  if (name == "punctuation" && arguments == 0) return std::make_unique<PunctuationMatcher>();
+  if (name == "word_end" && arguments == 0) return std::make_unique<WordEndMatcher>();
+  if (name == "regex" && arguments == 1) {
+    return std::make_unique<CallbackMatcher>(py::object(items[1]));
+  }
+  throw unknown_step("matcher", items);
+}
+
+/// Sequences within sequences beyond this depth are refused: they are walked by recursion.
+inline constexpr int kDeepestSteps = 32;
+
+/// A normalizer from its tuple: ("nfc",), ("nfd",), ("nfkc",), ("nfkd",), ("lowercase",),
+/// ("strip_accents",), ("strip", left, right), ("prepend", bytes),
+/// ("bert", clean, chinese, strip_accents, lowercase), ("byte_level",),
+/// ("replace", matcher, bytes), ("sequence", [step, ...]). Needs the GIL.
+inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int depth = 0) {
+  if (depth > kDeepestSteps) throw std::invalid_argument("normalizers are nested too deep");
+  const py::tuple items = step_items(described);
+  const auto name = items[0].cast<std::string>();
+  const std::size_t arguments = items.size() - 1;
+  const auto flag = [&](std::size_t i) { return items[i].cast<bool>(); };
+  const auto form = [](NormalizationForm form) { return std::make_unique<FormNormalizer>(form); };
+  if (name == "nfc" && arguments == 0) return form(NormalizationForm::kNfc);
+  if (name == "nfd" && arguments == 0) return form(NormalizationForm::kNfd);
+  if (name == "nfkc" && arguments == 0) return form(NormalizationForm::kNfkc);
+  if (name == "nfkd" && arguments == 0) return form(NormalizationForm::kNfkd);
+  if (name == "lowercase" && arguments == 0) return std::make_unique<Lowercase>();
+  if (name == "strip_accents" && arguments == 0) return std::make_unique<StripAccents>();
+  if (name == "byte_level" && arguments == 0) return std::make_unique<ByteLevelText>();
+  if (name == "strip" && arguments == 2) return std::make_unique<Strip>(flag(1), flag(2));
+  if (name == "prepend" && arguments == 1) {
+    return std::make_unique<Prepend>(std::string(items[1].cast<py::bytes>()));
+  }
+  if (name == "bert" && arguments == 4) {
+    return std::make_unique<BertNormalizer>(BertSteps{flag(1), flag(2), flag(3), flag(4)});
+  }
+  if (name == "replace" && arguments == 2) {
+    return std::make_unique<Replace>(make_matcher(items[1]),
+                                     std::string(items[2].cast<py::bytes>()));
+  }
+  if (name == "sequence" && arguments == 1) {
+    std::vector<std::unique_ptr<Normalizer>> steps;
+    for (const py::handle step : items[1]) steps.push_back(make_normalizer(step, depth + 1));
+    return std::make_unique<NormalizerSequence>(std::move(steps));
+  }
+  throw unknown_step("normalizer", items);
+}
+
+/// The places of the characters of a text that is not yet changed; a malformed byte is one.
+inline std::vector<Origin> own_origins(std::string_view text) {
+  std::vector<Origin> origins;
+  origins.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t size = decode_utf8(text.data() + at, text.data() + text.size()).size;
+    origins.insert(origins.end(), size, Origin{at, at + size});
+    at += size;
+  }
+  return origins;
+}
+
+inline py::tuple normalize_text(const py::handle& step, const py::bytes& text, bool with_origins) {
+  const std::unique_ptr<Normalizer> normalizer = make_normalizer(step);
+  const auto bytes = static_cast<std::string_view>(text);
+  TextBuffer out;
+  out.clear(with_origins);
+  {
+    const py::gil_scoped_release release;
+    const std::vector<Origin> origins = with_origins ? own_origins(bytes) : std::vector<Origin>{};
+    normalizer->apply({bytes, with_origins ? origins.data() : nullptr}, out);
+  }
+  const TextView view = out.view();
+  py::object places = py::none();
+  if (with_origins) {
+    const auto size = static_cast<py::ssize_t>(view.bytes.size());
+    py::array_t<std::int64_t> rows({size, py::ssize_t{2}});
+    auto row = rows.mutable_unchecked<2>();
+    for (py::ssize_t i = 0; i < size; ++i) {
+      row(i, 0) = static_cast<std::int64_t>(view.origins[i].begin);
+      row(i, 1) = static_cast<std::int64_t>(view.origins[i].end);
+    }
+    places = std::move(rows);
+  }
+  return py::make_tuple(py::bytes(view.bytes.data(), view.bytes.size()), places);
+}
+
+inline void bind_normalizing(py::module_& m) {
+  using namespace pybind11::literals;
+  m.def("normalize", &normalize_text, "step"_a, "text"_a, "with_origins"_a,
+        "UTF-8 `text` after a step: (bytes, int64[bytes, 2] places in `text` or None).");
+}
+
+}  // namespace bpe_beam

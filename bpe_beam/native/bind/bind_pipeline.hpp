@@ -1,0 +1,212 @@
+// Python's side of the pipeline: described as tuples, checked here.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bind/bind_normalizing.hpp"
+#include "bind/binding.hpp"
+#include "text/deadline.hpp"
+#include "scan/pipeline.hpp"
+
+namespace bpe_beam {
+
+inline SplitBehavior behavior_of(const std::string& name) {
+  if (name == "removed") return SplitBehavior::kRemoved;
+  if (name == "isolated") return SplitBehavior::kIsolated;
+  if (name == "merged_with_previous") return SplitBehavior::kMergedWithPrevious;
+  if (name == "merged_with_next") return SplitBehavior::kMergedWithNext;
+  if (name == "contiguous") return SplitBehavior::kContiguous;
+  throw std::invalid_argument("no such behavior: " + name);
+}
+
+/// A step: ("scan", name), ("split", matcher, behavior, invert), ("rewrite", normalizer) or
+/// ("prepend", bytes, first_only).
+inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
+  const auto kind = step[0].cast<std::string>();
+  if (kind == "scan") return std::make_unique<ScanStep>(step[1].cast<std::string>());
+  if (kind == "split") {
+    return std::make_unique<SplitStep>(make_matcher(step[1]),
+                                       behavior_of(step[2].cast<std::string>()),
+                                       step[3].cast<bool>());
+  }
+  if (kind == "rewrite") return std::make_unique<RewriteStep>(make_normalizer(step[1]));
+  if (kind == "prepend") {
+    return std::make_unique<PrependStep>(step[1].cast<std::string>(), step[2].cast<bool>());
+  }
+  throw std::invalid_argument("no such pre-tokenizer step: " + kind);
+}
+
+/// (content, id, single_word, lstrip, rstrip, normalized, special).
+using AddedTuple = std::tuple<std::string, std::uint32_t, bool, bool, bool, bool, bool>;
+
+inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTuple>& added,
+                                                     const py::object& normalizer,
+                                                     const std::vector<py::tuple>& steps,
+                                                     double text_seconds) {
+  std::unique_ptr<Normalizer> normalizing;
+  if (!normalizer.is_none()) normalizing = make_normalizer(normalizer);
+  std::vector<AddedToken> raw;
+  std::vector<AddedToken> clean;
+  for (const auto& [content, id, single_word, lstrip, rstrip, normalized, special] : added) {
+    AddedToken token{content, id, single_word, lstrip, rstrip, special};
+    if (normalized && normalizing != nullptr) {
+      TextBuffer buffer;
+      buffer.clear(false);
+      normalizing->apply({token.content, nullptr}, buffer);
+      token.content = std::string(buffer.view().bytes);
+      if (token.content.empty()) continue;  // nothing of it is left to be found
+    }
+    (normalized ? clean : raw).push_back(std::move(token));
+  }
+  std::vector<std::unique_ptr<PreTokenizerStep>> made;
+  for (const py::tuple& step : steps) made.push_back(make_step(step));
+  return std::make_shared<const Pipeline>(AddedTokens(std::move(raw)),
+                                          AddedTokens(std::move(clean)), std::move(normalizing),
+                                          std::move(made), text_seconds);
+}
+
+/// A pipeline that Python holds and hands to tables and encoders.
+struct PyPipeline {
+  std::shared_ptr<const Pipeline> pipeline;
+
+  PyPipeline(const std::vector<AddedTuple>& added, const py::object& normalizer,
+             const std::vector<py::tuple>& steps, double text_seconds)
+      : pipeline(make_pipeline(added, normalizer, steps, text_seconds)) {}
+
+  /// The words of a text, as bytes: what counting and encoding see. All added tokens are cut out.
+  [[nodiscard]] py::list words(const py::buffer& text, std::vector<std::uint32_t> allowed) const {
+    struct Collecting {
+      std::vector<std::string> found;
+      void words(const TextView& view, std::span<const Word> spans) {
+        for (const Word& word : spans) {
+          found.emplace_back(view.bytes.substr(word.begin, word.end - word.begin));
+        }
+      }
+      void added(std::uint32_t, const TextView&) {}
+    };
+    const py::buffer_info info = text.request();
+    const std::string_view bytes = bytes_of(info);
+    Collecting sink;
+    {
+      py::gil_scoped_release release;
+      std::sort(allowed.begin(), allowed.end());
+      PipelineState state;
+      pipeline->run(bytes, allowed, false, state, sink);
+    }
+    py::list result;
+    for (const std::string& word : sink.found) result.append(py::bytes(word));
+    return result;
+  }
+};
+
+/// A deadline's scope as a context manager, entered and left by the same thread.
+class TextDeadline {
+ public:
+  explicit TextDeadline(double seconds) : seconds_(seconds) {}
+  void enter() {
+    scope_.emplace(seconds_);
+    Deadline::left();  // Starts the clock: what Python does before the first look counts.
+  }
+  void exit(const py::args&) { scope_.reset(); }
+
+ private:
+  double seconds_;
+  std::optional<Deadline::Scope> scope_;
+};
+
+/// Finds the texts of tokens, whatever stands around them.
+class TokenFinder {
+ public:
+  explicit TokenFinder(const std::vector<std::pair<std::string, std::uint32_t>>& tokens)
+      : tokens_(without_flags(tokens)) {}
+
+  /// (id, begin, end) of each, in bytes.
+  [[nodiscard]] py::list find(const py::buffer& data) const {
+    const py::buffer_info info = data.request();
+    const std::string_view bytes = bytes_of(info);
+    py::list found;
+    tokens_.cut(
+        {bytes, nullptr}, {}, [](const TextView&) {},
+        [&](std::uint32_t id, const TextView& place) {
+          const auto begin = static_cast<std::size_t>(place.bytes.data() - bytes.data());
+          found.append(py::make_tuple(id, begin, begin + place.bytes.size()));
+        });
+    return found;
+  }
+
+ private:
+  static AddedTokens without_flags(const std::vector<std::pair<std::string, std::uint32_t>>& all) {
+    std::vector<AddedToken> tokens;
+    for (const auto& [content, id] : all) {
+      AddedToken token{content, id};
+      token.special = false;
+      tokens.push_back(std::move(token));
+    }
+    return AddedTokens(std::move(tokens));
+  }
+
+  AddedTokens tokens_;
+};
+
+inline void bind_pipeline(py::module_& m) {
+  using namespace pybind11::literals;
+  static py::handle growth_error =
+      py::exception<TextGrowth>(m, "TextGrowthError", PyExc_ValueError).release();
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const TextGrowth&) {
+      PyErr_SetString(growth_error.ptr(),
+                      "the tokenizer's normalizer or pre-tokenizer makes a text over 32 times as "
+                      "long: check the Replace and Prepend parts in its file");
+    }
+  });
+  static py::handle data_error =
+      py::object(py::module_::import("bpe_beam.errors").attr("DataError")).release();
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const TextTimeout& timeout) {
+      const std::string message =
+          "one text takes over " + std::to_string(std::llround(timeout.seconds)) +
+          " seconds of CPU time: the tokenizer's normalizer, pre-tokenizer, added tokens or decoder "
+          "are too slow for it; BPE_BEAM_TEXT_SECONDS=N in the environment allows N seconds";
+      PyErr_SetString(data_error.ptr(), message.c_str());
+    }
+  });
+  py::class_<TextDeadline>(m, "TextDeadline", "A context in which the thread's text has a deadline.")
+      .def(py::init<double>(), "seconds"_a)
+      .def("__enter__", &TextDeadline::enter)
+      .def("__exit__", &TextDeadline::exit);
+  m.attr("TEXT_BYTES_PER_SECOND") = Pipeline::kTextBytesPerSecond;
+  m.def("seconds_left", &Deadline::left,
+        "The CPU seconds that the current text has left; infinity where no deadline is set.");
+  m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");
+  py::class_<TokenFinder>(m, "TokenFinder", "Where the texts of tokens stand in a text.")
+      .def(py::init<const std::vector<std::pair<std::string, std::uint32_t>>&>(), "tokens"_a,
+           "`tokens`: (content, id) of each.")
+      .def("find", &TokenFinder::find, "data"_a,
+           "(id, begin, end) of each token in UTF-8, leftmost first, of those the longest.");
+  py::class_<PyPipeline>(m, "Pipeline", "From texts to words: what counting and encoding share.")
+      .def(py::init<const std::vector<AddedTuple>&, const py::object&,
+                    const std::vector<py::tuple>&, double>(),
+           "added"_a, "normalizer"_a, "steps"_a,
+           "text_seconds"_a = std::numeric_limits<double>::infinity(),
+           "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
+      .def("words", &PyPipeline::words, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
+           "The words of a text as bytes; added tokens that count are cut out.");
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,206 @@
+// Python's way to records.hpp, jsonl.hpp and csv.hpp. The GIL is released while a window is cut.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/binding.hpp"
+#include "read/csv.hpp"
+#include "read/jsonl.hpp"
+#include "read/records.hpp"
+
+namespace bpe_beam {
+
+inline py::array_t<std::uint8_t> as_array(Strings& strings) {
+  const auto size = static_cast<py::ssize_t>(strings.bytes().size());
+  char* const bytes = strings.release_bytes().release();
+  py::capsule owner(bytes, [](void* held) { delete[] static_cast<char*>(held); });
+  return py::array_t<std::uint8_t>(size, reinterpret_cast<std::uint8_t*>(bytes), owner);
+}
+
+/// (text, text ends, ids, id ends, has id or empty, sources, source ends, starts, bad rows, start,
+/// search, records)
+inline py::tuple as_tuple(Records&& records) {
+  std::vector<std::int64_t> rows;
+  rows.reserve(5 * records.bad.size());
+  for (const BadRecord& bad : records.bad) {
+    rows.insert(rows.end(), {bad.begin, bad.end, bad.flaw, bad.position, bad.index});
+  }
+  const auto bad = static_cast<py::ssize_t>(records.bad.size());
+  return py::make_tuple(as_array(records.text), as_array(records.text.release_offsets()),
+                        as_array(records.ids), as_array(records.ids.release_offsets()),
+                        as_array(std::move(records.has_id)), as_array(records.sources),
+                        as_array(records.sources.release_offsets()),
+                        as_array(std::move(records.starts)),
+                        as_array(std::move(rows)).reshape({bad, py::ssize_t{5}}),
+                        records.reached.start, records.reached.search, records.reached.records);
+}
+
+inline Cut checked_cut(std::span<const char> data, std::size_t start, std::size_t search,
+                       std::size_t stop, bool final, std::size_t max_records,
+                       std::size_t max_bytes) {
+  if (start > data.size() || max_records == 0) {
+    throw std::invalid_argument("start lies behind the data, or max_records is 0");
+  }
+  return {start, search, stop, final, max_records, max_bytes};
+}
+
+inline py::tuple text_records_of(const py::buffer& data, const std::string& separator,
+                                 std::size_t start, std::size_t search, std::size_t stop,
+                                 bool final, std::size_t max_records, std::size_t max_bytes,
+                                 const std::optional<std::string>& id_prefix,
+                                 std::uint64_t base) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
+  if (valid_utf8_prefix(separator) < separator.size()) {
+    throw std::invalid_argument("the separator is no UTF-8");
+  }
+  Records records;
+  {
+    const py::gil_scoped_release release;
+    records = text_records(bytes, separator, cut, id_prefix, base);
+  }
+  return as_tuple(std::move(records));
+}
+
+inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std::size_t search,
+                                  std::size_t stop, bool final, std::size_t max_records,
+                                  std::size_t max_bytes, const std::vector<std::string>& text,
+                                  const std::vector<std::string>& id,
+                                  const std::vector<std::string>& source,
+                                  const std::string& other_source) {
+  if (std::max({text.size(), id.size(), source.size()}) > kMaxPathDepth) {
+    throw std::invalid_argument("a path has too many names");
+  }
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
+  Records records;
+  {
+    const py::gil_scoped_release release;
+    records = jsonl_records(bytes, cut, {text, id, source, other_source});
+  }
+  return as_tuple(std::move(records));
+}
+
+inline py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::size_t stop,
+                                bool final, std::size_t max_records, std::size_t max_bytes,
+                                char delimiter, std::size_t columns,
+                                const std::array<std::int64_t, 3>& taken,
+                                const std::string& other_source) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  const Cut cut = checked_cut(bytes, start, start, stop, final, max_records, max_bytes);
+  CsvColumns wanted{delimiter, columns, {}, other_source};
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    wanted.taken[i] = taken[i] < 0 ? kNowhere : static_cast<std::size_t>(taken[i]);
+  Records records;
+  {
+    const py::gil_scoped_release release;
+    records = csv_records(bytes, cut, wanted);
+  }
+  return as_tuple(std::move(records));
+}
+
+/// (the fields of the record that begins at `start`, where the next begins); None if it is not
+/// whole, or if its quotes make no sense.
+inline py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
+                                char delimiter) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  if (start > bytes.size()) throw std::invalid_argument("start lies behind the data");
+  py::list fields;
+  const auto found = read_csv_record(
+      bytes, start, final, delimiter, [&](std::size_t, const CsvField& field) {
+        Strings text(field.raw.size());
+        field.append_to(text);
+        fields.append(py::bytes(text.bytes().data(), text.bytes().size()));
+      });
+  if (!found || found->flaw != Flaw::kNone) return py::none();
+  return py::make_tuple(fields, found->next);
+}
+
+inline std::int64_t csv_guess_of(const py::buffer& data, std::size_t start, bool final,
+                                 char delimiter, std::size_t columns) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  std::size_t found = kNowhere;
+  {
+    const py::gil_scoped_release release;
+    found = guess_csv_record(bytes, start, final, delimiter, columns);
+  }
+  return found == kNowhere ? -1 : static_cast<std::int64_t>(found);
+}
+
+inline py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
+                                  std::size_t search, std::size_t at_least) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  if (separator.empty()) throw std::invalid_argument("the separator is empty");
+  SeparatorEnd found{};
+  {
+    const py::gil_scoped_release release;
+    found = first_separator_end(bytes, separator, search, at_least);
+  }
+  const auto end = found.end == kNowhere ? std::int64_t{-1} : static_cast<std::int64_t>(found.end);
+  return py::make_tuple(end, found.search);
+}
+
+inline std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
+  const py::buffer_info info = data.request();
+  const std::span<const char> bytes = bytes_of(info);
+  std::size_t gap = kNowhere;
+  {
+    const py::gil_scoped_release release;
+    gap = last_gap(bytes, separator);
+  }
+  return gap == kNowhere ? -1 : static_cast<std::int64_t>(gap);
+}
+
+inline void bind_records(py::module_& m) {
+  using namespace pybind11::literals;
+  py::list flaws;
+  for (const std::string_view name : kFlawNames) flaws.append(py::str(std::string(name)));
+  m.attr("RECORD_FLAWS") = py::tuple(flaws);
+  m.attr("MAX_JSON_DEPTH") = kMaxJsonDepth;
+  m.attr("MAX_PATH_DEPTH") = kMaxPathDepth;
+  m.def("text_records", &text_records_of, "data"_a, "separator"_a, "start"_a, "search"_a, "stop"_a,
+        "final"_a, "max_records"_a, "max_bytes"_a, "id_prefix"_a, "base"_a,
+        "Cuts a window at a separator (empty: one record). Returns (text uint8[], its ends "
+        "int64[n + 1], ids uint8[], their ends int64[n + 1] (without a prefix none: [1]), has id "
+        "uint8[0], sources uint8[0], their ends int64[1], starts int64[n], bad int64[k, 5]: begin, "
+        "end, flaw, position, index; and where to go on: start, search; records passed).");
+  m.def("jsonl_records", &jsonl_records_of, "data"_a, "start"_a, "search"_a, "stop"_a, "final"_a,
+        "max_records"_a, "max_bytes"_a, "text"_a, "id"_a, "source"_a, "other_source"_a,
+        "The same for lines of JSON, of fields by their paths (an empty one: no such field): has "
+        "id uint8[n]; the sources; blank lines count as records passed only.");
+  m.def("csv_records", &csv_records_of, "data"_a, "start"_a, "stop"_a, "final"_a, "max_records"_a,
+        "max_bytes"_a, "delimiter"_a, "columns"_a, "taken"_a, "other_source"_a,
+        "The same for CSV of so many columns; `taken` are the numbers of those with text, id and "
+        "source, or -1. The position of a wrong number of columns is that number.");
+  m.def("csv_fields", &csv_fields_of, "data"_a, "start"_a, "final"_a, "delimiter"_a,
+        "(fields of the record that begins at `start`, where the next begins), or None if it is "
+        "not whole.");
+  m.def("csv_guess", &csv_guess_of, "data"_a, "start"_a, "final"_a, "delimiter"_a, "columns"_a,
+        "Where, behind a newline at `start` or later, a record seems to begin; -1: nowhere, or more "
+        "data must tell.");
+  m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
+        "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
+        "-1; where to go on).");
+  m.def("last_gap", &last_gap_of, "data"_a, "separator"_a,
+        "The last place that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
+}
+
+}  // namespace bpe_beam

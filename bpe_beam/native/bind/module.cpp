@@ -1,0 +1,29 @@
+// The Python module bpe_beam._native: the kernels, the GIL released while they run.
+//
+// An object that changes (a table, a learner) is locked while a call works on it, so threads that
+// share one by mistake wait for each other. Offsets and sizes are checked before a kernel trusts
+// them.
+#include <pybind11/pybind11.h>
+
+#include "bind/bind_counting.hpp"
+#include "bind/bind_encoding.hpp"
+#include "bind/bind_json.hpp"
+#include "bind/bind_learning.hpp"
+#include "bind/bind_normalizing.hpp"
+#include "bind/bind_pipeline.hpp"
+#include "bind/bind_records.hpp"
+#include "bind/bind_rounds.hpp"
+#include "bind/bind_scanning.hpp"
+
+PYBIND11_MODULE(_native, m) {
+  m.doc() = "The native kernels of bpe-beam: scanning, counting, learning, encoding.";
+  bpe_beam::bind_scanning(m);
+  bpe_beam::bind_normalizing(m);
+  bpe_beam::bind_pipeline(m);
+  bpe_beam::bind_counting(m);
+  bpe_beam::bind_learning(m);
+  bpe_beam::bind_encoding(m);
+  bpe_beam::bind_json(m);
+  bpe_beam::bind_records(m);
+  bpe_beam::bind_rounds(m);
+}

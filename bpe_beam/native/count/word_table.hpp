@@ -1,0 +1,305 @@
+// Words and how often they occur: open addressing, short words inside the slot, 64-bit counts.
+//
+// 24 bytes a slot at most 5/8 full, and the bytes of words over 15 bytes in an arena. With places
+// (16 bytes a slot more) the table keeps where each word occurred first.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/hash.hpp"
+#include "scan/pipeline.hpp"
+#include "text/word_key.hpp"
+
+namespace bpe_beam {
+
+/// Where a word occurred: its document's place, and how many words stand before it there.
+struct Place {
+  std::uint64_t document = 0;
+  std::uint64_t word = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+/// Words in the order of their bytes, as columns.
+struct WordColumns {
+  std::vector<std::int64_t> offsets{0};
+  std::string bytes;
+  std::vector<std::int64_t> counts;
+  std::vector<std::uint64_t> documents;  // empty without places, like `words`
+  std::vector<std::uint64_t> words;
+};
+
+class WordTable {
+ public:
+  explicit WordTable(bool with_places = false) : with_places_(with_places) { resize(kMinSlots); }
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool with_places() const { return with_places_; }
+
+  /// Bytes held by the slots, the places and the arena.
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return slots_bytes() + arena_.capacity();
+  }
+
+  /// Adds `count` occurrences of a word, the earliest at `place`. `readable`: see pack_word.
+  void add(std::string_view word, std::int64_t count, Place place, std::size_t readable) {
+    if (word.empty()) throw std::invalid_argument("a word is empty");
+    if (count < 1) throw std::invalid_argument("a word's count is below 1");
+    const std::size_t at = find_or_insert(word, readable);
+    std::int64_t total = 0;
+    if (__builtin_add_overflow(slots_[at].count, count, &total)) {
+      throw std::overflow_error("a word's count is beyond 64 bits");
+    }
+    slots_[at].count = total;
+    if (with_places_ && place < places_[at]) places_[at] = place;
+  }
+
+  /// Adds the words of one document, added tokens cut out. Returns how many words it has.
+  /// `allowed`: see AddedTokens::cut. Whenever the next words might take the table beyond
+  /// `max_bytes`, within the document too, `on_full` is called first: it may empty the table.
+  template <typename OnFull>
+  std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
+                         std::span<const std::uint32_t> allowed, std::uint64_t document,
+                         std::size_t max_bytes, OnFull on_full) {
+    Counting<OnFull> sink{*this, Place{document, 0}, max_bytes, on_full};
+    pipeline.run(text, allowed, false, state_, sink);
+    return sink.place.word;
+  }
+
+  /// As above, without a limit.
+  std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
+                         std::span<const std::uint32_t> allowed, std::uint64_t document) {
+    return add_text(text, pipeline, allowed, document, SIZE_MAX, [] {});
+  }
+
+  /// Adds every word of another table.
+  void add_table(const WordTable& other) {
+    for (std::size_t i = 0; i < other.slots_.size(); ++i) {
+      if (other.slots_[i].key.empty()) continue;
+      const std::string_view word = other.word_at(i);
+      add(word, other.slots_[i].count, other.with_places_ ? other.places_[i] : Place{},
+          word.size());
+    }
+  }
+
+  /// The words of each of `partitions` partitions, sorted by their bytes.
+  [[nodiscard]] std::vector<WordColumns> split(std::uint32_t partitions) const {
+    if (partitions < 1) throw std::invalid_argument("partitions is below 1");
+    std::vector<std::vector<SortKey>> members(partitions);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].key.empty()) continue;
+      const std::string_view word = word_at(i);
+      const std::uint32_t partition = partitions == 1 ? 0 : partition_of(word, partitions);
+      members[partition].push_back({sort_prefix(word), i});
+    }
+    std::vector<WordColumns> result(partitions);
+    for (std::uint32_t p = 0; p < partitions; ++p) {
+      sort_members(members[p]);
+      result[p] = columns(members[p]);
+      std::vector<SortKey>().swap(members[p]);
+    }
+    return result;
+  }
+
+  /// Forgets every word and gives the memory back.
+  void clear() {
+    slots_ = {};
+    places_ = {};
+    std::string().swap(arena_);  // an assignment would keep its memory
+    size_ = 0;
+    resize(kMinSlots);
+  }
+
+ private:
+  static constexpr std::size_t kMinSlots = 1024;
+  static constexpr Place kNowhere{~std::uint64_t{0}, ~std::uint64_t{0}};
+
+  struct Slot {
+    WordKey key;
+    std::int64_t count = 0;
+  };
+
+  /// The first eight bytes, big-endian, decide most comparisons without touching the word.
+  struct SortKey {
+    std::uint64_t prefix;
+    std::size_t slot;
+  };
+
+  static std::uint64_t sort_prefix(std::string_view word) {
+    return __builtin_bswap64(load_up_to_8(word.data(), word.size() < 8 ? word.size() : 8));
+  }
+
+  /// Takes the words of one document from a pipeline.
+  template <typename OnFull>
+  struct Counting {
+    WordTable& table;
+    Place place;  // of the next word
+    std::size_t max_bytes;
+    OnFull& on_full;
+
+    /// A word whose slot is on its way from memory.
+    struct Pending {
+      WordKey key;
+      std::uint64_t hash;
+    };
+
+    void words(const TextView& text, std::span<const Word> words) {
+      const char* const data = text.bytes.data();
+      const std::size_t end = text.bytes.size();
+      if (table.size_ > 0 && table.bytes_with_more_words() > max_bytes) [[unlikely]] on_full();
+      std::array<Pending, Pipeline::kWords> pending;
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::size_t size = words[i].end - words[i].begin;
+        if (size > WordKey::kMaxInline) [[unlikely]] continue;
+        pending[i].key = pack_word({data + words[i].begin, size}, end - words[i].begin);
+        pending[i].hash = hash_key(pending[i].key, table.seed_);
+        __builtin_prefetch(&table.slots_[pending[i].hash & table.mask_]);
+      }
+      for (std::size_t i = 0; i < words.size(); ++i, ++place.word) {
+        const std::size_t size = words[i].end - words[i].begin;
+        const std::size_t at = size <= WordKey::kMaxInline
+                                   ? table.find_or_insert_short(pending[i].key, pending[i].hash)
+                                   : table.find_or_insert_long({data + words[i].begin, size});
+        ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
+        if (table.with_places_ && place < table.places_[at]) table.places_[at] = place;
+      }
+    }
+
+    void added(std::uint32_t, const TextView&) {}
+  };
+
+  /// What the table holds when as many words as a pipeline gives at once have come: not their
+  /// bytes, where they are long, but the slots.
+  [[nodiscard]] std::size_t bytes_with_more_words() const {
+    const bool grows = (size_ + Pipeline::kWords) * 8 > slots_.size() * 5;
+    return memory_bytes() + (grows ? slots_bytes() : 0);
+  }
+
+  [[nodiscard]] std::size_t slots_bytes() const {
+    return slots_.capacity() * sizeof(Slot) + places_.capacity() * sizeof(Place);
+  }
+
+  [[nodiscard]] std::string_view word_at(std::size_t slot) const {
+    const WordKey& key = slots_[slot].key;
+    return key.is_long() ? long_word(key) : key.inline_bytes();
+  }
+
+  // A long word in the arena: its size in eight bytes, then its bytes.
+  [[nodiscard]] std::string_view long_word(const WordKey& key) const {
+    const std::size_t offset = key.high & ((std::uint64_t{1} << 56) - 1);
+    std::uint64_t size = 0;
+    std::memcpy(&size, arena_.data() + offset, sizeof size);
+    return {arena_.data() + offset + sizeof size, size};
+  }
+
+  std::size_t find_or_insert(std::string_view word, std::size_t readable) {
+    if (word.size() > WordKey::kMaxInline) return find_or_insert_long(word);
+    const WordKey key = pack_word(word, readable);
+    return find_or_insert_short(key, hash_key(key, seed_));
+  }
+
+  std::size_t find_or_insert_short(const WordKey& key, std::uint64_t hash) {
+    std::size_t at = hash & mask_;
+    while (true) {
+      if (slots_[at].key == key) return at;
+      if (slots_[at].key.empty()) break;
+      at = (at + 1) & mask_;
+    }
+    return insert(at, key);
+  }
+
+  std::size_t find_or_insert_long(std::string_view word) {
+    const std::uint64_t hash = hash_bytes(word, seed_);
+    std::size_t at = hash & mask_;
+    while (true) {
+      const WordKey& key = slots_[at].key;
+      if (key.empty()) break;
+      if (key.low == hash && key.is_long() && long_word(key) == word) return at;
+      at = (at + 1) & mask_;
+    }
+    const std::uint64_t offset = arena_.size();
+    const std::uint64_t size = word.size();
+    arena_.append(reinterpret_cast<const char*>(&size), sizeof size);
+    arena_.append(word);
+    return insert(at, WordKey{hash, offset | (WordKey::kLong << 56)});
+  }
+
+  /// Puts a new key into the free slot `at`; returns where it stands afterwards.
+  std::size_t insert(std::size_t at, const WordKey& key) {
+    slots_[at] = Slot{key, 0};
+    ++size_;
+    if (size_ * 8 <= slots_.size() * 5) return at;
+    resize(slots_.size() * 2);
+    return find_key(key);
+  }
+
+  [[nodiscard]] std::uint64_t slot_hash(const WordKey& key) const {
+    return key.is_long() ? key.low : hash_key(key, seed_);
+  }
+
+  [[nodiscard]] std::size_t find_key(const WordKey& key) const {
+    std::size_t at = slot_hash(key) & mask_;
+    while (slots_[at].key != key) at = (at + 1) & mask_;
+    return at;
+  }
+
+  void resize(std::size_t slots) {
+    std::vector<Slot> old(slots);
+    old.swap(slots_);
+    std::vector<Place> old_places(with_places_ ? slots : 0, kNowhere);
+    old_places.swap(places_);
+    mask_ = slots - 1;
+    for (std::size_t i = 0; i < old.size(); ++i) {
+      if (old[i].key.empty()) continue;
+      std::size_t at = slot_hash(old[i].key) & mask_;
+      while (!slots_[at].key.empty()) at = (at + 1) & mask_;
+      slots_[at] = old[i];
+      if (with_places_) places_[at] = old_places[i];
+    }
+  }
+
+  void sort_members(std::vector<SortKey>& members) const {
+    std::sort(members.begin(), members.end(), [this](const SortKey& a, const SortKey& b) {
+      if (a.prefix != b.prefix) return a.prefix < b.prefix;
+      return word_at(a.slot) < word_at(b.slot);
+    });
+  }
+
+  [[nodiscard]] WordColumns columns(const std::vector<SortKey>& members) const {
+    WordColumns result;
+    result.offsets.reserve(members.size() + 1);
+    result.counts.reserve(members.size());
+    for (const SortKey& member : members) {
+      result.bytes.append(word_at(member.slot));
+      result.offsets.push_back(static_cast<std::int64_t>(result.bytes.size()));
+      result.counts.push_back(slots_[member.slot].count);
+      if (with_places_) {
+        result.documents.push_back(places_[member.slot].document);
+        result.words.push_back(places_[member.slot].word);
+      }
+    }
+    return result;
+  }
+
+  bool with_places_;
+  // One a table: words poured from one table into another of the same seed would come in the order
+  // of their slots, and crowd in those that are filled first.
+  std::uint64_t seed_ = table_seed();
+  std::size_t size_ = 0;
+  std::size_t mask_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<Place> places_;
+  std::string arena_;
+  PipelineState state_;
+};
+
+}  // namespace bpe_beam

@@ -1,0 +1,170 @@
+// BPE merges applied to the symbols of a word: the adjacent pair of lowest rank first, the
+// leftmost of equals.
+//
+// Short words are merged in a small array, long ones with a heap in O(n log n), so that a line of
+// a million equal letters takes a second, not days.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <queue>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "count/pair_map.hpp"
+#include "encode/word_model.hpp"
+
+namespace bpe_beam {
+
+struct MergeRow {
+  std::uint32_t left;
+  std::uint32_t right;
+  std::uint32_t joined;
+};
+
+class BpeMerges {
+ public:
+  static constexpr std::uint32_t kNoRank = PairMap::kNone;
+
+  /// `merges` by rank; a pair listed twice has its last rank. With `rank_by_joined` all pairs that
+  /// make one token share the rank of the first of them, as in files that hold ranks only.
+  BpeMerges(std::span<const MergeRow> merges, bool rank_by_joined) : rank_of_(merges.size()) {
+    if (merges.size() >= kNoRank) throw std::length_error("more than 2^32 merges");
+    joined_.reserve(merges.size());
+    for (const MergeRow& merge : merges) {
+      if (merge.joined == kNoId) throw std::invalid_argument("a merge makes an id that is none");
+      const bool shares = rank_by_joined && !joined_.empty() && joined_.back() == merge.joined;
+      if (!shares) joined_.push_back(merge.joined);
+      rank_of_[PairMap::key(merge.left, merge.right)] =
+          static_cast<std::uint32_t>(joined_.size() - 1);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
+    return rank_of_.find(PairMap::key(left, right));
+  }
+
+  /// Merges the symbols in state.ids; state.ranks holds the rank of the pair that begins at each
+  /// (kNoRank at the last). state.sizes are added up, if asked for.
+  void apply(bool with_sizes, ModelState& state) const {
+    if (state.ids.size() > kShortWord) {
+      const auto nothing = [](std::uint32_t, std::uint32_t, std::uint32_t) {};
+      with_sizes ? merge_long<true>(state, nothing) : merge_long<false>(state, nothing);
+    } else {
+      with_sizes ? merge_short<true>(state) : merge_short<false>(state);
+    }
+  }
+
+  /// Merges as `apply` does, and tells `seen(rank, left, right)` of each merge.
+  template <class Seen>
+  void apply_watched(ModelState& state, Seen&& seen) const {
+    merge_long<false>(state, seen);
+  }
+
+  /// Fills state.ranks from state.ids.
+  void look_up_ranks(ModelState& state) const {
+    const std::size_t size = state.ids.size();
+    state.ranks.resize(size);
+    for (std::size_t i = 0; i + 1 < size; ++i) {
+      state.ranks[i] = rank(state.ids[i], state.ids[i + 1]);
+    }
+    if (size > 0) state.ranks[size - 1] = kNoRank;
+  }
+
+ private:
+  static constexpr std::size_t kShortWord = 48;  // symbols; beyond it the heap wins
+
+  static void drop(std::vector<std::uint32_t>& values, std::size_t at, std::size_t size) {
+    const auto begin = values.begin();
+    std::copy(begin + static_cast<std::ptrdiff_t>(at) + 1,
+              begin + static_cast<std::ptrdiff_t>(size), begin + static_cast<std::ptrdiff_t>(at));
+  }
+
+  template <bool kSizes>
+  void merge_short(ModelState& state) const {
+    auto& [ids, sizes, ranks, previous, next] = state;
+    std::size_t size = ids.size();
+    while (size > 1) {
+      // min_element takes the leftmost of equals.
+      const auto best = std::min_element(ranks.begin(),
+                                         ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
+      if (*best == kNoRank) break;
+      const auto at = static_cast<std::size_t>(best - ranks.begin());
+      ids[at] = joined_[*best];
+      drop(ids, at + 1, size);
+      drop(ranks, at + 1, size);
+      if constexpr (kSizes) {
+        sizes[at] += sizes[at + 1];
+        drop(sizes, at + 1, size);
+      }
+      --size;
+      ranks[at] = at + 1 < size ? rank(ids[at], ids[at + 1]) : kNoRank;
+      if (at > 0) ranks[at - 1] = rank(ids[at - 1], ids[at]);
+    }
+    ids.resize(size);
+    if constexpr (kSizes) sizes.resize(size);
+  }
+
+  /// A rank above a place: one comparison takes the lowest rank, then the leftmost place.
+  using Candidate = std::uint64_t;
+  static Candidate candidate(std::uint32_t rank, std::uint32_t at) {
+    return (static_cast<std::uint64_t>(rank) << 32) | at;
+  }
+
+  template <bool kSizes, class Seen>
+  void merge_long(ModelState& state, Seen&& seen) const {
+    // One by one: not every compiler lets a lambda capture structured bindings.
+    std::vector<std::uint32_t>& ids = state.ids;
+    std::vector<std::uint32_t>& sizes = state.sizes;
+    std::vector<std::uint32_t>& ranks = state.ranks;
+    std::vector<std::uint32_t>& previous = state.previous;
+    std::vector<std::uint32_t>& next = state.next;
+    const auto size = static_cast<std::uint32_t>(ids.size());
+    previous.resize(size);
+    next.resize(size);
+    std::vector<Candidate> first;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      previous[i] = i - 1;  // the first one's wraps and is never followed
+      next[i] = i + 1;
+      if (ranks[i] != kNoRank) first.push_back(candidate(ranks[i], i));
+    }
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(
+        std::greater<>(), std::move(first));
+    const auto renew = [&](std::uint32_t at) {
+      ranks[at] = next[at] < size ? rank(ids[at], ids[next[at]]) : kNoRank;
+      if (ranks[at] != kNoRank) queue.push(candidate(ranks[at], at));
+    };
+    while (!queue.empty()) {
+      const auto rank_of_best = static_cast<std::uint32_t>(queue.top() >> 32);
+      const auto at = static_cast<std::uint32_t>(queue.top());
+      queue.pop();
+      // A symbol that was merged away has kNoRank; one whose pair has changed, another rank.
+      if (ranks[at] != rank_of_best) continue;
+      const std::uint32_t right = next[at];
+      seen(rank_of_best, ids[at], ids[right]);
+      ids[at] = joined_[rank_of_best];
+      if constexpr (kSizes) sizes[at] += sizes[right];
+      next[at] = next[right];
+      if (next[right] < size) previous[next[right]] = at;
+      ranks[right] = kNoRank;
+      ids[right] = kNoId;
+      renew(at);
+      if (at > 0) renew(previous[at]);
+    }
+    std::size_t kept = 0;
+    for (std::uint32_t i = 0; i < size; i = next[i], ++kept) {
+      ids[kept] = ids[i];
+      if constexpr (kSizes) sizes[kept] = sizes[i];
+    }
+    ids.resize(kept);
+    if constexpr (kSizes) sizes.resize(kept);
+  }
+
+  PairMap rank_of_;
+  std::vector<std::uint32_t> joined_;  // by rank
+};
+
+}  // namespace bpe_beam

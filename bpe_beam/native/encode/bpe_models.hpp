@@ -1,0 +1,172 @@
+// Byte-pair encoding of words: from their bytes, or from their characters.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "encode/bpe_merges.hpp"
+#include "count/pair_map.hpp"
+#include "text/utf8.hpp"
+#include "encode/word_model.hpp"
+
+namespace bpe_beam {
+
+/// Byte-level: each byte of the word is a symbol.
+class ByteBpeModel : public WordModel {
+ public:
+  /// `byte_ids`: the id of each byte's symbol, kNoId where there is none. `whole_words`: words
+  /// that become one token before any merge (`ignore_merges`), by their bytes.
+  ByteBpeModel(std::span<const MergeRow> merges, bool rank_by_joined,
+               std::span<const std::uint32_t, 256> byte_ids, const TokenIds& whole_words)
+      : merges_(merges, rank_by_joined), whole_words_(whole_words) {
+    std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
+    has_whole_words_ = !whole_words.empty();
+    for (std::uint32_t left = 0; left < 256; ++left) {
+      for (std::uint32_t right = 0; right < 256; ++right) {
+        const bool both = byte_ids_[left] != kNoId && byte_ids_[right] != kNoId;
+        byte_pair_rank_[left * 256 + right] =
+            both ? merges_.rank(byte_ids_[left], byte_ids_[right]) : BpeMerges::kNoRank;
+      }
+    }
+  }
+
+  void encode(std::string_view word, bool with_sizes, ModelState& state) const override {
+    check_size(word);
+    if (has_whole_words_) {
+      const std::uint32_t whole = whole_words_.find(word);
+      if (whole != kNoId) return one_token(word, whole, state);
+    }
+    state.ids.resize(word.size());
+    state.ranks.resize(word.size());
+    if (with_sizes) state.sizes.assign(word.size(), 1);
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      const auto byte = static_cast<unsigned char>(word[i]);
+      state.ids[i] = byte_ids_[byte];
+      if (state.ids[i] == kNoId) throw MissingSymbol{i, i + 1};
+      state.ranks[i] =
+          i + 1 < word.size()
+              ? byte_pair_rank_[byte * 256u + static_cast<unsigned char>(word[i + 1])]
+              : BpeMerges::kNoRank;
+    }
+    merges_.apply(with_sizes, state);
+  }
+
+ private:
+  BpeMerges merges_;
+  TokenMap whole_words_;
+  bool has_whole_words_ = false;
+  std::array<std::uint32_t, 256> byte_ids_{};
+  std::vector<std::uint32_t> byte_pair_rank_ = std::vector<std::uint32_t>(65536);
+};
+
+struct CharBpeSettings {
+  std::string prefix;                  // of every character but a word's first; may be empty
+  std::string suffix;                  // of a word's last character; may be empty
+  std::optional<std::uint32_t> unk;    // the unknown token's id
+  bool fuse_unk = false;               // unknown neighbours are one token
+  bool ignore_merges = false;          // a word that is a token is not merged
+  std::vector<std::uint32_t> byte_fallback;  // 256 ids, kNoId where there is none; or empty
+};
+
+/// Each character of the word is a symbol, with a prefix or a suffix where the settings say so.
+class CharBpeModel : public WordModel {
+ public:
+  CharBpeModel(std::span<const MergeRow> merges, const TokenIds& tokens, CharBpeSettings settings)
+      : merges_(merges, false),
+        settings_(std::move(settings)),
+        tokens_(settings_.ignore_merges ? tokens : TokenIds{}) {
+    for (const auto& [token, id] : tokens) {
+      for (unsigned variant = 0; variant < 4; ++variant) add_symbol(token, variant, id);
+    }
+  }
+
+  void encode(std::string_view word, bool with_sizes, ModelState& state) const override {
+    check_size(word);
+    if (settings_.ignore_merges) {
+      const std::uint32_t whole = tokens_.find(word);
+      if (whole != kNoId) return one_token(word, whole, state);
+    }
+    state.ids.clear();
+    state.sizes.clear();
+    bool after_unknown = false;
+    const char* const end = word.data() + word.size();
+    for (std::size_t at = 0; at < word.size();) {
+      const CodePoint point = decode_utf8(word.data() + at, end);
+      const unsigned variant = variant_at(at, at + point.size == word.size());
+      const std::uint32_t id = symbols_.find(PairMap::key(point.value, variant));
+      if (id != PairMap::kNone) {
+        add(id, point.size, state);
+        after_unknown = false;
+      } else if (fall_back(word.substr(at, point.size), state)) {
+        after_unknown = false;
+      } else if (!settings_.unk) {
+        throw MissingSymbol{at, at + point.size};
+      } else if (after_unknown && settings_.fuse_unk) {
+        state.sizes.back() += point.size;
+      } else {
+        add(*settings_.unk, point.size, state);
+        after_unknown = true;
+      }
+      at += point.size;
+    }
+    merges_.look_up_ranks(state);
+    merges_.apply(with_sizes, state);
+  }
+
+ private:
+  static constexpr unsigned kPrefixed = 1;
+  static constexpr unsigned kSuffixed = 2;
+
+  static void add(std::uint32_t id, std::uint32_t size, ModelState& state) {
+    state.ids.push_back(id);
+    state.sizes.push_back(size);
+  }
+
+  [[nodiscard]] unsigned variant_at(std::size_t at, bool last) const {
+    return (at > 0 && !settings_.prefix.empty() ? kPrefixed : 0) |
+           (last && !settings_.suffix.empty() ? kSuffixed : 0);
+  }
+
+  void add_symbol(std::string_view token, unsigned variant, std::uint32_t id) {
+    if ((variant & kPrefixed) != 0) {
+      if (settings_.prefix.empty() || !token.starts_with(settings_.prefix)) return;
+      token.remove_prefix(settings_.prefix.size());
+    }
+    if ((variant & kSuffixed) != 0) {
+      if (settings_.suffix.empty() || !token.ends_with(settings_.suffix)) return;
+      token.remove_suffix(settings_.suffix.size());
+    }
+    if (token.empty()) return;
+    const CodePoint point = decode_utf8(token.data(), token.data() + token.size());
+    if (point.size != token.size() || point.value == kMalformed) return;
+    symbols_[PairMap::key(point.value, variant)] = id;
+  }
+
+  /// The bytes' own tokens, if the vocabulary has them all.
+  bool fall_back(std::string_view character, ModelState& state) const {
+    if (settings_.byte_fallback.empty()) return false;
+    const auto id_of = [this](char byte) {
+      return settings_.byte_fallback[static_cast<unsigned char>(byte)];
+    };
+    for (const char byte : character) {
+      if (id_of(byte) == kNoId) return false;
+    }
+    for (const char byte : character) add(id_of(byte), 1, state);
+    return true;
+  }
+
+  BpeMerges merges_;
+  CharBpeSettings settings_;
+  TokenMap tokens_;   // of whole words
+  PairMap symbols_;  // (code point, variant) to id
+};
+
+}  // namespace bpe_beam

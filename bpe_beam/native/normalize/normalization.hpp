@@ -1,0 +1,209 @@
+// The Unicode normalization forms (UAX 15), with the place of every character.
+//
+// Most text is normalized already: characters that are inert in a form are copied in runs, and only
+// what lies between them is decomposed, reordered and composed. Places follow Hugging Face's
+// alignments: a character that replaces takes the place of the character of the input that is next
+// in line, an inserted one that of the character before; reordered marks count as they come out.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "text/ascii.hpp"
+#include "text/text.hpp"
+#include "normalize/unicode_normalization.hpp"
+#include "text/utf8.hpp"
+
+namespace bpe_beam {
+
+/// Each form's value is the flag of the code points that are inert in it.
+enum class NormalizationForm : std::uint8_t {
+  kNfc = kInertInNfc,
+  kNfd = kInertInNfd,
+  kNfkc = kInertInNfkc,
+  kNfkd = kInertInNfkd,
+};
+
+namespace hangul {
+inline constexpr std::uint32_t kSyllables = 0xAC00, kLeads = 0x1100, kVowels = 0x1161,
+                               kTails = 0x11A7;
+inline constexpr std::uint32_t kLeadCount = 19, kVowelCount = 21, kTailCount = 28;
+inline constexpr std::uint32_t kSyllableCount = kLeadCount * kVowelCount * kTailCount;
+}  // namespace hangul
+
+/// The primary composite of two code points, or 0 where there is none.
+inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
+  using namespace hangul;
+  // Unsigned differences: what lies below a range becomes a large number.
+  if (first - kLeads < kLeadCount && second - kVowels < kVowelCount) {
+    return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTailCount;
+  }
+  const std::uint32_t syllable = first - kSyllables;
+  if (syllable < kSyllableCount && syllable % kTailCount == 0 &&
+      second - kTails - 1 < kTailCount - 1) {
+    return first + (second - kTails);
+  }
+  if ((normalization_record(second).flags & kComposesAsSecond) == 0) return 0;
+  const auto found =
+      std::lower_bound(std::begin(kCompositions), std::end(kCompositions), std::pair(first, second),
+                       [](const Composition& row, const auto& key) {
+                         return std::pair(row.first, row.second) < key;
+                       });
+  const bool exact =
+      found != std::end(kCompositions) && found->first == first && found->second == second;
+  return exact ? found->composed : 0;
+}
+
+/// Characters between two inert ones: takes them one by one, gives them back normalized.
+class NormalizationRun {
+ public:
+  NormalizationRun(NormalizationForm form, bool with_origins)
+      : composing_(form == NormalizationForm::kNfc || form == NormalizationForm::kNfkc),
+        compatible_(form == NormalizationForm::kNfkc || form == NormalizationForm::kNfkd),
+        with_origins_(with_origins) {}
+
+  /// `record` is that of `point`.
+  void add(std::uint32_t point, const NormalizationRecord& record, const Origin& origin) {
+    if (with_origins_) origins_.push_back(origin);
+    if ((record.flags & kHangulSyllable) != 0) return add_syllable(point);
+    const std::size_t size = compatible_ ? record.compatible_size : record.canonical_size;
+    if (size == 0) return push(point, record.combining_class, 0);
+    const std::size_t begin = compatible_ ? record.compatible : record.canonical;
+    for (std::size_t i = 0; i < size; ++i) {
+      const std::uint32_t part = kDecompositions[begin + i];
+      push(part, normalization_record(part).combining_class, i == 0 ? 0 : 1);
+    }
+  }
+
+  /// Calls emit(code point, origin) for each code point of the result, and is empty again.
+  template <typename Emit>
+  void finish(Emit emit) {
+    if (pieces_.empty()) return;
+    sort_marks();
+    if (composing_) compose_pieces();
+    std::size_t next = 0;  // the character of the input that is next in line
+    for (const Piece& piece : pieces_) {
+      const std::size_t from = piece.change > 0 ? next - 1 : next;
+      emit(piece.point, with_origins_ ? origins_[from] : Origin{});
+      if (piece.change <= 0) next += static_cast<std::size_t>(1 - piece.change);
+    }
+    pieces_.clear();
+    origins_.clear();
+    marks_begin_ = 0;
+  }
+
+ private:
+  struct Piece {
+    std::uint32_t point;
+    std::uint32_t combining_class;
+    // 1: inserted; 0: replaces a character; -n: replaces one, and n that follow it are gone.
+    std::int64_t change;
+  };
+
+  void push(std::uint32_t point, std::uint32_t combining_class, std::int64_t change) {
+    if (combining_class == 0) {
+      sort_marks();
+      marks_begin_ = pieces_.size() + 1;
+    }
+    pieces_.push_back({point, combining_class, change});
+  }
+
+  void add_syllable(std::uint32_t point) {
+    using namespace hangul;
+    const std::uint32_t syllable = point - kSyllables;
+    push(kLeads + syllable / (kVowelCount * kTailCount), 0, 0);
+    push(kVowels + syllable / kTailCount % kVowelCount, 0, 1);
+    if (syllable % kTailCount != 0) push(kTails + syllable % kTailCount, 0, 1);
+  }
+
+  /// Sorts the marks since the last starter by class; stable, so equal classes keep their order.
+  void sort_marks() {
+    if (pieces_.size() < marks_begin_ + 2) return;
+    const auto by_class = [](const Piece& a, const Piece& b) {
+      return a.combining_class < b.combining_class;
+    };
+    const auto begin = pieces_.begin() + static_cast<std::ptrdiff_t>(marks_begin_);
+    if (!std::is_sorted(begin, pieces_.end(), by_class)) {
+      std::stable_sort(begin, pieces_.end(), by_class);
+    }
+  }
+
+  void compose_pieces() {
+    std::size_t kept = 0, starter = 0;
+    bool has_starter = false;
+    std::uint32_t last_class = 0;  // of the marks kept since the starter; 0: none
+    bool after_mark = false;
+    for (const Piece& piece : pieces_) {
+      const bool blocked = after_mark && last_class >= piece.combining_class;
+      if (has_starter && !blocked) {
+        if (const std::uint32_t joined = compose(pieces_[starter].point, piece.point)) {
+          pieces_[starter].point = joined;
+          pieces_[starter].change += piece.change - 1;
+          continue;
+        }
+      }
+      after_mark = piece.combining_class != 0;
+      last_class = piece.combining_class;
+      if (!after_mark) {
+        starter = kept;
+        has_starter = true;
+      }
+      pieces_[kept++] = piece;
+    }
+    pieces_.resize(kept);
+  }
+
+  bool composing_;
+  bool compatible_;
+  bool with_origins_;
+  std::vector<Piece> pieces_;
+  std::vector<Origin> origins_;  // of the characters added
+  std::size_t marks_begin_ = 0;
+};
+
+/// Writes `in` in the form. Bytes that are not UTF-8 stay as they are.
+inline void normalize(NormalizationForm form, const TextView& in, TextBuffer& out) {
+  const auto inert = static_cast<std::uint8_t>(form);
+  const char* const begin = in.bytes.data();
+  const char* const end = begin + in.bytes.size();
+  const std::size_t size = in.bytes.size();
+  NormalizationRun run(form, out.with_origins());
+  const auto put = [&](std::uint32_t point, const Origin& origin) { out.put(point, origin); };
+  std::size_t copied = 0;  // what stands before is written
+  std::size_t join = 0;    // where the character begins that the next one could join
+  for (std::size_t at = 0; at < size;) {
+    if (const std::size_t ascii_end = ascii_run_end(in.bytes, at); ascii_end > at) {
+      join = ascii_end - 1;
+      at = ascii_end;
+      continue;
+    }
+    CodePoint point = decode_utf8(begin + at, end);
+    if (point.value == kMalformed) {
+      join = at += 1;
+      continue;
+    }
+    if ((normalization_record(point.value).flags & inert) != 0) {
+      join = at;
+      at += point.size;
+      continue;
+    }
+    out.copy(in, copied, join);
+    const std::size_t lively = at;
+    for (at = join; at < size; at += point.size) {
+      point = decode_utf8(begin + at, end);
+      if (point.value == kMalformed) break;
+      const NormalizationRecord& record = normalization_record(point.value);
+      if (at > lively && (record.flags & inert) != 0) break;
+      run.add(point.value, record, out.with_origins() ? in.origins[at] : Origin{});
+    }
+    run.finish(put);
+    copied = join = at;
+  }
+  out.copy(in, copied, size);
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,322 @@
+// JSON Lines: a block of lines to columns of texts, ids and sources, without a tree in between.
+//
+// A line is checked whole, by RFC 8259 and as strictly as Python's `json` (which it follows in that
+// the last of equal keys wins, at every level), so that a line is good or bad whatever field was
+// asked for. What is stricter: NaN and Infinity are no JSON, and nesting has a limit. Recursion goes
+// as deep as the paths asked for, never as deep as the data.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "read/json_string.hpp"
+#include "read/records.hpp"
+
+namespace bpe_beam {
+
+inline constexpr std::size_t kMaxJsonDepth = 1024;
+inline constexpr std::size_t kMaxPathDepth = 16;
+
+/// Names of members, from the outermost object in; at most kMaxPathDepth of them. Empty: no field.
+using JsonPath = std::span<const std::string>;
+
+/// The fields to take out of each line, and what is the source of a line that names none.
+struct JsonFields {
+  JsonPath text;
+  JsonPath id;
+  JsonPath source;
+  std::string_view other_source;
+};
+
+/// Reads one line. After `read()` the fields asked for stand in the members; on a flaw `position`
+/// is the byte of the line at which it was seen.
+class JsonLine {
+ public:
+  enum class Kind { kMissing, kString, kNumber, kOther };
+  struct Field {
+    Kind kind = Kind::kMissing;
+    JsonString string;        // of a string
+    std::string_view number;  // of a number, as it is written
+    std::size_t position = 0;
+
+    /// Whether it can name something: a string, or a number by its JSON text.
+    bool is_name() const { return kind == Kind::kString || kind == Kind::kNumber; }
+  };
+
+  JsonLine(std::span<const char> line, const JsonFields& fields)
+      : begin_(line.data()),
+        at_(line.data()),
+        end_(line.data() + line.size()),
+        paths_{fields.text, fields.id, fields.source} {}
+
+  const Field& text() const { return fields_[0]; }
+  const Field& id() const { return fields_[1]; }
+  const Field& source() const { return fields_[2]; }
+
+  std::size_t position() const { return static_cast<std::size_t>(at_ - begin_); }
+
+  bool is_blank() {
+    skip_space();
+    return at_ == end_;
+  }
+
+  Flaw read() {
+    skip_space();
+    const bool object = peek() == '{';
+    const char* const value = at_;
+    const Flaw flaw = object ? read_object(0, kAllPaths) : skip_value(0);
+    if (flaw != Flaw::kNone) return flaw;
+    skip_space();
+    if (at_ != end_) return Flaw::kJson;
+    if (!object) {
+      at_ = value;
+      return Flaw::kNotObject;
+    }
+    return Flaw::kNone;
+  }
+
+ private:
+  char peek() const { return at_ < end_ ? *at_ : '\0'; }
+  bool take(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void skip_space() {
+    while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+  }
+
+  static constexpr unsigned kAllPaths = 7;
+
+  /// Reads the members of an object `depth` objects deep, which the first `depth` names of the
+  /// paths of the set `on_path` lead to.
+  Flaw read_object(std::size_t depth, unsigned on_path) {
+    ++at_;
+    skip_space();
+    if (take('}')) return Flaw::kNone;
+    for (;;) {
+      JsonString key;
+      if (!read_key(key)) return Flaw::kJson;
+      if (const Flaw flaw = read_member(key, depth, on_path); flaw != Flaw::kNone) return flaw;
+      skip_space();
+      if (take('}')) return Flaw::kNone;
+      if (!take(',')) return Flaw::kJson;
+      skip_space();
+    }
+  }
+
+  Flaw read_member(const JsonString& key, std::size_t depth, unsigned on_path) {
+    unsigned here = 0;   // the paths that end with this member
+    unsigned below = 0;  // those that lead through it
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if ((on_path >> i & 1) == 0 || paths_[i].size() <= depth || !is_name(key, paths_[i][depth]))
+        continue;
+      (paths_[i].size() == depth + 1 ? here : below) |= 1U << i;
+    }
+    skip_space();
+    if ((here | below) == 0) return skip_value(depth + 1);
+    Field field;
+    field.position = position();
+    field.kind = Kind::kOther;
+    // the last of equal keys wins, so what one before held is gone
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if (below >> i & 1) fields_[i] = {};
+    }
+    const char first = peek();
+    const char* const value = at_;
+    if (first == '"') {
+      field.kind = Kind::kString;
+      if (!read_string(field.string)) return Flaw::kJson;
+    } else if (first == '{' && below != 0) {
+      if (const Flaw flaw = read_object(depth + 1, below); flaw != Flaw::kNone) return flaw;
+    } else {
+      if (first == '-' || (first >= '0' && first <= '9')) field.kind = Kind::kNumber;
+      if (const Flaw flaw = skip_value(depth + 1); flaw != Flaw::kNone) return flaw;
+      field.number = {value, static_cast<std::size_t>(at_ - value)};
+    }
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      if (here >> i & 1) fields_[i] = field;
+    }
+    return Flaw::kNone;
+  }
+
+  static bool is_name(const JsonString& key, std::string_view name) {
+    if (!key.escaped) return key.raw == name;
+    Strings resolved(key.raw.size());
+    return append_unescaped(key, resolved) && resolved.bytes() == name;
+  }
+
+  /// A key and the colon behind it.
+  bool read_key(JsonString& key) {
+    if (peek() != '"' || !read_string(key)) return false;
+    skip_space();
+    return take(':');
+  }
+
+  bool read_string(JsonString& string) {
+    const char* const first = ++at_;
+    for (;;) {
+      at_ = end_of_plain(at_, end_);
+      if (at_ == end_) return false;
+      if (*at_ == '"') break;
+      if (*at_ != '\\') return false;
+      string.escaped = true;
+      ++at_;
+      if (take('u')) {
+        for (int i = 0; i < 4; ++i, ++at_)
+          if (hex_value(peek()) < 0) return false;
+      } else if (std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos) {
+        ++at_;
+      } else {
+        return false;
+      }
+    }
+    string.raw = {first, static_cast<std::size_t>(at_ - first)};
+    ++at_;
+    return true;
+  }
+
+  bool read_digits() {
+    const char* const first = at_;
+    while (at_ < end_ && *at_ >= '0' && *at_ <= '9') ++at_;
+    return at_ > first;
+  }
+
+  bool read_number() {
+    take('-');
+    if (!take('0') && !read_digits()) return false;
+    if (take('.') && !read_digits()) return false;
+    if (take('e') || take('E')) {
+      if (!take('+')) take('-');
+      if (!read_digits()) return false;
+    }
+    return true;
+  }
+
+  bool read_word(std::string_view word) {
+    if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, word.size()) != word)
+      return false;
+    at_ += word.size();
+    return true;
+  }
+
+  /// Reads a value of any kind, `outer` containers deep. What surrounds it stands in a flag a
+  /// level, so depth costs no stack.
+  Flaw skip_value(std::size_t outer) {
+    std::array<bool, kMaxJsonDepth> is_object;
+    std::size_t depth = outer;
+    for (;;) {
+      skip_space();
+      const char first = peek();
+      bool complete = true;
+      JsonString ignored;
+      if (first == '{' || first == '[') {
+        if (depth == kMaxJsonDepth) return Flaw::kDepth;
+        is_object[depth++] = first == '{';
+        ++at_;
+        skip_space();
+        if (take(first == '{' ? '}' : ']')) {
+          --depth;
+        } else {
+          if (first == '{' && !read_key(ignored)) return Flaw::kJson;
+          complete = false;
+        }
+      } else if (first == '"') {
+        if (!read_string(ignored)) return Flaw::kJson;
+      } else if (first == '-' || (first >= '0' && first <= '9')) {
+        if (!read_number()) return Flaw::kJson;
+      } else if (!read_word("true") && !read_word("false") && !read_word("null")) {
+        return Flaw::kJson;
+      }
+      while (complete) {
+        if (depth == outer) return Flaw::kNone;
+        skip_space();
+        const bool object = is_object[depth - 1];
+        if (take(',')) {
+          skip_space();
+          if (object && !read_key(ignored)) return Flaw::kJson;
+          complete = false;
+        } else if (take(object ? '}' : ']')) {
+          --depth;
+        } else {
+          return Flaw::kJson;
+        }
+      }
+    }
+  }
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  std::array<JsonPath, 3> paths_;
+  std::array<Field, 3> fields_;
+};
+
+/// Appends a name's text, unfinished; nothing if it is none. False if it is half a surrogate pair.
+inline bool append_name(const JsonLine::Field& field, Strings& out) {
+  if (field.kind == JsonLine::Kind::kNumber) out.append(field.number);
+  return field.kind != JsonLine::Kind::kString || append_unescaped(field.string, out);
+}
+
+/// Cuts a window into lines and takes the text, the id and, if it has a path, the source out of
+/// each. A number as id or source is its JSON text; an id of another kind (and a missing one) is
+/// none, a source of another kind (and a missing or an empty one) is `other_source`. Blank lines
+/// are no records.
+inline Records jsonl_records(std::span<const char> data, const Cut& cut, const JsonFields& fields) {
+  Records out;
+  out.text.room(data.size() - std::min(cut.start, data.size()));
+  const bool with_sources = !fields.source.empty();
+  constexpr std::array<char, 1> kNewline = {'\n'};
+  Utf8Check utf8(data, cut.start);
+  std::size_t index = 0;
+  out.reached = for_each_record(data, kNewline, cut, [&](std::size_t begin, std::size_t end) {
+    const auto bytes = data.subspan(begin, end - begin);
+    const std::size_t record = index++;
+    std::size_t position = 0;
+    const auto take_line = [&]() -> Flaw {
+      if (bytes.size() > cut.max_bytes) return Flaw::kTooLong;
+      JsonLine line(bytes, fields);
+      if (line.is_blank()) return Flaw::kNone;
+      if (position = utf8.prefix(begin, end); position < bytes.size()) return Flaw::kUtf8;
+      const Flaw flaw = line.read();
+      position = line.position();
+      if (flaw != Flaw::kNone) return flaw;
+      if (line.text().kind == JsonLine::Kind::kMissing) return Flaw::kMissing;
+      position = line.text().position;
+      if (line.text().kind != JsonLine::Kind::kString) return Flaw::kNotString;
+      for (const auto& [field, column] :
+           {std::pair{&line.id(), &out.ids}, std::pair{&line.source(), &out.sources}}) {
+        if (append_name(*field, *column)) continue;
+        position = field->position;
+        out.ids.abandon();
+        return Flaw::kSurrogate;
+      }
+      if (!append_unescaped(line.text().string, out.text)) {
+        position = line.text().position;
+        out.ids.abandon();
+        out.sources.abandon();
+        return Flaw::kSurrogate;
+      }
+      if (with_sources) {
+        if (out.sources.is_empty()) out.sources.append(fields.other_source);
+        out.sources.finish();
+      }
+      out.text.finish();
+      out.ids.finish();
+      out.has_id.push_back(line.id().is_name());
+      out.starts.push_back(static_cast<std::int64_t>(begin));
+      return Flaw::kNone;
+    };
+    if (const Flaw flaw = take_line(); flaw != Flaw::kNone)
+      out.bad.push_back({static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end),
+                         static_cast<std::int64_t>(flaw), static_cast<std::int64_t>(position),
+                         static_cast<std::int64_t>(record)});
+  });
+  return out;
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,61 @@
+// The GPT-2 pattern over UTF-8, without a regular-expression engine:
+//   '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "scan/char_runs.hpp"
+
+namespace bpe_beam {
+
+class Gpt2Scanner {
+ public:
+  /// The end of the word that begins at `begin` < text.size(). Every byte belongs to one word.
+  /// A byte that is not UTF-8 counts as neither letter, number nor space.
+  static std::size_t next(std::string_view text, std::size_t begin) {
+    const char* const end = text.data() + text.size();
+    const char* const start = text.data() + begin;
+    return static_cast<std::size_t>(word_end(start, end) - text.data());
+  }
+
+ private:
+  /// The length of a contraction (with its apostrophe) at `at`, or 0.
+  static std::size_t contraction(const char* at, const char* end) {
+    if (end - at < 2) return 0;
+    const char first = at[1];
+    if (first == 's' || first == 'd' || first == 'm' || first == 't') return 2;
+    if (end - at < 3) return 0;
+    const char second = at[2];
+    const bool two = (first == 'l' && second == 'l') || (first == 'v' && second == 'e') ||
+                     (first == 'r' && second == 'e');
+    return two ? 3 : 0;
+  }
+
+  static const char* word_end(const char* start, const char* end) {
+    const Char first = char_at(start, end);
+    if (first.kind != CharClass::kSpace) {
+      if (*start == '\'') {
+        if (const std::size_t size = contraction(start, end)) return start + size;
+      }
+      return run_end(start + first.size, end, first.kind);
+    }
+    const char* after = start + first.size;
+    if (*start == ' ' && after < end) {
+      const Char second = char_at(after, end);
+      if (second.kind != CharClass::kSpace) return run_end(after + second.size, end, second.kind);
+    }
+    // A run of spaces. Before a character that is no space, the run's last space is left over:
+    // it opens the next word (a blank) or is a word of its own (any other space).
+    const char* last = start;
+    while (after < end) {
+      const Char here = char_at(after, end);
+      if (here.kind != CharClass::kSpace) return last == start ? after : last;
+      last = after;
+      after += here.size;
+    }
+    return after;
+  }
+};
+
+}  // namespace bpe_beam

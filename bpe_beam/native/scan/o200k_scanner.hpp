@@ -1,0 +1,115 @@
+// The pattern of o200k over UTF-8, without a regular-expression engine. With U for
+// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], L for [\p{Ll}\p{Lm}\p{Lo}\p{M}] and C for cl100k's contractions:
+//   [^\r\n\p{L}\p{N}]?U*L+C?|[^\r\n\p{L}\p{N}]?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|
+//   \s*[\r\n]+|\s+(?!\S)|\s+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "scan/char_runs.hpp"
+
+namespace bpe_beam {
+
+class O200kScanner {
+ public:
+  /// The end of the word that begins at `begin` < text.size(). Every byte belongs to one word.
+  /// A byte that is not UTF-8 counts as neither letter, number nor space.
+  static std::size_t next(std::string_view text, std::size_t begin) {
+    const char* const end = text.data() + text.size();
+    const char* const start = text.data() + begin;
+    return static_cast<std::size_t>(word_end(start, end) - text.data());
+  }
+
+ private:
+  static const char* word_end(const char* start, const char* end) {
+    const Char first = char_at(start, end);
+    if (first.kind == CharClass::kNumber) return numbers_end(start + first.size, end, 2);
+    if (const char* const letters = letters_end(start, end, first)) {
+      return letters + any_case_contraction(letters, end);
+    }
+    const char* const after = start + first.size;
+    if (first.kind == CharClass::kOther) return signs_end(start, end);
+    if (*start == ' ' && after < end && char_at(after, end).kind == CharClass::kOther) {
+      return signs_end(after, end);
+    }
+    return spaces_or_lines_end(start, end);
+  }
+
+  /// The end of what the first two alternatives take before the contraction; null if nothing.
+  static const char* letters_end(const char* start, const char* end, Char first) {
+    if (first.kind == CharClass::kLetter) {
+      const Cased cased = cased_end(start, end);
+      return cased.with_lower != nullptr ? cased.with_lower : cased.upper_only;
+    }
+    if (is_newline(*start)) return nullptr;
+    // A space or sign before the letters. A mark is both a sign and a letter of U and L: where no
+    // letter of L follows it, it is the one of U*L+, and a word of its own.
+    const char* const after = start + first.size;
+    const Cased cased = cased_end(after, end);
+    if (cased.with_lower != nullptr) return cased.with_lower;
+    if (first.size > 1 && (bits_at(start, end).bits & kMark) != 0) return after;
+    return cased.upper_only;
+  }
+
+  struct Cased {
+    const char* with_lower;  // the end of U*L+, null if it does not match
+    const char* upper_only;  // the end of U+ if U*L+ does not match, null if neither does
+  };
+
+  /// Short of a pure lower letter after the run of U, U* gives back as far as the last letter that
+  /// is in L too, and L+ takes that one alone. What is left over then is pure upper, and one word:
+  /// so each letter is looked at three times at most.
+  static Cased cased_end(const char* start, const char* end) {
+    const char* at = start;
+    while (at < end && *at >= 'A' && *at <= 'Z') ++at;
+    const char* const lower = at;
+    at = ascii_lower_end(at, end);
+    if (at == end || static_cast<unsigned char>(*at) < 0x80) {
+      if (at > lower) return {at, nullptr};
+      return {nullptr, at > start ? at : nullptr};
+    }
+    if (at > lower) return {run_of(at, end, kLowerLike), nullptr};
+    const char* both_end = nullptr;
+    while (at < end) {
+      const CharBits here = bits_at(at, end);
+      if ((here.bits & kUpperLike) == 0) {
+        if ((here.bits & kLowerLike) != 0) return {run_of(at, end, kLowerLike), nullptr};
+        break;
+      }
+      at += here.size;
+      if ((here.bits & kLowerLike) != 0) both_end = at;
+    }
+    return {both_end, at > start ? at : nullptr};
+  }
+
+  static const char* ascii_lower_end(const char* at, const char* end) {
+    while (end - at >= 8) {
+      const std::size_t letters = ascii_letters<false>(at);
+      at += letters;
+      if (letters < 8) return at;
+    }
+    while (at < end && *at >= 'a' && *at <= 'z') ++at;
+    return at;
+  }
+
+  /// The end of the run of characters that have one of `bits`.
+  static const char* run_of(const char* at, const char* end, std::uint16_t bits) {
+    while (at < end) {
+      const CharBits here = bits_at(at, end);
+      if ((here.bits & bits) == 0) break;
+      at += here.size;
+    }
+    return at;
+  }
+
+  /// The end of what [^\s\p{L}\p{N}]+[\r\n/]* takes.
+  static const char* signs_end(const char* at, const char* end) {
+    at = run_end(at, end, CharClass::kOther);
+    while (at < end && (is_newline(*at) || *at == '/')) ++at;
+    return at;
+  }
+};
+
+}  // namespace bpe_beam

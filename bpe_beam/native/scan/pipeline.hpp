@@ -1,0 +1,147 @@
+// From a text to its words: added tokens are cut out, the rest is normalized, added tokens that
+// are found in normalized text are cut out of that, and what is left is cut into words.
+//
+// Counting and encoding run this one pipeline. It is immutable and shared by threads; what changes
+// meanwhile is a PipelineState, one a thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "scan/added_tokens.hpp"
+#include "text/deadline.hpp"
+#include "normalize/normalizers.hpp"
+#include "scan/pretokenizers.hpp"
+#include "scan/scanners.hpp"
+#include "text/text.hpp"
+#include "text/utf8.hpp"
+
+namespace bpe_beam {
+
+/// The place of a piece of text in the text given; `text` is not empty and has origins.
+inline Origin place_of(const TextView& text) {
+  return {text.origins[0].begin, text.origins[text.bytes.size() - 1].end};
+}
+
+class PipelineState {
+ public:
+  /// The text with each byte's own character as its origin.
+  TextView with_origins(std::string_view text) {
+    origins_.resize(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+      const CodePoint point = decode_utf8(text.data() + at, text.data() + text.size());
+      std::fill_n(origins_.begin() + static_cast<std::ptrdiff_t>(at), point.size,
+                  Origin{at, at + point.size});
+      at += point.size;
+    }
+    return {text, origins_.data()};
+  }
+
+  TextBuffer normalized;
+  Pieces pieces;
+
+ private:
+  std::vector<Origin> origins_;
+};
+
+class Pipeline {
+ public:
+  /// How many words a sink gets at once, at most: enough to hide the way to memory.
+  static constexpr std::size_t kWords = 32;
+
+  /// Patterns that are in use are many times as fast, also on a machine that is busy.
+  static constexpr double kTextBytesPerSecond = 20'000;
+
+  /// `raw` tokens are found in the text as given, `normalized` ones in normalized text (they come
+  /// normalized themselves). A null normalizer takes text as it is; no steps leave it whole. A text
+  /// may take `text_seconds`, and one more for each kTextBytesPerSecond.
+  Pipeline(AddedTokens raw, AddedTokens normalized, std::unique_ptr<Normalizer> normalizer,
+           std::vector<std::unique_ptr<PreTokenizerStep>> steps,
+           double text_seconds = std::numeric_limits<double>::infinity())
+      : raw_(std::move(raw)),
+        normalized_(std::move(normalized)),
+        normalizer_(std::move(normalizer)),
+        steps_(std::move(steps)),
+        text_seconds_(text_seconds) {
+    for (const auto& step : steps_) needs_origins_ = needs_origins_ || step->needs_origins();
+    if (steps_.size() == 1) scan_ = dynamic_cast<const ScanStep*>(steps_[0].get());
+  }
+
+  /// Calls `sink.words(TextView, span<const Word>)` with words in order, at most kWords at a time,
+  /// and `sink.added(id, TextView)` for added tokens; `allowed`: see AddedTokens::cut.
+  template <class Sink>
+  void run(std::string_view text, std::span<const std::uint32_t> allowed, bool with_origins,
+           PipelineState& state, Sink& sink) const {
+    const Deadline::Scope deadline(text_seconds_ +
+                                   static_cast<double>(text.size()) / kTextBytesPerSecond);
+    const TextView whole =
+        with_origins || needs_origins_ ? state.with_origins(text) : TextView{text, nullptr};
+    const auto added = [&](std::uint32_t id, const TextView& place) { sink.added(id, place); };
+    raw_.cut(
+        whole, allowed,
+        [&](const TextView& plain) {
+          TextView clean = plain;
+          if (normalizer_ != nullptr) {
+            state.normalized.clear(plain.origins != nullptr);
+            normalizer_->apply(plain, state.normalized);
+            clean = state.normalized.view();
+          }
+          normalized_.cut(
+              clean, allowed, [&](const TextView& piece) { cut_words(piece, state, sink); },
+              added);
+        },
+        added);
+  }
+
+ private:
+  template <class Sink>
+  void cut_words(const TextView& text, PipelineState& state, Sink& sink) const {
+    if (scan_ != nullptr) {
+      with_scanner(scan_->name(), [&](auto scanner) { scan(scanner, text, sink); });
+      return;
+    }
+    state.pieces.reset(text);
+    for (const auto& step : steps_) {
+      step->apply(state.pieces);
+      Deadline::spend(state.pieces.text().bytes.size());
+      check_growth(text.bytes.size(), state.pieces.text().bytes.size());
+    }
+    const std::span<const Word> words = state.pieces.spans();
+    for (std::size_t i = 0; i < words.size(); i += kWords) {
+      sink.words(state.pieces.text(), words.subspan(i, std::min(kWords, words.size() - i)));
+    }
+  }
+
+  template <class Scanner, class Sink>
+  static void scan(Scanner scanner, const TextView& text, Sink& sink) {
+    std::array<Word, kWords> words;
+    for (std::size_t at = 0; at < text.bytes.size();) {
+      std::size_t found = 0;
+      while (found < kWords && at < text.bytes.size()) {
+        const Word word = scanner.next(text.bytes, at);
+        at = word.end;
+        words[found] = word;
+        found += word.begin != word.end;
+      }
+      if (found > 0) sink.words(text, std::span<const Word>(words.data(), found));
+    }
+  }
+
+  AddedTokens raw_;
+  AddedTokens normalized_;
+  std::unique_ptr<Normalizer> normalizer_;
+  std::vector<std::unique_ptr<PreTokenizerStep>> steps_;
+  const ScanStep* scan_ = nullptr;  // the only step, if it is a scan
+  bool needs_origins_ = false;
+  double text_seconds_;
+};
+
+}  // namespace bpe_beam

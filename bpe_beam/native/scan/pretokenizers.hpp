@@ -1,0 +1,233 @@
+// Pre-tokenizers: a list of steps over the pieces of a text. A step cuts each piece into smaller
+// ones, or writes each piece anew; what is left when the last is done are the words.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/deadline.hpp"
+#include "normalize/matcher.hpp"
+#include "normalize/normalizers.hpp"
+#include "scan/scanners.hpp"
+#include "text/text.hpp"
+
+namespace bpe_beam {
+
+/// A text and the pieces of it that are still there, in order.
+class Pieces {
+ public:
+  /// Starts with the whole text as one piece.
+  void reset(const TextView& text) {
+    text_ = text;
+    spans_.clear();
+    if (!text.bytes.empty()) spans_.push_back({0, text.bytes.size()});
+  }
+
+  [[nodiscard]] const TextView& text() const { return text_; }
+  [[nodiscard]] std::span<const Word> spans() const { return spans_; }
+  [[nodiscard]] TextView piece(const Word& span) const { return text_.sub(span.begin, span.end); }
+
+  /// Cuts every piece: `cut(piece, out)` appends its parts, in offsets of the piece; empty parts
+  /// are left out.
+  template <class Cut>
+  void cut_each(Cut&& cut) {
+    next_.clear();
+    for (const Word& span : spans_) {
+      const std::size_t first = next_.size();
+      cut(piece(span).bytes, next_);
+      std::size_t kept = first;
+      for (std::size_t i = first; i < next_.size(); ++i) {
+        if (next_[i].begin == next_[i].end) continue;
+        next_[kept++] = {next_[i].begin + span.begin, next_[i].end + span.begin};
+      }
+      next_.resize(kept);
+    }
+    spans_.swap(next_);
+  }
+
+  /// Writes every piece anew: `write(piece, out)`; pieces that become empty are left out.
+  template <class Write>
+  void write_each(Write&& write) {
+    TextBuffer& out = buffers_[which_];
+    which_ = 1 - which_;  // the other one may hold the text that is read now
+    out.clear(text_.origins != nullptr);
+    next_.clear();
+    for (const Word& span : spans_) {
+      const std::size_t begin = out.size();
+      write(piece(span), out);
+      if (out.size() > begin) next_.push_back({begin, out.size()});
+    }
+    text_ = out.view();
+    spans_.swap(next_);
+  }
+
+ private:
+  TextView text_;
+  std::vector<Word> spans_;
+  std::vector<Word> next_;
+  TextBuffer buffers_[2];
+  int which_ = 0;
+};
+
+class PreTokenizerStep {
+ public:
+  virtual ~PreTokenizerStep() = default;
+  virtual void apply(Pieces& pieces) const = 0;
+  /// Whether the step gives the right answer only where the text has origins.
+  [[nodiscard]] virtual bool needs_origins() const { return false; }
+};
+
+/// Keeps the words that a scanner finds.
+class ScanStep : public PreTokenizerStep {
+ public:
+  /// `name`: one of kScannerNames.
+  explicit ScanStep(std::string name) : name_(std::move(name)) {
+    if (!with_scanner(name_, [](auto) {})) {
+      throw std::invalid_argument("there is no scanner of the name " + name_);
+    }
+  }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  void apply(Pieces& pieces) const override {
+    with_scanner(name_, [&](auto scanner) {
+      pieces.cut_each([&](std::string_view text, std::vector<Word>& out) {
+        for (std::size_t at = 0; at < text.size();) {
+          const Word word = scanner.next(text, at);
+          out.push_back(word);
+          at = word.end;
+        }
+      });
+    });
+  }
+
+ private:
+  std::string name_;
+};
+
+/// What becomes of the matches of a pattern that cuts.
+enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+/// Cuts at the matches of a pattern; `invert` takes what lies between them for the matches.
+class SplitStep : public PreTokenizerStep {
+ public:
+  SplitStep(std::unique_ptr<Matcher> matcher, SplitBehavior behavior, bool invert)
+      : matcher_(std::move(matcher)), behavior_(behavior), invert_(invert) {}
+
+  void apply(Pieces& pieces) const override {
+    std::vector<Span> found;
+    std::vector<Part> parts;
+    pieces.cut_each([&](std::string_view text, std::vector<Word>& out) {
+      found.clear();
+      matcher_->find(text, found);
+      Deadline::spend(text.size() + kStepsOfFind);
+      parts.clear();
+      std::size_t at = 0;
+      for (const Span& match : found) {
+        if (at != match.begin) parts.push_back({{at, match.begin}, invert_});
+        parts.push_back({{match.begin, match.end}, !invert_});
+        at = match.end;
+      }
+      if (at != text.size()) parts.push_back({{at, text.size()}, invert_});
+      join(parts, out);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kStepsOfFind = 20;
+
+  struct Part {
+    Word span;
+    bool match;
+  };
+
+  void join(const std::vector<Part>& parts, std::vector<Word>& out) const {
+    const std::size_t first = out.size();
+    if (behavior_ == SplitBehavior::kMergedWithNext) {
+      join_backward(parts, out);
+      return;
+    }
+    bool previous = false;
+    for (const Part& part : parts) {
+      const bool joins =
+          (behavior_ == SplitBehavior::kContiguous && part.match == previous) ||
+          (behavior_ == SplitBehavior::kMergedWithPrevious && part.match && !previous);
+      previous = part.match;
+      if (behavior_ == SplitBehavior::kRemoved && part.match) continue;
+      if (joins && out.size() > first) {
+        out.back().end = part.span.end;
+      } else {
+        out.push_back(part.span);
+      }
+    }
+  }
+
+  // A run of matches: the last goes to what follows it, the others stand alone.
+  static void join_backward(const std::vector<Part>& parts, std::vector<Word>& out) {
+    const auto first = static_cast<std::ptrdiff_t>(out.size());
+    bool previous = false;
+    for (std::size_t i = parts.size(); i-- > 0;) {
+      const Part& part = parts[i];
+      if (part.match && !previous && static_cast<std::ptrdiff_t>(out.size()) > first) {
+        out.back().begin = part.span.begin;
+      } else {
+        out.push_back(part.span);
+      }
+      previous = part.match;
+    }
+    std::reverse(out.begin() + first, out.end());
+  }
+
+  std::unique_ptr<Matcher> matcher_;
+  SplitBehavior behavior_;
+  bool invert_;
+};
+
+/// Writes each piece anew, as a normalizer does.
+class RewriteStep : public PreTokenizerStep {
+ public:
+  explicit RewriteStep(std::unique_ptr<Normalizer> normalizer)
+      : normalizer_(std::move(normalizer)) {}
+
+  void apply(Pieces& pieces) const override {
+    pieces.write_each(
+        [this](const TextView& piece, TextBuffer& out) { normalizer_->apply(piece, out); });
+  }
+
+ private:
+  std::unique_ptr<Normalizer> normalizer_;
+};
+
+/// Puts a text before each piece that does not begin with it, or only before a piece that stands
+/// at the very beginning of the text given (which takes origins to know). What is put there has
+/// the place of the piece's first character.
+class PrependStep : public PreTokenizerStep {
+ public:
+  PrependStep(std::string text, bool first_only)
+      : text_(std::move(text)), first_only_(first_only) {}
+
+  [[nodiscard]] bool needs_origins() const override { return first_only_; }
+
+  void apply(Pieces& pieces) const override {
+    pieces.write_each([this](const TextView& piece, TextBuffer& out) {
+      const bool wanted = !first_only_ || (piece.origins != nullptr && piece.origins[0].begin == 0);
+      if (wanted && !piece.bytes.starts_with(text_)) {
+        out.put(text_, piece.origins == nullptr ? Origin{} : piece.origins[0]);
+      }
+      out.copy(piece, 0, piece.bytes.size());
+    });
+  }
+
+ private:
+  std::string text_;
+  bool first_only_;
+};
+
+}  // namespace bpe_beam

@@ -1,0 +1,184 @@
+// All scanners under one roof: each finds the next word at or after a place.
+//
+// A word is never empty, so begin == end == text.size() says that there is none left. The scanners
+// of the byte-level patterns, and Digits, Punctuation and WholeText, leave nothing out: their words
+// begin where the last one ended. A byte that is not UTF-8 is neither letter, number, space nor
+// punctuation. All take linear time on any text.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "scan/char_runs.hpp"
+#include "scan/cl100k_scanner.hpp"
+#include "scan/gpt2_scanner.hpp"
+#include "scan/o200k_scanner.hpp"
+
+namespace bpe_beam {
+
+struct Word {
+  std::size_t begin;
+  std::size_t end;
+};
+
+/// A scanner that gives the end of the word that begins at a place.
+template <typename Scanner>
+struct Contiguous {
+  static Word next(std::string_view text, std::size_t from) {
+    if (from >= text.size()) return {text.size(), text.size()};
+    return {from, Scanner::next(text, from)};
+  }
+};
+
+using Gpt2 = Contiguous<Gpt2Scanner>;
+using Cl100k = Contiguous<Cl100kScanner>;
+using Qwen2 = Contiguous<Qwen2Scanner>;
+using O200k = Contiguous<O200kScanner>;
+
+/// What a character is to a scanner of runs.
+enum class Part : std::uint8_t {
+  kGap,     // between words
+  kSingle,  // a word of its own
+  kRun,     // of a word as long as the run
+  kOtherRun,
+  kNotAscii
+};
+
+/// Words are runs of characters that `Rule` gives the same part, by their properties.
+template <typename Rule>
+struct RunScanner {
+  static Word next(std::string_view text, std::size_t from) {
+    const char* const end = text.data() + text.size();
+    const char* at = skip(text.data() + from, end, Part::kGap);
+    const char* const begin = at;
+    if (at < end) {
+      const Found first = part_at(at, end);
+      at += first.size;
+      if (first.part != Part::kSingle) at = skip(at, end, first.part);
+    }
+    return {static_cast<std::size_t>(begin - text.data()),
+            static_cast<std::size_t>(at - text.data())};
+  }
+
+ private:
+  struct Found {
+    Part part;
+    std::uint32_t size;
+  };
+
+  static constexpr std::array<Part, 256> kPartOfByte = [] {
+    std::array<Part, 256> parts{};
+    for (std::uint32_t c = 0; c < 256; ++c) {
+      parts[c] = c < 0x80 ? Rule::part(char_bits(c)) : Part::kNotAscii;
+    }
+    return parts;
+  }();
+
+  static_assert([] {
+    for (unsigned char c = 'A'; c <= 'z'; ++c) {
+      if ((c <= 'Z' || c >= 'a') && kPartOfByte[c] != kPartOfByte['a']) return false;
+    }
+    return true;
+  }());
+
+  static Found part_at(const char* at, const char* end) {
+    const Part part = kPartOfByte[static_cast<unsigned char>(*at)];
+    if (part != Part::kNotAscii) [[likely]]
+      return {part, 1};
+    const CharBits here = bits_at(at, end);
+    return {Rule::part(here.bits), here.size};
+  }
+
+  static const char* skip(const char* at, const char* end, Part part) {
+    // ASCII letters, of which most text is, eight at a time.
+    if (part == kPartOfByte['a']) {
+      while (end - at >= 8) {
+        const std::size_t letters = ascii_letters(at);
+        at += letters;
+        if (letters < 8) break;
+      }
+    }
+    while (at < end) {
+      const Found here = part_at(at, end);
+      if (here.part != part) break;
+      at += here.size;
+    }
+    return at;
+  }
+};
+
+constexpr bool has_class(std::uint16_t bits, CharClass kind) {
+  return static_cast<CharClass>(bits & kClassBits) == kind;
+}
+
+struct BertRule {
+  static constexpr Part part(std::uint16_t bits) {
+    if (has_class(bits, CharClass::kSpace)) return Part::kGap;
+    return (bits & kPunctuation) != 0 ? Part::kSingle : Part::kRun;
+  }
+};
+
+struct WhitespaceRule {
+  static constexpr Part part(std::uint16_t bits) {
+    if (has_class(bits, CharClass::kSpace)) return Part::kGap;
+    return (bits & kWordChar) != 0 ? Part::kRun : Part::kOtherRun;
+  }
+};
+
+struct WhitespaceSplitRule {
+  static constexpr Part part(std::uint16_t bits) {
+    return has_class(bits, CharClass::kSpace) ? Part::kGap : Part::kRun;
+  }
+};
+
+template <Part kNumber>
+struct DigitsRule {
+  static constexpr Part part(std::uint16_t bits) {
+    return has_class(bits, CharClass::kNumber) ? kNumber : Part::kOtherRun;
+  }
+};
+
+struct PunctuationRule {
+  static constexpr Part part(std::uint16_t bits) {
+    return (bits & kPunctuation) != 0 ? Part::kSingle : Part::kRun;
+  }
+};
+
+using Bert = RunScanner<BertRule>;
+using Whitespace = RunScanner<WhitespaceRule>;
+using WhitespaceSplit = RunScanner<WhitespaceSplitRule>;
+using Digits = RunScanner<DigitsRule<Part::kRun>>;
+using DigitsIndividual = RunScanner<DigitsRule<Part::kSingle>>;
+using Punctuation = RunScanner<PunctuationRule>;
+
+/// The whole text as one word.
+struct WholeText {
+  static Word next(std::string_view text, std::size_t from) { return {from, text.size()}; }
+};
+
+inline constexpr std::array<std::string_view, 12> kScannerNames = {
+    "gpt2",        "cl100k",     "llama3",           "qwen2",  "o200k",
+    "bert",        "whitespace", "whitespace_split", "digits", "digits_individual",
+    "punctuation", "none"};
+
+/// Calls `use` with the scanner (an empty object) of a name of kScannerNames; false if there is no
+/// such name.
+template <typename Use>
+bool with_scanner(std::string_view name, Use&& use) {
+  if (name == "gpt2") return use(Gpt2{}), true;
+  if (name == "cl100k" || name == "llama3") return use(Cl100k{}), true;
+  if (name == "qwen2") return use(Qwen2{}), true;
+  if (name == "o200k") return use(O200k{}), true;
+  if (name == "bert") return use(Bert{}), true;
+  if (name == "whitespace") return use(Whitespace{}), true;
+  if (name == "whitespace_split") return use(WhitespaceSplit{}), true;
+  if (name == "digits") return use(Digits{}), true;
+  if (name == "digits_individual") return use(DigitsIndividual{}), true;
+  if (name == "punctuation") return use(Punctuation{}), true;
+  if (name == "none") return use(WholeText{}), true;
+  return false;
+}
+
+}  // namespace bpe_beam

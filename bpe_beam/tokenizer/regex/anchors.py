@@ -1,0 +1,94 @@
+r"""Anchors: positions in a text. The engines have the same signs, some with other meanings."""
+
+from __future__ import annotations
+
+from bpe_beam.tokenizer.regex.escapes import word_set
+from bpe_beam.tokenizer.regex.part import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Part, Reader
+
+_LINE_START: dict[Dialect, Part] = {
+    # Oniguruma has no line behind a line break that ends the text.
+    "regex": Part("^", r"(?:\A|(?<=\n))", 0, is_position=True),
+    "oniguruma": Part(r"(?:^(?!\Z)|\A)", "^", 0, is_position=True),
+}
+LINE_END = Part("$", "$", 0, is_position=True)
+_WORD_ANCHORS = {
+    "b": "(?:(?<={word})(?!{word})|(?<!{word})(?={word}))",
+    "B": "(?:(?<={word})(?={word})|(?<!{word})(?!{word}))",
+    "m": "(?:(?<!{word})(?={word}))",
+    "M": "(?:(?<={word})(?!{word}))",
+}
+
+
+def line_start(dialect: Dialect) -> Part:
+    """Return `^`, the beginning of the text or of a line."""
+    return _LINE_START[dialect]
+
+
+def spelled_before(part: Part, following: int) -> tuple[str, str]:
+    """Return a part's spellings where characters follow.
+
+    Args:
+        part: The part.
+        following: The fewest characters that come behind it; with one, all line starts are alike.
+    """
+    if following and part in _LINE_START.values():
+        return "^", "^"
+    return part.regex, part.oniguruma
+
+
+def read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Part | None:
+    r"""Read an anchor behind a backslash: `\A \z \Z \b \B`, and `\m \M` of `regex`.
+
+    Args:
+        reader: Stands behind the backslash, and afterwards behind the anchor.
+        dialect: Whose meaning it has.
+        in_lookbehind: Whether it stands in a lookbehind, where Oniguruma takes few.
+
+    Returns:
+        The anchor; None, with nothing read, if something else comes next.
+
+    Raises:
+        UsageError: It cannot be where it is.
+    """
+    start = reader.at - 1
+    letter = reader.next
+    if letter == "A":
+        reader.take()
+        return Part(r"\A", r"\A", 0, is_position=True)
+    if letter in ("z", "Z"):
+        reader.take()
+        if in_lookbehind:
+            reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "put it outside")
+        if letter == "Z" and dialect == "oniguruma":
+            return Part(r"(?=\n?\Z)", r"\Z", 0, is_position=True)
+        return Part(r"\Z", r"\z", 0, is_position=True)
+    if letter not in _WORD_ANCHORS or (letter in "mM" and dialect == "oniguruma"):
+        return None
+    reader.take()
+    if dialect == "oniguruma":
+        spelled = _WORD_ANCHORS[letter].format(word=word_set(dialect).bare_regex)
+        return Part(spelled, f"\\{letter}", 0, is_position=True)
+    if in_lookbehind:
+        reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
+    return Part(f"\\{letter}", _spelled(letter), 0, is_position=True)
+
+
+def read_spelled_anchor(reader: Reader) -> Part | None:
+    r"""Read what `\b` and its like of `regex` were written as, so that `regex` runs these again.
+
+    Args:
+        reader: Stands at a parenthesis, and afterwards behind the anchor.
+
+    Returns:
+        The anchor; None, with nothing read, if something else comes next.
+    """
+    for letter in _WORD_ANCHORS:
+        spelled = _spelled(letter)
+        if reader.accept(spelled):
+            return Part(f"\\{letter}", spelled, 0, is_position=True)
+    return None
+
+
+def _spelled(letter: str) -> str:
+    """What Oniguruma must be told for a word's boundary of `regex`."""
+    return _WORD_ANCHORS[letter].format(word=word_set("regex").bare_oniguruma)

@@ -1,0 +1,98 @@
+r"""Letters under `(?i:...)`: where `regex` and Hugging Face's engine agree on other cases.
+
+Both know that `k`, `K` and the Kelvin sign are one letter. They differ in `i` (`regex` adds the
+Turkish ones) and in letters that are several in another case (`ß` is `ss`), which each finds in
+texts of its own choice.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from bpe_beam.tokenizer.regex.part import Dialect
+
+_TURKISH = {"i": "iI\u0130", "I": "iI\u0131", "\u0131": "I\u0131"}
+_OTHERS_OF_ASCII = {"k": "\u212a", "s": "\u017f"}
+# Scripts without case: from Hebrew to Myanmar, of East Asia, the rarer ideographs.
+_WITHOUT_CASE = ((0x590, 0x109F), (0x2E80, 0xA63F), (0xAC00, 0xD7FF), (0x20000, 0x3FFFF))
+_LONGEST_RANGE = 1024  # of those whose characters are looked at
+# Where Unicode has characters that fold to several.
+_MULTIPLE = (range(0xDF, 0x590), range(0x1E00, 0x2000), range(0xFB00, 0xFB18))
+
+
+@cache
+def _joined_pairs() -> frozenset[str]:
+    """The first two letters of everything that one character folds to."""
+    folded = (chr(code).casefold() for codes in _MULTIPLE for code in codes)
+    return frozenset(text[:2] for text in folded if len(text) > 1)
+
+
+def has_case(text: str) -> bool:
+    """Tell whether a text has letters that are others in another case."""
+    return not text.lower() == text == text.upper() == text.casefold()
+
+
+def letters_of_range(low: str, high: str) -> str | None:
+    """Return the characters of a range if some have case, else an empty text.
+
+    Args:
+        low: The first character.
+        high: The last character.
+
+    Returns:
+        The characters; None if they are too many to look at.
+    """
+    first, last = ord(low), ord(high)
+    if any(begin <= first and last <= end for begin, end in _WITHOUT_CASE):
+        return ""
+    if last - first > _LONGEST_RANGE:
+        return None
+    text = "".join(map(chr, range(first, last + 1)))
+    return text if has_case(text) else ""
+
+
+def is_several(character: str) -> bool:
+    """Tell whether a character may be several in another case."""
+    return len(character.casefold()) > 1
+
+
+def may_join(before: frozenset[str], after: frozenset[str]) -> str | None:
+    """Return two letters that may meet and that are one character in another case, if any.
+
+    Args:
+        before: The letters, folded, that may come first.
+        after: The letters that may come next.
+    """
+    if not before or not after:
+        return None
+    met = (pair for pair in _joined_pairs() if pair[0] in before and pair[1] in after)
+    return min(met, default=None)
+
+
+def turkish_variants(letter: str, dialect: Dialect) -> str | None:
+    """Return what a letter matches if the engines differ in it; None if they agree.
+
+    Args:
+        letter: One character.
+        dialect: The engine whose meaning counts.
+    """
+    if letter not in _TURKISH:
+        return None
+    if dialect == "regex":
+        return _TURKISH[letter]
+    return letter if letter == "\u0131" else "iI"
+
+
+def variants(letters: str, dialect: Dialect) -> str:
+    """Return ASCII characters in all their cases, without repetition.
+
+    Args:
+        letters: The characters.
+        dialect: The engine whose meaning counts.
+    """
+    found = ""
+    for letter in letters:
+        turkish = turkish_variants(letter, dialect)
+        others = _OTHERS_OF_ASCII.get(letter.lower(), "")
+        found += turkish or letter.lower() + letter.upper() + others
+    return "".join(dict.fromkeys(found))

@@ -1,0 +1,157 @@
+"""More merges for a tokenizer that exists: its ids stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.models import BPE, Naming
+from bpe_beam.tokenizer.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
+from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.initial_vocabulary import merges_of, needs_seen, see_for, start_of
+from bpe_beam.training.native_trainer import Learned, Progress, learn, number
+from bpe_beam.training.recipe import BpeRecipe
+from bpe_beam.training.words import Words
+
+# Ids that may be missing without harm.
+_SPARE_IDS = 1_000_000
+
+
+def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
+    """A recipe with those settings that a tokenizer decides by itself.
+
+    Args:
+        tokenizer: What is continued.
+        recipe: The other settings: sizes, tie rule, special tokens, initial alphabet.
+
+    Raises:
+        UsageError: The tokenizer is not BPE, or of a kind that cannot be continued.
+    """
+    parts = tokenizer.parts
+    model = parts.model
+    if not isinstance(model, BPE):
+        raise UsageError(f"continue_from: its model is {model.JSON_TYPE}; only BPE can go on")
+    in_bytes = parts.model_reads_bytes
+    if ends_in_bytes(parts.pre_tokenizer) and not in_bytes:
+        raise UsageError(
+            "continue_from: a byte-level tokenizer with decorated symbols, or without all bytes "
+            "and with an unknown token, cannot go on"
+        )
+    if tokenizer.max_id > 2 * tokenizer.vocab_size + _SPARE_IDS:
+        raise UsageError(
+            f"continue_from: its {tokenizer.vocab_size:,} ids go up to {tokenizer.max_id:,}; one "
+            "with so many holes cannot go on"
+        )
+    for token in parts.added_tokens:
+        if len(token.content) == 1 and token.content not in model.vocab:
+            raise UsageError(
+                f"continue_from: its added token {token.content!r} is a single character, which "
+                "could also be learned from the text"
+            )
+    if recipe.limit_alphabet is not None:
+        raise UsageError("limit_alphabet: a tokenizer that is continued keeps its alphabet")
+    return replace(
+        recipe,
+        symbols="bytes" if in_bytes else "characters",
+        alphabet="seen",  # all that the tokenizer has, and what is new
+        unk_token=model.unk_token,
+        continuing_subword_prefix=model.continuing_subword_prefix or "",
+        end_of_word_suffix=model.end_of_word_suffix or "",
+        byte_fallback=model.byte_fallback,
+    )
+
+
+def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -> None:
+    """Refuses words that the tokenizer would not have made.
+
+    Raises:
+        UsageError: Its normalizer or its pre-tokenizer differs from the one named.
+    """
+    parts = tokenizer.parts
+    if normalizer_from_name(normalizer) != parts.normalizer:
+        raise UsageError(
+            f"continue_from: the tokenizer's normalizer is not {normalizer!r}, by which the words "
+            "were or would be counted"
+        )
+    in_bytes = parts.model_reads_bytes
+    wanted = pretokenizer_from_name(pretokenizer, byte_level=in_bytes)
+    same = wanted == parts.pre_tokenizer or (
+        # The same pattern in another spelling.
+        steps_of(wanted, last_as_bytes=in_bytes)
+        == steps_of(parts.pre_tokenizer, last_as_bytes=in_bytes)
+    )
+    if not same:
+        raise UsageError(
+            f"continue_from: the tokenizer's pre-tokenizer is not {pretokenizer!r}, by which the "
+            "words were or would be counted"
+        )
+
+
+def check_continued(tokenizer: Tokenizer, recipe: BpeRecipe) -> None:
+    """Refuses, before anything is learned, a tokenizer that could not be continued.
+
+    Args:
+        tokenizer: What is continued.
+        recipe: As `recipe_like` gave it.
+
+    Raises:
+        UsageError: What `continued` would refuse.
+    """
+    ids = number(tokenizer.vocab, recipe.specials)
+    continued(tokenizer, Learned(ids, merges_of(tokenizer), np.zeros(0, np.int64)), recipe)
+
+
+def continue_bpe(
+    words: Words, recipe: BpeRecipe, tokenizer: Tokenizer, on_progress: Progress | None = None
+) -> Learned:
+    """Learns more merges on the words as the tokenizer encodes them.
+
+    New special tokens come after its ids, then the characters that it lacks, then what is learned.
+
+    Args:
+        words: Unique words; for `first_seen` in the order of their first occurrence.
+        recipe: As `recipe_like` gave it; `vocab_size` counts all entries, its added tokens too.
+        tokenizer: What is continued.
+        on_progress: Called with how many more merges have been learned.
+
+    Returns:
+        All entries, added tokens too, and all merges: the tokenizer's, then the new ones.
+
+    Raises:
+        UsageError: The vocabulary is smaller than what there is already.
+        OverflowError: Counts whose sum is beyond 64 bits.
+    """
+    seen = see_for(words, recipe) if needs_seen(recipe, tokenizer) else None
+    start = start_of(recipe, seen, tokenizer)
+    learned = learn(start.symbols(words), start.ids, recipe, on_progress)
+    return replace(learned, merges=(*merges_of(tokenizer), *learned.merges))
+
+
+def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:
+    """The tokenizer with what was learned; all its other parts stay.
+
+    As soon as its model has more entries or merges it has the added tokens, too: a merge may make
+    one that the text spells, and other programs number those that a model lacks anew.
+    """
+    parts = tokenizer.parts
+    model = parts.model
+    assert isinstance(model, BPE)
+    grown = (len(learned.vocab), len(learned.merges)) > (len(tokenizer.vocab), len(model.merges))
+    known = {token.content for token in parts.added_tokens}
+    new = [token for token in recipe.specials if token not in known]
+    added = [AddedToken(learned.vocab[token], token) for token in new]
+    result = Parts(
+        replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
+        (*parts.added_tokens, *sorted(added, key=lambda token: token.id)),
+        parts.normalizer,
+        parts.pre_tokenizer,
+        parts.post_processor,
+        parts.decoder,
+    )
+    result.check(Naming())
+    return Tokenizer(result)

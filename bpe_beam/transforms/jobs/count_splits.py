@@ -1,0 +1,100 @@
+"""`CountSplits`, what the count job is made of: splits to counts files, those to Parquet parts.
+
+Only the places of words travel; see `workers/count_split.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+
+from bpe_beam.counts.manifest import part_name
+from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.known_elements import GivenElements
+from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import processes
+from bpe_beam.workers.count_split import CountTask, RangePlace, count_split, write_partition
+
+_WORKER_RAM = "2GB"
+
+
+@beam.typehints.with_output_types(str)
+class CountSplits(beam.PTransform):
+    """Counts splits, and writes the parts of a counts folder; the output is the parts' names.
+
+    Args:
+        task: The job.
+        works: The splits that are not counted yet; see `works_of`.
+        known: Places of the words of splits that were counted before, by partition.
+        partitions: The parts that are not written yet.
+    """
+
+    def __init__(
+        self,
+        task: CountTask,
+        works: Iterable[str],
+        known: Iterable[tuple[int, RangePlace]],
+        partitions: Iterable[int],
+    ) -> None:
+        super().__init__()
+        # Of all steps: those that differ in their hints are not fused.
+        self.with_resource_hints(min_ram=_WORKER_RAM)
+        self.task = task
+        self.works = list(works)
+        self.partitions = frozenset(partitions)
+        # Every part gets an opener, a range of no length, so that one without words is written.
+        opener = ("", "", 0, 0)
+        self.known = [(partition, opener) for partition in sorted(self.partitions)]
+        self.known += [row for row in known if row[0] in self.partitions]
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
+        """Wires the steps."""
+        counted = (
+            begin
+            | "Splits" >> SpreadWorks(self.works)
+            | "CountSplit" >> beam.ParDo(_CountSplit(self.task, self.partitions))
+        )
+        known = begin | "KnownBlocks" >> GivenElements(self.known, tuple[int, RangePlace])
+        return (
+            (counted, known)
+            | "AllBlocks" >> beam.Flatten().with_output_types(tuple[int, RangePlace])
+            | "GatherPartitions" >> beam.GroupByKey()
+            | "WritePart" >> beam.ParDo(_WritePart(self.task))
+        )
+
+
+@beam.typehints.with_input_types(str)
+@beam.typehints.with_output_types(tuple[int, RangePlace])
+class _CountSplit(beam.DoFn):
+    """A split to its counts file; out come the places of its words by partition."""
+
+    def __init__(self, task: CountTask, partitions: frozenset[int]) -> None:
+        self.task = task
+        self.partitions = partitions
+
+    def process(self, element: str) -> Iterator[tuple[int, RangePlace]]:
+        """Counts one split."""
+        counted = processes.call(self.task.pool, count_split, self.task, element)
+        counters.record(counted.counts, counted.values)
+        for partition, place in counted.places:
+            if partition in self.partitions:
+                yield partition, place
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[RangePlace]])
+@beam.typehints.with_output_types(str)
+class _WritePart(beam.DoFn):
+    """A partition's blocks to its part."""
+
+    def __init__(self, task: CountTask) -> None:
+        self.task = task
+
+    def process(self, element: tuple[int, Iterable[RangePlace]]) -> Iterator[str]:
+        """Adds the blocks of one partition and writes its words."""
+        partition, places = element
+        part = write_partition(self.task, partition, places)
+        counters.counter(measures.UNIQUE_WORDS).inc(part.unique_words)
+        yield part_name(partition, PARTITIONS)

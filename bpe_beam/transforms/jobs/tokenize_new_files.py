@@ -1,0 +1,141 @@
+"""`TokenizeNewFiles`, what the streaming job is made of: a folder in, windows of shards out.
+
+One element, never finished, is the watcher: it looks at the folder, writes down new windows, and
+hands out their splits. Workers read, encode and write, and record each shard in the window's
+folder. The watcher sees that there, and finishes the window. Nothing that decides what is read is
+kept by the runner, so its state may be lost at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.io.restriction_trackers import OffsetRange, OffsetRestrictionTracker
+from apache_beam.transforms import trigger
+from apache_beam.transforms.core import RestrictionProvider
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.shared import Shared
+from apache_beam.utils.timestamp import Duration
+
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
+from bpe_beam.workers.stream.watcher import Watcher
+
+_END = 1 << 60
+_LONGEST_SLEEP = 0.5
+
+
+@beam.typehints.with_output_types(str)
+class TokenizeNewFiles(beam.PTransform):
+    """Tokenizes files as they come; the output is the names of the shards written.
+
+    Wants a runner that streams.
+
+    Args:
+        stream: What is watched, and what is made of it.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
+        """Wires the steps."""
+        return (
+            begin
+            | "Start" >> beam.Impulse()
+            | "WatchFiles" >> beam.ParDo(_WatchFiles(self.stream))
+            # At once, whatever time it is: the watermark stands still while the watcher lives.
+            | "EachAtOnce"
+            >> beam.WindowInto(
+                GlobalWindows(),
+                trigger=trigger.Repeatedly(trigger.AfterCount(1)),
+                accumulation_mode=trigger.AccumulationMode.DISCARDING,
+            )
+            | "Spread" >> beam.GroupByKey()
+            | "TokenizeSplit" >> beam.ParDo(_TokenizeWindowSplit(self.stream))
+        )
+
+
+class _Looks(OffsetRestrictionTracker):
+    """The numbers of looks. Only what is ahead can be split off: two halves would be two
+    watchers."""
+
+    def try_split(self, fraction_of_remainder: float) -> Any:
+        return super().try_split(fraction_of_remainder) if fraction_of_remainder == 0 else None
+
+
+class _Endless(RestrictionProvider):
+    """As many looks as anybody wants."""
+
+    def initial_restriction(self, element: bytes) -> OffsetRange:
+        return OffsetRange(0, _END)
+
+    def create_tracker(self, restriction: OffsetRange) -> _Looks:
+        return _Looks(restriction)
+
+    def restriction_size(self, element: bytes, restriction: OffsetRange) -> int:
+        return 1
+
+    def truncate(self, element: bytes, restriction: OffsetRange) -> None:
+        """When the pipeline is drained, looking ends."""
+        return None
+
+
+_TRACKER = beam.DoFn.RestrictionParam(_Endless())
+
+
+@beam.typehints.with_input_types(bytes)
+@beam.typehints.with_output_types(tuple[int, str])
+class _WatchFiles(beam.DoFn):
+    """The watcher: one look a call."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        """One watcher a process, however many instances the runner makes."""
+        self.watcher: Watcher = self._shared.acquire(lambda: Watcher(self.stream))
+
+    @beam.DoFn.unbounded_per_element()
+    def process(self, element: bytes, tracker: Any = _TRACKER) -> Iterator[tuple[int, str]]:
+        """Looks, if it is time, and asks to be called again."""
+        position = tracker.current_restriction().start
+        if not tracker.try_claim(position):
+            return
+        # The watcher outlives a bundle that fails, and what the runner made of it.
+        self.watcher.go_on_from(position)
+        wait = self.watcher.next_look - time.monotonic()
+        if wait > 0:
+            # Some runners call again at once, whatever they are asked.
+            time.sleep(min(wait, _LONGEST_SLEEP))
+        else:
+            yield from self.watcher.look(time.monotonic(), position)
+            counts, self.watcher.counts = self.watcher.counts, Counter()
+            counters.record(counts, {})
+        if self.watcher.ended:
+            tracker.try_claim(_END)  # nothing is left
+            return
+        tracker.defer_remainder(Duration(max(0.0, self.watcher.next_look - time.monotonic())))
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[str]])
+@beam.typehints.with_output_types(str)
+class _TokenizeWindowSplit(beam.DoFn):
+    """A window's split to its shard."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
+        """Writes the shard, unless it is there."""
+        for text in element[1]:
+            made = tokenize_window_split(self.stream, text)
+            if made is not None:
+                counters.record(made.counts, made.values)
+                yield made.name

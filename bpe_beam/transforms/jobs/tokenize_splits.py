@@ -1,0 +1,57 @@
+"""`TokenizeSplits`, what the tokenize job is made of: one split in, one shard out.
+
+No token travels; see `workers/tokenize_split.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import apache_beam as beam
+
+from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.workers import processes
+from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
+
+_WORKER_RAM = "1GB"
+
+
+@beam.typehints.with_output_types(str)
+class TokenizeSplits(beam.PTransform):
+    """Writes a shard for each split; the output is the shards' names.
+
+    Args:
+        task: The job.
+        works: The splits that have no shard yet; see `works_of`.
+    """
+
+    def __init__(self, task: TokenizeTask, works: Iterable[str]) -> None:
+        super().__init__()
+        # Of all steps: those that differ in their hints are not fused.
+        self.with_resource_hints(min_ram=_WORKER_RAM)
+        self.task = task
+        self.works = list(works)
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
+        """Wires the steps."""
+        return (
+            begin
+            | "Splits" >> SpreadWorks(self.works)
+            | "TokenizeSplit" >> beam.ParDo(_TokenizeSplit(self.task))
+        )
+
+
+@beam.typehints.with_input_types(str)
+@beam.typehints.with_output_types(str)
+class _TokenizeSplit(beam.DoFn):
+    """A split to its shard."""
+
+    def __init__(self, task: TokenizeTask) -> None:
+        self.task = task
+
+    def process(self, element: str) -> Iterator[str]:
+        """Writes one shard."""
+        made = processes.call(self.task.pool, tokenize_split, self.task, element)
+        counters.record(made.counts, made.values)
+        yield made.name

@@ -1,0 +1,88 @@
+"""A batch of documents to ids, without those that no shard can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bpe_beam.corpus import Reject
+from bpe_beam.corpus.batches import PLACE_BITS
+from bpe_beam.corpus.file_types import COLUMN_FORMATS
+from bpe_beam.corpus.plan import InputFile, Plan
+from bpe_beam.corpus.rejects import TOO_MANY_TOKENS
+from bpe_beam.errors import DataError, TextError
+from bpe_beam.shards.formats.megatron import MAX_DOCUMENT_TOKENS
+from bpe_beam.workers.document_encoding import Encoding
+
+
+def encode_documents(
+    encoding: Encoding, batch: pa.RecordBatch, plan: Plan, on_reject: Callable[[Reject], None]
+) -> tuple[pa.RecordBatch, pa.LargeListArray]:
+    """Encode a batch of documents, and reject those of more tokens than a shard's index can say.
+
+    A record has at most 2^31 - 1 bytes, but a normalizer, or the bytes of unknown characters, may
+    make a longer document of it.
+
+    Args:
+        encoding: How documents become ids.
+        batch: The documents, of `BATCH_SCHEMA`.
+        plan: The plan of the split that they are from.
+        on_reject: Gets each document of more than `MAX_DOCUMENT_TOKENS` tokens.
+
+    Returns:
+        The documents that are left, and the ids of each.
+
+    Raises:
+        DataError: A document that the tokenizer has no ids for; names its place.
+    """
+    try:
+        ids = encoding.encode(batch.column("text"))
+    except TextError as error:
+        raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
+    lengths = np.diff(ids.offsets.to_numpy())
+    if lengths.max(initial=0) <= MAX_DOCUMENT_TOKENS:
+        return batch, ids
+    fits = lengths <= MAX_DOCUMENT_TOKENS
+    for number in np.flatnonzero(~fits).tolist():
+        on_reject(_reject(batch, number, plan, int(lengths[number])))
+    kept: npt.NDArray[np.int64] = np.flatnonzero(fits)
+    return batch.take(pa.array(kept)), ids.take(pa.array(kept))
+
+
+def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int) -> Reject:
+    text = batch.column("text")[number].as_py().encode("utf-8", "surrogatepass")
+    detail = (
+        f"the document has {tokens:,} tokens; a shard holds at most {MAX_DOCUMENT_TOKENS:,} a "
+        "document"
+    )
+    found = _place(batch, number, plan)
+    if found is None:
+        name = plan.files[plan.splits[0].slices[0].file].name
+        return Reject.of(name, None, None, TOO_MANY_TOKENS, detail, text)
+    file, at = found
+    if file.format in COLUMN_FORMATS:
+        return Reject.of(file.name, None, None, TOO_MANY_TOKENS, detail, text, row=at)
+    return Reject.of(file.name, at, None, TOO_MANY_TOKENS, detail, text)
+
+
+def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:
+    """The file of a document and its byte or row there; None behind a cut of a compressed file."""
+    place = batch.column("place")[number].as_py()
+    if place is None:
+        return None
+    return plan.files[place >> PLACE_BITS], place & ((1 << PLACE_BITS) - 1)
+
+
+def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
+    """A record of a batch by its place; by its id where nobody knows the place."""
+    found = _place(batch, number, plan)
+    if found is None:
+        name = batch.column("id")[number].as_py()
+        files = ", ".join(plan.files[piece.file].name for piece in plan.splits[0].slices[:3])
+        return f"the record {name}" if name else f"a record without an id in {files}"
+    file, at = found
+    unit = "row" if file.format in COLUMN_FORMATS else "byte"
+    return f"{file.name}: the record at {unit} {at:,}"

@@ -1,0 +1,187 @@
+"""Counting into one table, or into one a source; and batches of documents cut by source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe_beam.counts.manifest import check_sources
+from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.workers.split_task import text_bytes
+
+SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]
+"""Blocks of words with their partitions, by source in the order of the sources' names."""
+
+NO_SOURCE = ""
+"""The source of words that are counted without sources; no real one has this name."""
+
+
+class SourceTables:
+    """The words of documents, in one table or in one a source, together within a limit.
+
+    Attributes:
+        facts: `documents`, `text_bytes` and `words` of each source so far.
+    """
+
+    def __init__(
+        self,
+        counting: Mapping[str, Any],
+        by_source: bool,
+        *,
+        max_bytes: int | None = None,
+        on_full: Callable[[SourceBlocks], None] | None = None,
+    ) -> None:
+        """Makes it empty.
+
+        Args:
+            counting: Settings of `WordCounts`.
+            by_source: A table for each value of the column `source`.
+            max_bytes: What all tables together may hold, in bytes; None: no limit.
+            on_full: Gets the words so far before they would take more, in the middle of a document
+                too; then the tables begin anew.
+        """
+        self._max_bytes = max_bytes
+        self._on_full = on_full
+        self._held: dict[str, int] = {}  # what each table takes
+        self._total = 0
+        self.counting = counting
+        self.by_source = by_source
+        self.facts: dict[str, dict[str, int]] = {}
+        self._tables: dict[str, WordCounts] = {}
+        if not by_source:
+            self._tables[NO_SOURCE] = WordCounts(**counting)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes that all tables hold."""
+        return sum(table.memory_bytes for table in self._tables.values())
+
+    def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
+        """Empty the tables, and return the words that they held, see `SourceBlocks`.
+
+        Cost: about the tables' memory, until the blocks are dropped.
+        """
+        return self._take_all_but(None)
+
+    def add(self, batch: pa.RecordBatch) -> int:
+        """Counts a batch of documents.
+
+        Returns:
+            How many words it has.
+
+        Raises:
+            DataError: There are too many sources.
+        """
+        pieces = cut_by_source(batch) if self.by_source else [(NO_SOURCE, batch)]
+        return sum(self._add(source, piece) for source, piece in pieces)
+
+    def _add(self, source: str, batch: pa.RecordBatch) -> int:
+        if source not in self._tables:
+            check_sources([*self.facts, source])
+            self._tables[source] = WordCounts(**self.counting)
+        table = self._tables[source]
+        places = batch.column("place") if table.with_places else None
+        if self._max_bytes is None or self._on_full is None:
+            words = table.add_texts(batch.column("text"), places)
+        else:
+            words = table.add_texts(
+                batch.column("text"),
+                places,
+                max_bytes=self._room(source, self._max_bytes, self._on_full),
+                on_full=lambda blocks: self._hand_over(source, blocks),
+            )
+            self._total += table.memory_bytes - self._held.get(source, 0)
+            self._held[source] = table.memory_bytes
+        add_facts(
+            self.facts,
+            source,
+            {"documents": batch.num_rows, "text_bytes": text_bytes(batch), "words": words},
+        )
+        return words
+
+    def _room(self, source: str, max_bytes: int, on_full: Callable[[SourceBlocks], None]) -> int:
+        """What the table of a source may hold: what the others leave, and at least half of all."""
+        others = self._total - self._held.get(source, 0)
+        if others > max_bytes // 2:
+            on_full(self.take())
+            others = 0
+        return max_bytes - others
+
+    def _hand_over(self, source: str, blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
+        """Hands on the words of a table that is being filled, and those of all others."""
+        assert self._on_full is not None
+        taken = {**self._take_all_but(source), source: list(blocks)}
+        self._on_full(dict(sorted(taken.items())))
+
+    def _take_all_but(self, source: str | None) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
+        taken = {}
+        for name, table in self.tables():
+            if name != source:
+                taken[name] = list(table.blocks())
+                table.clear()
+        self._held.clear()
+        self._total = 0
+        return taken
+
+    def tables(self) -> Iterator[tuple[str, WordCounts]]:
+        """The tables, in the order of their sources' names."""
+        yield from sorted(self._tables.items())
+
+
+def add_facts(sums: dict[str, dict[str, int]], source: str, facts: Mapping[str, int]) -> None:
+    """Adds facts of a source to what is known of it."""
+    known = sums.setdefault(source, dict.fromkeys(facts, 0))
+    for name, value in facts.items():
+        known[name] += value
+
+
+def add_token_facts(
+    sums: dict[str, dict[str, int]], batch: pa.RecordBatch, ends: npt.NDArray[np.int64]
+) -> None:
+    """Adds what a batch of documents has of each source to what is known of it.
+
+    Args:
+        sums: `documents`, `text_bytes` and `tokens` by source.
+        batch: The documents.
+        ends: int64[documents + 1], where the tokens of each begin, and those of the last end.
+
+    Raises:
+        DataError: There are too many sources.
+    """
+    column = batch.column("source").dictionary_encode()
+    codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
+    sizes = pc.binary_length(batch.column("text")).to_numpy()
+    rows = np.zeros((3, len(names)), np.int64)
+    for row, values in zip(rows, (1, sizes, np.diff(ends)), strict=True):
+        np.add.at(row, codes, values)
+    for name, (documents, size, tokens) in zip(names, rows.T.tolist(), strict=True):
+        facts = {"documents": documents, "text_bytes": size, "tokens": tokens}
+        add_facts(sums, name, facts)
+    check_sources(sums)
+
+
+def cut_by_source(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
+    """The documents of each source, in the order of their names; each in the batch's order.
+
+    Cost: a look at each name; where there are several, the batch is copied once.
+    """
+    column = batch.column("source").dictionary_encode()
+    names = column.dictionary.to_pylist()
+    if len(names) == 1:
+        return [(names[0], batch)]
+    codes = column.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(names)))
+    whole = batch.take(pa.array(order))
+    return [
+        (names[code], whole.slice(start, end - start))
+        for code, start, end in sorted(
+            zip(range(len(names)), [0, *ends[:-1].tolist()], ends.tolist(), strict=True),
+            key=lambda row: names[row[0]],
+        )
+    ]

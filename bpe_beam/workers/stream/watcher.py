@@ -1,0 +1,206 @@
+"""What a stream does at each look at its folder: new windows, work to hand out, manifests.
+
+All that it decides stands on storage before it acts on it, so a watcher may be killed and made
+again at any moment, and two may work at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from bpe_beam.corpus import Limit
+from bpe_beam.corpus.listing import described
+from bpe_beam.corpus.losses import read_losses
+from bpe_beam.corpus.split_planning import plan_of_files
+from bpe_beam.errors import DataError
+from bpe_beam.folders.shard_numbering import NumberedPiece
+from bpe_beam.storage import Found
+from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers.shard_manifest import manifest_of
+from bpe_beam.workers.split_task import SplitWork, works_of
+from bpe_beam.workers.stream.tokenize_window import Stream, WindowWork
+from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, is_as_before
+
+MAX_WINDOW_FILES = 100_000
+
+KEYS = 4096
+"""By which splits are spread. A runner keeps state for every key that it has seen, for ever."""
+
+_SPLIT_CHARACTERS = 400_000
+"""Of what is said of a split's files, so that an element stays under 1 MB. Elements of a stream
+cannot be put together again from pieces without state."""
+
+_ODD = 2654435761  # windows of one split have different keys, too
+
+
+class Watcher:
+    """Looks at a folder again and again.
+
+    Attributes:
+        next_look: When to look again, in the clock's seconds.
+        counts: What was done, by names of `measures`.
+        ended: There was nothing to do for as long as the stream says.
+
+    It holds the names of all files that are there or were read, some 0.9 kB each.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.next_look = 0.0
+        self.ended = False
+        self.counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._log = WindowLog(
+            stream.storage, stream.output, stream.fingerprint, stream.watched.root
+        )
+        self._handed_out: dict[int, int] = {}  # the position by window
+        self._before: dict[str, Found] = {}
+        self._changed: set[str] = set()
+        self._ready_since: dict[str, float] = {}
+        self._idle_since: float | None = None
+
+    def go_on_from(self, position: int) -> None:
+        """Forgets what was handed out from a position on.
+
+        A runner that takes up the watcher's element at an earlier position than before has lost
+        what it was given since. To hand out twice does no harm.
+        """
+        with self._lock:
+            self._handed_out = {
+                number: at for number, at in self._handed_out.items() if at < position
+            }
+
+    def look(self, now: float, position: int = 0) -> list[tuple[int, str]]:
+        """Looks once.
+
+        Args:
+            now: The time in seconds; only differences matter.
+            position: Where the runner is, see `go_on_from`.
+
+        Returns:
+            What there is to do, each with a number below KEYS to spread it by.
+
+        Raises:
+            DataError: Storage fails, or a window has too many rejects.
+            UsageError: A file's format cannot be read.
+        """
+        with self._lock:
+            self._log.read_on()
+            for window in list(self._log.open.values()):
+                self._finish(window)
+            fresh = self._fresh()
+            self._make_window(self._steady(fresh), now)
+            works = self._hand_out(position)
+            if fresh or self._log.open:
+                self._idle_since = None
+            elif self._idle_since is None:
+                self._idle_since = now
+            limit = self.stream.until_idle_seconds
+            idle = None if self._idle_since is None else now - self._idle_since
+            self.ended = limit is not None and idle is not None and idle >= limit
+            self.next_look = now + self.stream.poll_seconds
+            return works
+
+    def _fresh(self) -> dict[str, Found]:
+        """The files that are in no window yet."""
+        fresh = {}
+        for name, file in self.stream.watched.look(self.stream.storage):
+            version = self._log.files.get(name)
+            if version is None:
+                fresh[name] = file
+            elif not is_as_before(file, version) and name not in self._changed:
+                self._changed.add(name)
+                self.counts[measures.FILES_CHANGED] += 1
+        return fresh
+
+    def _steady(self, fresh: dict[str, Found]) -> dict[str, Found]:
+        """Those that nobody is writing any more: unchanged since the last look, or in a store
+        that shows whole files only."""
+        before, self._before = self._before, fresh
+        if self.stream.watched.appears_whole:
+            return fresh
+        return {name: file for name, file in fresh.items() if before.get(name) == file}
+
+    def _make_window(self, steady: dict[str, Found], now: float) -> None:
+        self._ready_since = {name: self._ready_since.get(name, now) for name in steady}
+        if not steady or now - min(self._ready_since.values()) < self.stream.window_seconds:
+            return
+        stream = self.stream
+        names = sorted(steady)[:MAX_WINDOW_FILES]
+        try:
+            files = described(
+                stream.storage,
+                [(name, steady[name]) for name in names],
+                stream.reading.input_format,
+            )
+        except DataError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return  # one was taken away since it was listed
+            raise
+        plan = plan_of_files(
+            stream.watched.root,
+            files,
+            document_separator=stream.reading.document_separator,
+            range_bytes=stream.range_bytes,
+            cut_compressed=False,
+            guess=False,
+            split_characters=_SPLIT_CHARACTERS,
+        )
+        if self._log.append(plan) is not None:
+            self.counts[measures.FILES_TAKEN] += len(files)
+
+    def _hand_out(self, position: int) -> list[tuple[int, str]]:
+        """The splits of windows that were not handed out by this watcher."""
+        works = []
+        for number, window in self._log.open.items():
+            if number in self._handed_out:
+                continue
+            self._handed_out[number] = position
+            folder = self._log.folder(window)
+            for text in works_of(window.plan):
+                work = SplitWork.from_json(text)
+                element = WindowWork(window.name, folder.fingerprint, work).to_json()
+                works.append(((number * _ODD + work.split.index) % KEYS, element))
+        return works
+
+    def _finish(self, window: Window) -> None:
+        """Writes the manifest of a window whose shards are all there."""
+        folder = self._log.folder(window)
+        if not folder.is_finished():
+            pieces = folder.pieces(window.plan)
+            if pieces is None:
+                return
+            if len(pieces) == len(window.plan.splits):
+                self._publish(window, folder, pieces)
+            elif not folder.is_finished():
+                self._handed_out.pop(window.number, None)
+                return
+        self._log.close(window)
+        self._handed_out.pop(window.number, None)
+
+    def _publish(self, window: Window, folder: WindowFolder, pieces: list[NumberedPiece]) -> None:
+        stream = self.stream
+        receipts = [piece.receipt for piece in pieces]
+        manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
+        totals = manifest.totals
+        losses = read_losses(manifest.lost)
+        lost = sum(loss.bytes for loss in losses)
+        if Limit.parse(stream.max_lost, "max-lost", "bytes").exceeded(lost, window.plan.size):
+            names = ", ".join(loss.file for loss in losses[:5])
+            raise DataError(
+                f"{folder.url}: {lost:,} of {window.plan.size:,} stored bytes are lost in "
+                f"{len(losses):,} damaged files ({names}{', ...' if len(losses) > 5 else ''}), "
+                f"more than --max-lost {stream.max_lost} allows; look at its rejects/, and allow "
+                "more with --max-lost: the same command then goes on from here"
+            )
+        rejects = totals.rejects - sum(loss.positions for loss in losses)
+        records = totals.documents + rejects
+        if Limit.parse(stream.max_rejects).exceeded(rejects, records):
+            raise DataError(
+                f"{folder.url}: {rejects:,} of {records:,} records could not be used, more "
+                f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
+                "with --max-rejects: the same command then goes on from here"
+            )
+        folder.finish(pieces, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
+        self.counts[measures.WINDOWS_FINISHED] += 1

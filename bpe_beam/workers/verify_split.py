@@ -1,0 +1,108 @@
+"""A split that is encoded again and compared with its shard and with the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bpe_beam import progress
+from bpe_beam.corpus import ReadSettings, Reject, read_split
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.manifest import MANIFEST
+from bpe_beam.shards.shard_rows import Shard, TokenlessSplit
+from bpe_beam.shards.verify import compare_split
+from bpe_beam.storage import Storage
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.encode_documents import encode_documents
+from bpe_beam.workers.split_task import SplitWork, text_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class CompareTask:
+    """What is needed to compare splits with shards; plain and picklable.
+
+    Attributes:
+        storage: The door to storage.
+        folder: The folder of the shards.
+        reading: How splits become documents.
+        encoding: How documents become ids.
+        stage: The progress stage, in bytes, that gets the stored bytes as they are read.
+    """
+
+    storage: Storage
+    folder: str
+    reading: ReadSettings
+    encoding: Encoding
+    stage: str = "compare"
+
+
+def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSplit) -> str | None:
+    """Read and encode a split again, and compare it with what the manifest and the shard hold.
+
+    Args:
+        task: What is needed to read and encode.
+        element: The split, as `SplitWork.to_json` gives it.
+        row: What the manifest says of the split.
+
+    Returns:
+        The first difference; None if there is none.
+    """
+    read = _ReadAgain(task, SplitWork.from_json(element))
+    name = row.name if isinstance(row, Shard) else f"split {row.split}"
+    if isinstance(row, Shard):
+        with MegatronReader(task.storage, task.folder, row.name) as reader:
+            difference = compare_split(reader, read.encoded())
+    else:
+        difference = read.first_token()
+    if difference is None:
+        difference = read.difference_from(row)
+    return difference and f"{name}: {difference}"
+
+
+class _ReadAgain:
+    """A split that is read and encoded again, and what was met on the way."""
+
+    def __init__(self, task: CompareTask, work: SplitWork) -> None:
+        self._task, self._work = task, work
+        self._found = {"documents": 0, "text_bytes": 0, "rejects": 0}
+
+    def encoded(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
+        """Yield the ids of all documents in batches, as `compare_split` takes them."""
+        task, work = self._task, self._work
+        for batch in read_split(
+            task.storage,
+            work.plan,
+            work.split,
+            task.reading,
+            self._reject,
+            on_read=lambda count: progress.report(task.stage, done=count),
+        ):
+            batch, ids = encode_documents(task.encoding, batch, work.plan, self._reject)
+            self._found["documents"] += batch.num_rows
+            self._found["text_bytes"] += text_bytes(batch)
+            yield ids.values.to_numpy(), ids.offsets.to_numpy()
+
+    def first_token(self) -> str | None:
+        """Read all, and return what is wrong if there is any token."""
+        for ids, offsets in self.encoded():
+            if len(ids):
+                before = self._found["documents"] - (len(offsets) - 1)
+                number = before + int((offsets[1:] > 0).argmax())
+                return f"has no shard, and its document {number} has tokens"
+        return None
+
+    def difference_from(self, row: Shard | TokenlessSplit) -> str | None:
+        """Return how the manifest's numbers differ from what was read."""
+        for name, found in self._found.items():
+            expected = vars(row)[name]
+            if found != expected:
+                return f"the input has {found:,} {name}; {MANIFEST} has {expected:,}"
+        return None
+
+    def _reject(self, reject: Reject) -> None:
+        self._found["rejects"] += 1

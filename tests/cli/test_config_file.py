@@ -1,0 +1,143 @@
+"""YAML files of settings: values as typed, and nothing unknown or doubled gets through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_beam.cli.config_file import MAX_CONFIG_BYTES, read_config
+from bpe_beam.errors import UsageError
+
+pytestmark = pytest.mark.quick
+
+TEXTS = {"input", "vocab_size", "special_token", "document_separator", "max_rejects", "source",
+         "weights"}  # fmt: skip
+
+
+def read(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
+    path = tmp_path / "c.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    config = read_config(
+        str(path),
+        "train",
+        texts=TEXTS,
+        switches={"quiet"},
+        mappings={"storage_options", "runner_options"},
+        pairs={"source", "weights"},
+    )
+    return {key: given.value for key, given in config.items()}
+
+
+def test_values_are_what_would_be_typed(tmp_path: Path) -> None:
+    text = r"""
+# a comment
+job: train
+vocab-size: 010
+input: [data/*.jsonl, 'b c.txt']
+special_token:
+  - no
+  - 1.50
+  - 2020-01-01
+document_separator: "\n\n"
+max_rejects: 0.1%
+quiet: true
+storage_options: {s3: {anon: true, endpoint_url: "http://x"}}
+runner_options:
+  parallelism: 2
+  experiments: [a, b]
+"""
+    assert read(tmp_path, text) == {
+        "vocab_size": ["010"],
+        "input": ["data/*.jsonl", "b c.txt"],
+        "special_token": ["no", "1.50", "2020-01-01"],
+        "document_separator": ["\n\n"],
+        "max_rejects": ["0.1%"],
+        "quiet": True,
+        "storage_options": {"s3": {"anon": True, "endpoint_url": "http://x"}},
+        "runner_options": {"parallelism": 2, "experiments": ["a", "b"]},
+    }
+    assert read(tmp_path, "") == {}
+    assert read(tmp_path, "quiet: False") == {"quiet": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("vocab_sise: 3", "line 1: vocab_sise is not a setting of train; did you mean vocab_size?"),
+        ("\nruner_options: {}", "line 2: runer_options is not a setting of train"),
+        ("input: a\ninput: b", "line 2: input stands there twice"),
+        ("vocab_size: 1\nvocab-size: 2", "line 2: vocab-size stands there twice"),
+        ("job: count", "line 1: job says that the file is for another job than train"),
+        ("job: [train, count]", "another job"),
+        ("input:", "line 1: input has no value"),
+        ("input: [a, ~]", "input has no value"),
+        ("input: {a: b}", "input must be a text, a number, or a list"),
+        ("input: [[a]]", "input must be a text, a number, or a list"),
+        ("quiet: yes please", "quiet must be true or false"),
+        ("quiet: 1", "quiet must be true or false"),
+        ("quiet: [true]", "quiet must be true or false"),
+        ("runner_options: 3", "runner_options must be a mapping"),
+        ("runner_options: {1: 2}", "runner_options: the names in it must be words"),
+        ("runner_options: {a: 1, a: 2}", "runner_options: a stands there twice"),
+        ("storage_options: {s3: {b: [{a: 1, a: 2}]}}", "a stands there twice"),
+        ("storage_options: &x {s3: *x}", "storage_options cannot be read"),
+        ("runner_options: {[a]: 1}", "runner_options"),
+        ("[a]: b", "a key must be a word"),
+        ("- a", "must hold settings"),
+        ("just text", "must hold settings"),
+        ("a: b: c", "is not valid YAML, line 1"),
+        ("a: [", "is not valid YAML"),
+        (b"\xff\xfe\xff", "is not valid YAML"),
+        ("a: !!python/object:os.system {}", "a is not a setting"),
+        ("runner_options: {a: !!python/object:os.system {}}", "runner_options cannot be read"),
+        ("input: " + "[" * 1000, "is not valid YAML"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        read(tmp_path, text)
+    assert said in str(error.value)
+    assert "c.yaml" in str(error.value)
+
+
+def test_pairs_are_a_mapping_or_a_list(tmp_path: Path) -> None:
+    """Values stay as typed; a name may have several."""
+    text = "source: {en: a/*, zh: [b/*, 'c=d'], no: 010}\nweights: [en=0.30, zh=2]\n"
+    assert read(tmp_path, text) == {
+        "source": ["en=a/*", "zh=b/*", "zh=c=d", "no=010"],
+        "weights": ["en=0.30", "zh=2"],
+    }
+    assert read(tmp_path, "weights: en=0.3,zh=2") == {"weights": ["en=0.3,zh=2"]}
+    for wrong, said in (
+        ("source: {en: a, en: b}", "source: en stands there twice"),
+        ("source: {a=b: c}", "a name in it must be a word without ="),
+        ("source: {[a]: c}", "a name in it must be a word without ="),
+        ("source: {en: {a: b}}", "source.en must be a text, a number, or a list"),
+        ("source: {en: }", "source.en has no value"),
+        ("input: {en: a}", "input must be a text"),
+    ):
+        with pytest.raises(UsageError) as error:
+            read(tmp_path, wrong)
+        assert said in str(error.value)
+
+
+def test_secrets_are_not_quoted(tmp_path: Path) -> None:
+    for text in (
+        "storage_options: {s3: {secret: hunter2}",
+        "storage_options: {s3: {secret: !!int hunter2}}",
+        "storage_options: {s3: {secret: 'hunter2}}",
+        "storage_options: hunter2",
+    ):
+        with pytest.raises(UsageError) as error:
+            read(tmp_path, text)
+        assert error.value.__cause__ is None
+        assert "hunter2" not in str(error.value)
+
+
+def test_a_missing_file_and_a_corpus_by_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"config .*none\.yaml cannot be read: No such file"):
+        read_config(str(tmp_path / "none.yaml"), "train", texts=(), switches=(), mappings=())
+    with pytest.raises(UsageError, match="not a settings file"):
+        read(tmp_path, b"a" * (MAX_CONFIG_BYTES + 1))

@@ -1,0 +1,841 @@
+"""An output folder belongs to one job, is resumed by an equal one, and loses nothing of others."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders import output_folder as output
+from bpe_beam.folders.compact_names import pack_names, unpack_names
+from bpe_beam.folders.job_folder import JobFolder, ReceiptWriter
+from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.storage import Storage
+
+pytestmark = pytest.mark.quick
+
+PIECES = 3
+NAMES = [
+    *(f"shard-{i:05}-of-{PIECES:05}.{kind}" for i in range(PIECES) for kind in ("bin", "idx")),
+    *(f"rejects/shard-{i:05}-of-{PIECES:05}.jsonl" for i in range(PIECES)),
+    "work/plan.json",
+    "tokenizer.json",
+]
+JOB = {"job": "tokenize", "append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
+
+
+def claim(
+    url: Path | str,
+    job: Mapping[str, Any] = JOB,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    **more: Any,
+) -> OutputFolder:
+    return OutputFolder.claim(storage or Storage(), str(url), job, NAMES, overwrite, **more)
+
+
+def content(piece: int, kind: str) -> bytes:
+    return f"{kind} of {piece}\n".encode() * 1000
+
+
+def write_piece(folder: JobFolder, piece: int) -> None:
+    """A piece of two files, and for one piece a reject file."""
+    files = []
+    stem = f"shard-{piece:05}-of-{PIECES:05}"
+    names = [f"{stem}.bin", f"{stem}.idx"] + ([f"rejects/{stem}.jsonl"] if piece == 1 else [])
+    if isinstance(folder, OutputFolder):
+        folder.storage.make_folder(folder.path("rejects"))
+    for name in names:
+        data = content(piece, name)
+        with folder.storage.create(folder.path(name)) as stream:
+            stream.write(data)
+        digest = hashlib.sha256(data).hexdigest()
+        files.append({"name": name, "bytes": len(data), "sha256": digest})
+    folder.writer().write_receipt(f"{piece:05}", files, {"documents": piece})
+
+
+def manifest_of(receipts: Mapping[str, Mapping[str, Any]]) -> bytes:
+    pieces = {name: {"files": r["files"], "facts": r["facts"]} for name, r in receipts.items()}
+    return json.dumps(pieces).encode()
+
+
+def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> list[int]:
+    """A whole job; returns the pieces that it had to write."""
+    folder = claim(url, storage=storage, restore=json.loads, **options)
+    if folder.finished:
+        return []
+    folder.storage.write_bytes(folder.path("work/plan.json"), b"{}\n")
+    folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
+    written = [i for i in range(PIECES) if folder.receipt(f"{i:05}") is None]
+    folder.storage.make_folder(folder.path("rejects"))
+    run = folder.new_run()
+    for piece in written:
+        write_piece(run, piece)
+    folder.take(run, all_files=False)
+    receipts = folder.receipts()
+    assert list(receipts) == [f"{i:05}" for i in range(PIECES)]
+    folder.finish("manifest.json", manifest_of(receipts))
+    return written
+
+
+def tree(url: Path) -> dict[str, bytes]:
+    """Every file below a folder, and every empty folder."""
+    return {
+        str(path.relative_to(url)): path.read_bytes() if path.is_file() else b"folder"
+        for path in sorted(url.rglob("*"))
+        if path.is_file() or not any(path.iterdir())
+    }
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> dict[str, bytes]:
+    """What a job that nothing disturbs leaves."""
+    assert run_job(tmp_path / "whole") == [0, 1, 2]
+    return tree(tmp_path / "whole")
+
+
+def test_a_new_folder_says_first_whose_it_is(tmp_path: Path) -> None:
+    url = tmp_path / "deep" / "out #1 100% [a] ü"
+    folder = claim(url)
+    assert not folder.finished
+    job = json.loads((url / "job.json").read_bytes())
+    assert list(job) == ["job", "version", "fingerprint", "settings", "final", "files", "sha256"]
+    assert job["job"] == "tokenize"
+    assert job["settings"] == {"append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
+    assert job["fingerprint"] == folder.record.fingerprint
+    assert unpack_names(job["files"]) == set(NAMES)
+    assert str(tmp_path) not in (url / "job.json").read_text()
+    assert (url / "work").is_dir()
+
+
+def test_a_finished_folder_holds_nothing_temporary(whole: dict[str, bytes]) -> None:
+    shards = [name for name in NAMES if name.startswith("shard")]
+    assert sorted(whole) == sorted(
+        [
+            "job.json",
+            "manifest.json",
+            "tokenizer.json",
+            "rejects/shard-00001-of-00003.jsonl",
+            *shards,
+        ]
+    )
+
+
+def test_the_fingerprint_follows_from_the_settings_alone(tmp_path: Path) -> None:
+    turned = {
+        "job": "tokenize",
+        "input": {"files": [("a", 1)], "text_field": "text"},
+        "append": None,
+    }
+    folders = [claim(tmp_path / "a"), claim(tmp_path / "b", turned)]
+    assert folders[0].record.fingerprint == folders[1].record.fingerprint
+    changed = [
+        {**JOB, "append": "<eos>"},
+        {**JOB, "job": "count"},
+        {**JOB, "input": {"text_field": "t", "files": [["a", 1]]}},
+    ]
+    prints = {claim(tmp_path / str(i), job).record.fingerprint for i, job in enumerate(changed)}
+    assert len(prints | {folders[0].record.fingerprint}) == 4
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        claim(tmp_path / "nan", {**JOB, "share": float("nan")})
+
+
+def test_names_that_are_not_utf8_can_stand_in_settings(tmp_path: Path) -> None:
+    job = {**JOB, "input": "\udcff.txt"}
+    assert claim(tmp_path, job).record.fingerprint == claim(tmp_path, job).record.fingerprint
+
+
+def test_an_equal_job_keeps_what_is_finished(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    url = tmp_path / "out"
+    folder = claim(url)
+    write_piece(folder, 0)
+    write_piece(folder, 2)
+    # Not finished: published, but its receipt was never written.
+    (url / "shard-00001-of-00003.bin").write_bytes(b"half")
+    (url / "shard-00001-of-00003.idx.attempt-0123456789ab").write_bytes(b"half")
+    again = claim(url)
+    # It may be another run's, so it goes when the folder is finished.
+    assert (url / "shard-00001-of-00003.idx.attempt-0123456789ab").exists()
+    assert again.receipt("00001") is None
+    receipt = again.receipt("00002")
+    assert receipt is not None
+    assert receipt["facts"] == {"documents": 2}
+    before = (url / "shard-00000-of-00003.bin").stat().st_mtime_ns
+    assert run_job(url) == [1]
+    assert (url / "shard-00000-of-00003.bin").stat().st_mtime_ns == before
+    assert tree(url) == whole
+
+
+@pytest.mark.parametrize("damage", ["missing", "same size", "longer"])
+def test_a_piece_that_does_not_stand_is_made_again(
+    tmp_path: Path, whole: dict[str, bytes], damage: str
+) -> None:
+    url = tmp_path / "out"
+    folder = claim(url)
+    for piece in range(PIECES):
+        write_piece(folder, piece)
+    path = url / "shard-00001-of-00003.idx"
+    data = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"#" + data[1:] if damage == "same size" else data + b"#")
+    assert run_job(url) == [1]
+    assert tree(url) == whole
+
+
+def test_a_finished_folder_is_left_alone(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    assert run_job(tmp_path / "whole") == []
+    assert tree(tmp_path / "whole") == whole
+    assert claim(tmp_path / "whole").finished
+    assert not (tmp_path / "whole" / "work").exists()
+
+
+def test_a_finished_folder_that_misses_a_file_is_mended(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    url = tmp_path / "whole"
+    (url / "shard-00002-of-00003.bin").unlink()
+    assert run_job(url) == [2]
+    assert tree(url) == whole
+    (url / "shard-00000-of-00003.idx").write_bytes(b"short")
+    assert run_job(url) == [0]
+    assert tree(url) == whole
+
+
+def test_a_finished_folder_with_other_bytes_of_the_same_size_is_mended(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = tmp_path / "whole"
+    broken = url / "shard-00001-of-00003.bin"
+    size = broken.stat().st_size
+    broken.write_bytes(bytes(size))
+    assert run_job(url) == [1]
+    assert tree(url) == whole
+    # Beyond what is cheap to read, sizes decide.
+    broken.write_bytes(bytes(size))
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "HASHED_BYTES", size - 1)
+        assert run_job(url) == []
+    assert run_job(url) == [1]
+
+
+def test_a_piece_without_facts_is_made_again_once_something_is_missing(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    def restore(data: bytes) -> dict[str, Any]:
+        pieces = json.loads(data)
+        return {**pieces, "00001": {**pieces["00001"], "facts": None}}
+
+    url = tmp_path / "whole"
+    assert claim(url, restore=restore).finished
+    (url / "rejects" / "shard-00001-of-00003.jsonl").unlink()
+    folder = claim(url, restore=restore)
+    assert not folder.finished
+    assert [folder.receipt(f"{i:05}") is not None for i in range(PIECES)] == [True, False, True]
+
+
+def test_a_finished_folder_of_a_broken_manifest_is_made_again(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    (tmp_path / "whole" / "manifest.json").write_bytes(b"{")
+    assert run_job(tmp_path / "whole") == [0, 1, 2]
+    assert tree(tmp_path / "whole") == whole
+
+
+def test_a_kill_between_the_manifest_and_the_cleaning_is_no_harm(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    url = tmp_path / "whole"
+    folder = claim(tmp_path / "other")
+    write_piece(folder, 0)
+    (url / "work").mkdir()
+    (url / "work" / "00000.json").write_bytes((tmp_path / "other/work/00000.json").read_bytes())
+    (url / "work" / "plan.json").write_bytes(b"{}\n")
+    (url / "manifest.json.attempt-0123456789ab").write_bytes(b"half")
+    assert run_job(url) == []
+    assert tree(url) == whole
+
+
+def test_another_job_is_refused_with_what_differs(tmp_path: Path) -> None:
+    claim(tmp_path)
+    other = {
+        "job": "tokenize",
+        "append": "<eos>",
+        "input": {"text_field": "t", "files": [["a", 2]]},
+    }
+    before = tree(tmp_path)
+    with pytest.raises(UsageError) as error:
+        claim(tmp_path, other)
+    said = str(error.value)
+    assert '  append: null there, "<eos>" now' in said
+    assert '  input.text_field: "text" there, "t" now' in said
+    assert '  input.files[0]: ["a", 1] there, ["a", 2] now' in said
+    assert "another --output" in said
+    assert "--overwrite" in said
+    assert tree(tmp_path) == before
+
+
+def test_a_long_list_of_differences_is_cut(tmp_path: Path) -> None:
+    claim(tmp_path, {"job": "x", **{f"s{i}": "v" * 500 for i in range(40)}})
+    with pytest.raises(UsageError) as error:
+        claim(tmp_path, {"job": "x"})
+    assert "and 28 more" in str(error.value)
+    assert len(str(error.value)) < 4000
+
+
+def test_names_that_were_recorded_later_are_the_jobs_too(tmp_path: Path) -> None:
+    """Shards get their final names when all splits are done, and `job.json` has them then."""
+    OutputFolder.claim(Storage(), str(tmp_path), JOB, [*NAMES, "more.bin"], False)
+    (tmp_path / "more.bin").write_bytes(b"x")
+    folder = claim(tmp_path)
+    assert folder.record.names == {*NAMES, "more.bin"}
+    claim(tmp_path, overwrite=True)
+    assert not (tmp_path / "more.bin").exists()
+
+
+def test_files_of_others_are_refused_and_named(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UsageError, match=r"no job of bpe-beam recorded \(thesis.tex\)"):
+        claim(tmp_path)
+    assert tree(tmp_path) == {"thesis.tex": b"years of work"}
+
+
+def test_overwriting_removes_what_the_job_recorded_and_nothing_else(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    url = tmp_path / "whole"
+    foreign = {
+        "thesis.tex": b"1",
+        "shard-00007-of-00003.bin": b"2",  # looks like ours, but no job wrote it
+        "rejects/notes.txt": b"3",
+        "shard-00000-of-00003.bin.bak": b"4",
+        "work/mine.json": b"{}",
+        "shard-00000-of-00003.bin.attempt-me": b"5",
+    }
+    for name, data in foreign.items():
+        (url / name).parent.mkdir(exist_ok=True)
+        (url / name).write_bytes(data)
+    (url / "shard-00000-of-00003.bin.attempt-00aa11bb22cc").write_bytes(b"half")
+    other = {"job": "count"}
+    folder = OutputFolder.claim(Storage(), str(url), other, ["part-0.parquet"], True)
+    assert not folder.finished
+    left = tree(url)
+    assert json.loads(left.pop("job.json"))["job"] == "count"
+    assert left == foreign
+
+
+def test_overwriting_an_equal_job_begins_anew(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    assert run_job(tmp_path / "whole", overwrite=True) == [0, 1, 2]
+    assert tree(tmp_path / "whole") == whole
+    unfinished = claim(tmp_path / "b")
+    write_piece(unfinished, 1)
+    assert run_job(tmp_path / "b", overwrite=True) == [0, 1, 2]
+    assert tree(tmp_path / "b") == whole
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "job.json", "shard-00001-of-00003.bin", "rejects", "work"]
+)
+def test_overwriting_never_replaces_a_file_that_no_job_recorded(tmp_path: Path, name: str) -> None:
+    if name == "rejects":
+        name = "rejects/shard-00000-of-00003.jsonl"
+        (tmp_path / "rejects").mkdir()
+    if name == "work":
+        (tmp_path / "work").mkdir()
+    else:
+        (tmp_path / name).write_text("{}")
+    before = tree(tmp_path)
+    with pytest.raises(UsageError, match=f"holds {name}, which no job"):
+        claim(tmp_path, overwrite=True)
+    assert tree(tmp_path) == before
+
+
+def test_overwriting_checks_collisions_before_it_removes(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    url = tmp_path / "whole"
+    (url / "part-0.parquet").write_text("mine")
+    before = tree(url)
+    with pytest.raises(UsageError, match=r"holds part-0\.parquet, which no job"):
+        OutputFolder.claim(Storage(), str(url), {"job": "count"}, ["part-0.parquet"], True)
+    assert tree(url) == before
+
+
+def test_overwriting_leaves_other_files_beside(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert run_job(tmp_path, overwrite=True) == [0, 1, 2]
+    assert tree(tmp_path)["thesis.tex"] == b"years of work"
+    assert run_job(tmp_path) == []
+
+
+def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
+    url = tmp_path / "out"
+    claim(url)
+    (tmp_path / "precious").write_text("x")
+    job = json.loads((url / "job.json").read_bytes())
+    job["files"]["single"].append("../precious")
+    (url / "job.json").write_text(json.dumps(job))
+    with pytest.raises(UsageError):
+        claim(url, overwrite=True)
+    assert (tmp_path / "precious").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "{}", '{"job": 1, "version": 1}', "[" * 100_000, "\xff\xfe"]
+)
+def test_a_job_file_of_others_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "job.json").write_bytes(text.encode("latin-1"))
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match=r"job\.json"):
+            claim(tmp_path, overwrite=overwrite)
+    assert (tmp_path / "job.json").read_bytes() == text.encode("latin-1")
+
+
+def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(path.read_text().replace('"text"', '"body"'))
+    with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
+        claim(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [("shard-", "SHARD-"), ('"first": 0', '"first": 1'), ("  ", " ")]
+)
+def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
+    """What `job.json` lists may be removed by --overwrite."""
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
+            claim(tmp_path, overwrite=overwrite)
+
+
+def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(path.read_text().replace('"version": 2', '"version": 3'))
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="version 3, and this bpe-beam knows only 1 to 2"):
+            claim(tmp_path, overwrite=overwrite)
+
+
+def test_a_file_is_no_output_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x")
+    with pytest.raises(UsageError, match="is a file"):
+        claim(tmp_path / "out")
+
+
+def test_a_run_killed_at_its_very_first_file_can_start_again(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    url = tmp_path / "out"
+    url.mkdir()
+    (url / "job.json.attempt-0123456789ab").write_bytes(b"{")
+    assert run_job(url) == [0, 1, 2]
+    assert tree(url) == whole
+
+
+def test_receipts_are_written_from_pickled_writers(tmp_path: Path) -> None:
+    folder = claim(tmp_path)
+    writer: ReceiptWriter = pickle.loads(pickle.dumps(folder.writer()))
+    writer.write_receipt("empty", [], {"documents": 0})
+    assert folder.receipts()["empty"]["facts"] == {"documents": 0}
+    assert folder.receipt("empty") is None  # of this run, not of an earlier one
+    again = claim(tmp_path).receipt("empty")
+    assert again is not None
+    assert again["files"] == []
+    for name in ("", "../x", "a/b", "a b"):
+        with pytest.raises(ValueError, match="piece's name"):
+            writer.write_receipt(name, [], {})
+
+
+def test_receipts_that_are_not_ours_are_not_believed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"x")
+    folder = claim(tmp_path / "out")
+    write_piece(folder, 0)
+    work = tmp_path / "out" / "work"
+    good = json.loads((work / "00000.json").read_bytes())
+    bad = {
+        "other-job": {**good, "piece": "other-job", "fingerprint": "0" * 64},
+        "other-name": good,
+        "no-files": {"piece": "no-files", "fingerprint": folder.record.fingerprint, "facts": {}},
+        "outside": {
+            **good,
+            "piece": "outside",
+            "files": [
+                {"name": "../outside", "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
+            ],
+        },
+        "list": [],
+    }
+    for name, value in bad.items():
+        (work / f"{name}.json").write_text(json.dumps(value))
+    (work / "torn.json").write_text("{")
+    assert list(claim(tmp_path / "out").receipts()) == ["00000"]
+    assert outside.exists()
+
+
+def test_finish_takes_only_the_claimed_name(tmp_path: Path) -> None:
+    folder = claim(tmp_path, final="summary.json")
+    with pytest.raises(ValueError, match=r"summary\.json"):
+        folder.finish("manifest.json", b"")
+    folder.finish("summary.json", b"{}\n")
+    assert folder.finished
+    assert sorted(tree(tmp_path)) == ["job.json", "summary.json"]
+    assert claim(tmp_path, final="summary.json").finished
+
+
+def test_finish_leaves_what_others_put_into_work(tmp_path: Path) -> None:
+    folder = claim(tmp_path)
+    (tmp_path / "work" / "notes.txt").write_text("mine")
+    (tmp_path / "work" / "00000.json.attempt-0123456789ab").write_text("half")
+    folder.finish("manifest.json", b"{}\n")
+    assert sorted(tree(tmp_path)) == ["job.json", "manifest.json", "work/notes.txt"]
+
+
+def test_an_unreadable_file_is_an_error_and_not_a_silent_repetition(tmp_path: Path) -> None:
+    class Refusing(Storage):
+        def open(self, url: str) -> BinaryIO:
+            if url.endswith("00001-of-00003.bin"):
+                raise DataError(f"cannot read {url}: permission denied")
+            return super().open(url)
+
+    folder = claim(tmp_path)
+    write_piece(folder, 1)
+    with pytest.raises(DataError, match="permission denied"):
+        claim(tmp_path, storage=Refusing())
+
+
+class DyingStorage(Storage):
+    """Ends the process, as SIGKILL does, before, amid or after the n-th change to storage."""
+
+    def step(self) -> None:
+        moments = self.options["file"]
+        moments["left"] -= 1  # type: ignore[index]
+        if moments["left"] < 0:
+            os._exit(9)
+
+    @contextlib.contextmanager
+    def create(self, url: str) -> Iterator[BinaryIO]:
+        self.step()
+        with super().create(url) as stream:
+            stream.write(b"")
+            self.step()
+            yield stream
+        self.step()
+
+    def write_bytes(self, url: str, data: bytes) -> None:
+        with self.create(url) as stream:
+            stream.write(data)
+
+    def remove(self, url: str) -> None:
+        self.step()
+        super().remove(url)
+
+    def make_folder(self, url: str) -> None:
+        self.step()
+        super().make_folder(url)
+
+
+def survives(run: Callable[[Storage], None], moment: int) -> bool:
+    """Runs in a child that dies at a moment; whether it got through."""
+    child = os.fork()
+    if child == 0:
+        try:
+            run(DyingStorage({"file": {"left": moment}}))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, 9), "the job itself failed"
+    return code == 0
+
+
+def kill_at_every_moment(root: Path, before: str) -> int:
+    """Kills a job at each of its changes to storage in turn, runs it again, and compares.
+
+    Returns:
+        How many moments there were.
+    """
+    run_job(root / "undisturbed")
+    whole = tree(root / "undisturbed")
+    overwrite = before == "another job"
+    for moment in itertools.count():
+        url = root / f"killed-{moment}"
+        if before == "another job":
+            other = claim(url, {"job": "tokenize", "append": "other"})
+            for piece in range(PIECES):
+                write_piece(other, piece)
+            if moment % 2:
+                other.finish("manifest.json", b"{}")
+        elif before == "a damaged finish":
+            run_job(url)
+            (url / "shard-00001-of-00003.idx").unlink()
+
+        def run(storage: Storage, url: Path = url) -> None:
+            run_job(url, storage, overwrite=overwrite)
+
+        done = survives(run, moment)
+        # A folder never looks whole while it is being taken apart or filled.
+        if before != "a damaged finish" and (url / "manifest.json").exists():
+            assert {name for name in whole if name.startswith("shard")} <= set(tree(url))
+        run_job(url, overwrite=overwrite and not done)
+        assert tree(url) == whole, f"killed at {moment}"
+        if done:
+            return moment
+    raise AssertionError
+
+
+@pytest.mark.parametrize("before", ["nothing", "another job", "a damaged finish"])
+def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, before: str) -> None:
+    # In a process of its own: forking one that has other threads can hang.
+    code = (
+        "import pathlib, sys, test_output\n"
+        "print(test_output.kill_at_every_moment(pathlib.Path(sys.argv[1]), sys.argv[2]))"
+    )
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), before],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parents[1]}"},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20
+
+
+def test_two_runs_at_once_end_with_the_same_bytes(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    url = tmp_path / "out"
+    first, second = claim(url), claim(url)
+    for piece in range(PIECES):
+        write_piece(first, piece)
+        write_piece(second, piece)
+    for folder in (first, second):
+        folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
+    manifest = manifest_of(first.receipts())
+    first.finish("manifest.json", manifest)
+    second.finish("manifest.json", manifest)
+    assert tree(url) == whole
+
+
+def test_names_are_packed_exactly() -> None:
+    packed = pack_names(
+        [f"shard-{i:05}-of-00012.{kind}" for i in range(12) for kind in ("bin", "idx")]
+    )
+    assert packed["single"] == []
+    assert packed["numbered"] == [
+        {"before": "shard-", "digits": 5, "after": f"-of-00012.{kind}", "first": 0, "count": 12}
+        for kind in ("bin", "idx")
+    ]
+    for names in (
+        [],
+        ["a"],
+        ["a1"],
+        ["a1", "a3"],
+        ["a9", "a10", "a11"],
+        ["a09", "a10", "a1", "a2"],
+        ["work/1", "work/2", "rejects/1 of 2", "ü٣", "7"],
+        [f"x{i:03}" for i in range(990, 1010)],
+        ["123456789012345678901234567890"],
+    ):
+        assert unpack_names(json.loads(json.dumps(pack_names(names)))) == set(names)
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/"])
+def test_names_outside_the_folder_are_refused(name: str) -> None:
+    with pytest.raises(DataError):
+        pack_names([name])
+    with pytest.raises(DataError):
+        unpack_names({"numbered": [], "single": [name]})
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"count": 10**12},
+        {"count": -1},
+        {"digits": 0},
+        {"digits": 10**9},
+        {"first": -1},
+        {"before": "../"},
+        {"count": "many"},
+    ],
+)
+def test_a_damaged_run_of_names_is_refused(run: dict[str, object]) -> None:
+    good = {"before": "a", "digits": 5, "after": "", "first": 0, "count": 2}
+    assert len(unpack_names({"numbered": [good], "single": []})) == 2
+    with pytest.raises(DataError):
+        unpack_names({"numbered": [{**good, **run}], "single": []})
+
+
+def test_a_record_reads_back(tmp_path: Path) -> None:
+    record = JobRecord("count", {"a": 1}, "manifest.json", frozenset(["b"]))
+    assert JobRecord.from_bytes(record.to_bytes()) == record
+    # Another fingerprint would keep folders of earlier versions from being resumed.
+    assert record.fingerprint == (
+        "309f57fa3c90fb4b99d837f6c583eb0d1779c5336711fbfcdce69e2d1a2d0960"
+    )
+
+
+def test_a_folder_that_the_version_before_left_is_resumed(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    """Its `job.json` is version 1, its receipts have no version, and none has a checksum."""
+    url = tmp_path / "out"
+    _, run = begun(url, 1, 2)
+    for path in (url / "job.json", *Path(run.path("work")).glob("*.json")):
+        value = json.loads(path.read_bytes())
+        del value["sha256"], value["version"]
+        if path.name == "job.json":
+            value["version"] = 1
+        path.write_text(json.dumps(value))
+    assert run_job(url) == [0]
+    found = tree(url)
+    assert json.loads(found.pop("job.json"))["fingerprint"] == claim(url).record.fingerprint
+    assert found == {name: data for name, data in whole.items() if name != "job.json"}
+
+
+@pytest.mark.parametrize("version", [True, 0, "2", None, 2.0])
+def test_a_job_file_of_a_strange_version_is_refused(tmp_path: Path, version: object) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    value = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**value, "version": version}))
+    with pytest.raises(UsageError, match=f"version {version!r}, and this bpe-beam knows only"):
+        claim(tmp_path)
+
+
+def begun(url: Path, *pieces: int) -> tuple[OutputFolder, JobFolder]:
+    """A run that was killed when it had made some pieces."""
+    folder = claim(url)
+    run = folder.new_run()
+    for piece in pieces:
+        write_piece(run, piece)
+    return folder, run
+
+
+def test_what_a_killed_run_finished_is_taken_over(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    _, run = begun(tmp_path / "out", 1, 2)
+    Path(run.path("shard-00000-of-00003.bin")).write_bytes(b"half")
+    assert run_job(tmp_path / "out") == [0]
+    assert tree(tmp_path / "out") == whole
+
+
+def test_a_takeover_that_was_broken_off_is_taken_up_again(
+    tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    """Killed after one of a piece's files was moved; and between the receipt and its removal."""
+    folder, run = begun(tmp_path / "out", 0, 1)
+    folder.storage.make_folder(folder.path("rejects"))
+    for name in ("shard-00000-of-00003.bin", "rejects/shard-00001-of-00003.jsonl"):
+        folder.storage.move(run.path(name), folder.path(name))
+    receipt = Path(run.path("work/00001.json")).read_bytes()
+    folder.take(run, all_files=True)
+    Path(run.path("work/00001.json")).write_bytes(receipt)
+    assert run_job(tmp_path / "out") == [2]
+    assert tree(tmp_path / "out") == whole
+
+
+def test_an_orphan_writes_into_its_own_folder_only(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """A pipeline goes on when its driver is dead: while the next run works, and when it is done."""
+    folder, orphan = begun(tmp_path / "out", 0)
+    folder = claim(tmp_path / "out")
+    assert folder.receipt("00000")
+    write_piece(orphan, 0)
+    write_piece(orphan, 1)
+    assert "00001" not in folder.receipts()
+    assert run_job(tmp_path / "out") == [2]  # the next claim takes over that one, too
+    assert tree(tmp_path / "out") == whole
+    with pytest.raises(DataError, match="cannot write"):
+        write_piece(orphan, 2)
+    assert tree(tmp_path / "out") == whole
+
+
+def test_an_orphan_of_another_job_is_not_believed(tmp_path: Path) -> None:
+    _, orphan = begun(tmp_path / "out", 0)
+    folder = claim(tmp_path / "out", {**JOB, "append": "x"}, overwrite=True)
+    for name in ("work", "rejects"):
+        Path(orphan.path(name)).mkdir(parents=True)
+    write_piece(orphan, 1)
+    assert claim(tmp_path / "out", {**JOB, "append": "x"}).receipts() == {}
+    assert folder.receipt("00001") is None
+    folder.finish("manifest.json", b"{}")
+    assert sorted(tree(tmp_path / "out")) == ["job.json", "manifest.json"]
+
+
+def test_what_nobody_wrote_stays_in_the_folder_of_a_run(tmp_path: Path) -> None:
+    folder, run = begun(tmp_path / "out", 0)
+    (Path(run.url) / "notes.txt").write_text("mine")
+    folder.take(run, all_files=False)
+    folder.finish("manifest.json", b"{}")
+    assert [path for path in (tmp_path / "out" / "work").rglob("*") if path.is_file()] == [
+        Path(run.url) / "notes.txt"
+    ]
+
+
+def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
+    folder = claim(tmp_path / "out")
+    run = folder.new_run()
+    run.storage.write_bytes(run.path("work/plan.json"), b"{}\n")
+    facts = {"name": "work/plan.json", "bytes": 3, "sha256": hashlib.sha256(b"{}\n").hexdigest()}
+    run.writer().write_receipt("piece", [facts], {})
+    folder.take(run, all_files=False)
+    named = folder.receipts()["piece"]["files"][0]["name"]
+    assert Path(folder.path(named)) == Path(run.path("work/plan.json"))
+    assert claim(tmp_path / "out").receipt("piece")
+    folder.finish("manifest.json", b"{}")
+    assert not (tmp_path / "out" / "work").exists()
+
+
+def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    """After a loss of power, or by hand: a receipt stands, and its file does not."""
+    _, run = begun(tmp_path / "out", 0, 1)
+    Path(run.path("shard-00001-of-00003.idx")).unlink()
+    assert run_job(tmp_path / "out") == [1, 2]
+    assert tree(tmp_path / "out") == whole
+
+
+def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:
+    mine, _ = begun(tmp_path / "out", 0)
+    other = {**JOB, "append": "x"}
+    assert run_job(tmp_path / "out", job=other, overwrite=True) == [0, 1, 2]
+    theirs = tree(tmp_path / "out")
+    with pytest.raises(DataError, match="another job took this folder with --overwrite"):
+        mine.require_ours()
+    with pytest.raises(DataError, match="another job took this folder with --overwrite"):
+        mine.finish("manifest.json", b"{}")
+    assert tree(tmp_path / "out") == theirs
+
+
+def test_a_file_that_changed_meanwhile_is_noticed(tmp_path: Path) -> None:
+    folder, run = begun(tmp_path / "out", 0)
+    folder.take(run, all_files=False)
+    receipts = folder.receipts()
+    folder.require_whole(receipts.values())
+    with Path(folder.path("shard-00000-of-00003.bin")).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(DataError, match="another run of this job works in the same folder"):
+        folder.require_whole(receipts.values())
+    Path(folder.path("shard-00000-of-00003.bin")).unlink()
+    with pytest.raises(DataError, match="is gone or changed"):
+        folder.require_whole(receipts.values())

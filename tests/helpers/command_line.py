@@ -1,0 +1,112 @@
+"""Runs `bpe-beam` for tests: in this process, which is quick, or as the command users start."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bpe_beam.cli import main as cli
+
+ROOT = Path(__file__).parents[2]
+_PROGRESS = re.compile(r"[a-z-]+: (done, |[0-9])")
+COMMAND = (sys.executable, "-m", "bpe_beam.cli.main")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run gave.
+
+    Attributes:
+        code: The exit code.
+        out: What it wrote to stdout.
+        err: What it wrote to stderr.
+    """
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def message(self) -> str:
+        """What stderr holds besides progress."""
+        return "\n".join(line for line in self.err.splitlines() if not _PROGRESS.match(line))
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings on stderr, without the job's name."""
+        found = (line.partition(": warning: ") for line in self.err.splitlines())
+        return [text for _, mark, text in found if mark]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The summary of a run with `--summary-file -`."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+def run(*args: str | Path, stdin: bytes = b"") -> Ran:
+    """Runs a job in this process."""
+    out, err = io.BytesIO(), io.StringIO()
+    before = sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
+    stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=True)
+    try:
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(err):
+            code = cli.main([str(arg) for arg in args])
+        stdout.flush()
+    finally:
+        sys.stdin = before
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def run_whole(*args: str | Path, stdin: bytes = b"") -> Ran:
+    """Runs a job that must end well; with warnings only on stderr, and the summary on stdout."""
+    ran = run(*args, "--quiet", "--summary-file", "-", stdin=stdin)
+    assert ran.code == 0, ran.err
+    assert len(ran.warnings) == len(ran.err.splitlines()), ran.err
+    return ran
+
+
+def run_process(
+    *args: str | Path,
+    stdin: bytes = b"",
+    command: tuple[str, ...] = COMMAND,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 600,
+) -> Ran:
+    """Runs a job as users do, in a process of its own.
+
+    Args:
+        *args: The job and its options.
+        stdin: Standard input.
+        command: What is started.
+        cwd: Where.
+        env: More variables.
+        timeout: Seconds after which a job that hangs fails the test.
+    """
+    ended = subprocess.run(
+        [*command, *map(str, args)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env=environment(env),
+        timeout=timeout,
+        check=False,
+    )
+    return Ran(ended.returncode, ended.stdout, ended.stderr.decode())
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables of a process that finds this package, installed or not."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **(more or {})}

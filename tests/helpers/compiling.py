@@ -1,0 +1,45 @@
+"""Compiling the kernels' tests with warnings as errors and the sanitizers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1] / "native"
+NATIVE = HERE.parents[1] / "bpe_beam/native"
+
+WARNINGS = ["-std=c++20", "-g1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}", f"-I{HERE}"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+LIBFUZZER = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+
+INSTALL = """These tests need a C++20 compiler with AddressSanitizer and UndefinedBehaviorSanitizer:
+  Debian, Ubuntu:  apt-get install g++         (clang++ also wants libclang-rt-dev)
+  Fedora, RHEL:    dnf install gcc-c++ libasan libubsan
+  macOS:           xcode-select --install
+The variable CXX chooses another compiler."""
+
+Compile = Callable[[list[Path], Path, list[str]], None]
+
+
+def run_compiler(
+    compiler: list[str], sources: list[Path], output: Path, flags: list[str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs the compiler, whatever comes of it."""
+    command = [*compiler, *WARNINGS, *flags, *map(str, sources), "-o", str(output)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+
+
+def compiler_of_this_machine() -> list[str]:
+    """The C++ compiler's command: $CXX, or the first that there is."""
+    names = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "clang++", "c++"]
+    for name in names:
+        command = shlex.split(name)
+        if shutil.which(command[0]):
+            return command
+    pytest.fail(f"no C++ compiler: {', '.join(names)} not found\n{INSTALL}")

@@ -1,0 +1,46 @@
+"""Reading a file in slices whose beginnings are guessed, as a job does: cut, proven, or as one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+from corpus_reading import STORAGE, Found
+
+from bpe_beam.corpus import BATCH_SCHEMA, InputFile, Plan, ReadSettings, Slice, Split, apart
+from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.slices import Edges
+
+
+def plan_of(path: Path, kind: str) -> Plan:
+    """A plan of one file of a format, whatever it holds."""
+    content = path.read_bytes()
+    compression = compression_of(content[:HEAD_BYTES])
+    return Plan(str(path.parent), (InputFile(path.name, len(content), kind, compression),), ())
+
+
+def read_cut(
+    plan: Plan, cuts: Iterable[int] = (), batch: int = 1 << 20, **options: str
+) -> tuple[Found, bool]:
+    """Reads the plan's one file cut at these places; says whether its slices meet."""
+    bounds = [0, *sorted(cuts), plan.size]
+    pieces = [Slice(0, *each) for each in itertools.pairwise(bounds)]
+    plan = Plan(plan.root, plan.files, tuple(Split(i, (p,)) for i, p in enumerate(pieces)))
+    found, edges = Found(), list[Edges]()
+    settings = ReadSettings(**options)  # type: ignore[arg-type]
+    for split in plan.splits:
+        for rows in read_split(
+            STORAGE, plan, split, settings, found.rejects.append, edges.append, batch_bytes=batch
+        ):
+            rows.validate(full=True)
+            assert rows.schema == BATCH_SCHEMA
+            assert len(rows)
+            found.batches.append(rows)
+            places = rows.column("place").to_pylist()
+            found.documents += zip(places, rows.column("text").to_pylist(), strict=True)
+            found.ids += rows.column("id").to_pylist()
+            found.sources += rows.column("source").to_pylist()
+    assert len(edges) == (0 if len(pieces) == 1 else len(pieces))
+    return found, not apart(plan, edges)

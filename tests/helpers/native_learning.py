@@ -1,0 +1,60 @@
+"""The native learner on the reference's input, for tests that compare the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from bpe_beam import _native
+from bpe_beam.training.reference import CountedWord, Pair, Rules
+from bpe_beam.training.words import Words
+
+
+def native_learn(
+    counted: Sequence[CountedWord],
+    ids: Mapping[str, int],
+    rules: Rules,
+    decorated: bool,
+    with_spans: bool,
+) -> tuple[dict[str, int], list[Pair]]:
+    """What `reference.continue_bpe` gives, by the native learner; characters as UTF-8."""
+    size = max(ids.values(), default=-1) + 1
+    tokens = [b""] * size
+    for token, token_id in ids.items():
+        tokens[token_id] = token.encode()
+    symbols = [symbol for word, _ in counted for symbol in word]
+    learner = _native.BpeLearner(
+        np.array([ids[symbol.text] for symbol in symbols], np.uint32),
+        np.cumsum([0, *(len(word) for word, _ in counted)], dtype=np.int64),
+        np.array([count for _, count in counted], np.int64),
+        tokens,
+        rules.vocab_size + size - len(ids),
+        rules.min_frequency,
+        rules.tie_break,
+        "likelihood" if rules.likelihood else "count",
+        decorated,
+        rules.prefix.encode(),
+        rules.max_token_length,
+        np.array([symbol.length for symbol in symbols], np.uint32) if with_spans else None,
+    )
+    rows = []
+    while True:
+        merges, _ = learner.learn(7)
+        if not len(merges):
+            break
+        rows += merges.tolist()
+    strings = [token.decode() for token in learner.tokens()]
+    for left, right, joined in rows:
+        assert strings[joined] == rules.joined(strings[left], strings[right])
+    vocab = {string: token_id for token_id, string in enumerate(strings) if string}
+    return vocab, [(strings[left], strings[right]) for left, right, _ in rows]
+
+
+def words_of(counted: list[tuple[str, int]]) -> Words:
+    encoded = [word.encode() for word, _ in counted]
+    return Words(
+        np.frombuffer(b"".join(encoded), np.uint8),
+        np.cumsum([0, *map(len, encoded)], dtype=np.int64),
+        np.array([count for _, count in counted], np.int64),
+    )

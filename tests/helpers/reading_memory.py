@@ -1,0 +1,42 @@
+"""How much memory a process takes to read a file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+READ = """
+import re, sys
+from pathlib import Path
+from bpe_beam.corpus import ReadSettings, make_plan, read_split
+from bpe_beam.storage import Storage
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+
+def read(path):
+    plan = make_plan(Storage(), [path], range_bytes=1 << 30)
+    (split,) = plan.splits
+    settings = ReadSettings(document_separator=sys.argv[3])
+    rejects = []
+    return sum(len(b) for b in read_split(Storage(), plan, split, settings, rejects.append))
+
+read(sys.argv[1])
+before = peak()
+print(read(sys.argv[2]), peak() - before)
+"""
+
+
+def measure(small: Path, large: Path, separator: str) -> tuple[int, int]:
+    """Documents of the large file, and by how many MiB the peak grew over reading the small one."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(small), str(large), separator],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    documents, growth = map(int, done.stdout.split())
+    print(f"{large.name}: {documents} documents, {growth} MiB")
+    return documents, growth

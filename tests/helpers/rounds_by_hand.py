@@ -1,0 +1,189 @@
+"""Runs the rounds of distributed training without Beam, each step of a pipeline in turn.
+
+In any order of pieces, as a runner may; what is learned must not depend on it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+
+from bpe_beam.counts.artifact import write_part
+from bpe_beam.counts.manifest import CountsManifest, part_name
+from bpe_beam.counts.word_counts import PARTITIONS, WORD_SCHEMA, WordCounts
+from bpe_beam.jobs.train import rounds as merge_rounds
+from bpe_beam.jobs.train.commits import RoundsFolder, names_for
+from bpe_beam.jobs.train.rounds import RoundsJob
+from bpe_beam.progress import Progress
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.storage import Storage
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.transforms.jobs.merge_round import MergeRound, SeeParts
+from bpe_beam.transforms.metrics import Measured
+from bpe_beam.workers.rounds import apply_merges as rewriting
+from bpe_beam.workers.rounds import segment_words as segmenting
+from bpe_beam.workers.rounds.apply_merges import rewrite_piece, see_part
+from bpe_beam.workers.rounds.segment_words import add_segments, cut_piece, sum_pairs
+from bpe_beam.workers.rounds.task import RoundTask, names_of
+
+STORAGE = Storage()
+MOST = 2**63 - 1
+QUIET = Progress(quiet=True)
+
+
+def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "gpt2") -> Path:
+    """A counts folder of these words, laid out as the count job does."""
+    table = WordCounts(pretokenizer="none")
+    table.add_block(
+        pa.RecordBatch.from_pydict({"word": [*words], "count": [*words.values()]}, WORD_SCHEMA)
+    )
+    blocks: dict[int, list[Any]] = defaultdict(list)
+    for partition, block in table.blocks(PARTITIONS):
+        blocks[partition].append(block)
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = tuple(
+        write_part(STORAGE, str(folder), part_name(i, PARTITIONS), blocks[i], False)
+        for i in range(PARTITIONS)
+    )
+    manifest = CountsManifest(
+        normalizer="none",
+        pretokenizer=pretokenizer,
+        special_tokens=(),
+        with_places=False,
+        documents=1,
+        text_bytes=min(sum(len(word) * n for word, n in words.items()), MOST),
+        words=min(sum(words.values()), MOST),
+        unique_words=len(words),
+        word_bytes=sum(part.word_bytes for part in parts),
+        rejects={},
+        inputs=(),
+        parts=parts,
+    )
+    (folder / "manifest.json").write_bytes(manifest.to_json())
+    return folder
+
+
+class ByHand:
+    """Stands where a pipeline would, and does what is put on it at once."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def __or__(self, labelled: Any) -> None:
+        transform = labelled.transform
+        if isinstance(transform, SeeParts):
+            for part in range(len(transform.task.manifest.parts)):
+                see_part(transform.task, transform.recipe, part)
+        else:
+            assert isinstance(transform, MergeRound)
+            self._round(transform.task, transform.works)
+
+    def _round(self, task: RoundTask, works: list[str]) -> None:
+        rewritten = [rewrite_piece(task, work) for work in self._mixed(works)]
+        pieces = [written.element for written in rewritten]
+        shards = self._by_shard(task, (written.places for written in rewritten), sum_pairs)
+        if task.cuts:
+            cut = [cut_piece(task, piece, pieces, shards) for piece in self._mixed(pieces)]
+            self._by_shard(task, (written.places for written in cut), add_segments)
+
+    def _by_shard(
+        self, task: RoundTask, places: Iterable[Any], add: Callable[[RoundTask, int, Any], str]
+    ) -> list[str]:
+        grouped = defaultdict(list)
+        for rows in places:
+            for shard, place in rows:
+                grouped[shard].append(place)
+        return [add(task, shard, self._mixed(grouped[shard])) for shard in self._mixed(grouped)]
+
+    def _mixed(self, items: Iterable[Any]) -> list[Any]:
+        items = list(items)
+        self.random.shuffle(items)
+        return items
+
+
+def job_of(
+    folder: Path,
+    counts: Path,
+    recipe: BpeRecipe | WordPieceRecipe,
+    memory: int,
+    old: Tokenizer | None = None,
+    looks_further: bool = True,
+) -> RoundsJob:
+    """A job over a counts folder, its rounds in `folder`."""
+    manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
+    return RoundsJob(
+        storage=STORAGE,
+        run=RunSettings(),
+        folder=RoundsFolder(STORAGE, str(folder), {"test": repr(recipe)}, names_for(manifest)),
+        counts=str(counts),
+        manifest=manifest,
+        factors=None,
+        recipe=recipe,
+        old=old,
+        memory=memory,
+        measured=Measured(),
+        looks_further=looks_further,
+    )
+
+
+def learn_by_hand(
+    job: RoundsJob,
+    *,
+    pieces: int = 3,
+    seed: int = 0,
+    small: bool = False,
+    progress: Progress = QUIET,
+    watched: bool = False,
+) -> tuple[Learned, list[dict[str, Any]]]:
+    """Learns without Beam; the rounds' facts come second.
+
+    Args:
+        job: The job.
+        pieces: How many pieces the words are kept in.
+        seed: In which order pieces and blocks come.
+        small: Tables are written out, and lists broken off, after a few words and pairs.
+        progress: Where it is shown.
+        watched: As on a runner elsewhere, whose pipelines are looked at.
+    """
+
+    def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
+        slices = [[part, i, 2] for part in range(len(manifest.parts)) for i in range(2)]
+        return [{"parts": slices[piece::pieces]} for piece in range(pieces)]
+
+    def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
+        build(ByHand(seed), None)
+        if watched:
+            others[-1]()
+
+    limits: dict[tuple[Any, str], Any] = {
+        (merge_rounds, "run_pipeline"): run_pipeline,
+        (merge_rounds, "first_pieces"): first_pieces,
+    }
+    if watched:
+        limits |= {(place, "progress"): mock.Mock() for place in (rewriting, segmenting)}
+    if small:
+        limits |= {
+            (rewriting, "TABLE_BYTES"): 1,
+            (rewriting, "BATCH_WORDS"): 3,
+            (segmenting, "TABLE_BYTES"): 1,
+            (segmenting, "CANDIDATES"): 2,
+            (segmenting, "HOT_PAIRS"): 8,
+        }
+    record = job.folder.folder.record
+    names = frozenset(names_of(pieces, len(job.manifest.parts)))
+    job.folder.folder.record = replace(record, names=names)
+    with ExitStack() as stack:
+        for (module, name), value in limits.items():
+            stack.enter_context(mock.patch.object(module, name, value))
+        learned, commit = job.learn(progress)
+    return learned, commit.history

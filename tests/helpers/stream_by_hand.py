@@ -1,0 +1,102 @@
+"""Runs the streaming job without a runner: its watcher and its worker, in turn, in this process.
+
+What a real runner does otherwise (threads, clocks, deferred calls) is left out: no test waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from made_text import documents, write
+
+from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.shards.verify import verify
+from bpe_beam.storage import Storage
+from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
+from bpe_beam.workers.stream.watcher import Watcher
+
+STORAGE = Storage()
+DOCUMENTS = documents(24, seed=3)
+MOST_LOOKS = 1000
+TIMES: list[list[float]] = []
+"""Of each run of the job, when it looked."""
+
+
+class Captured:
+    """Stands where a pipeline would, and keeps the stream that is built on it."""
+
+    stream: Stream
+
+    def __or__(self, labelled: Any) -> None:
+        transform = labelled.transform
+        assert isinstance(transform, TokenizeNewFiles)
+        self.stream = transform.stream
+
+
+def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
+    """What a worker makes of what a watcher handed out."""
+    made = [tokenize_window_split(stream, text) for _, text in works]
+    return [shard.name for shard in made if shard is not None]
+
+
+def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: None) -> list[float]:
+    """Looks until the stream ends; gives the times of the looks. `at_look` is called before each.
+
+    Cost: no time but that of the work: the clock is told.
+    """
+    watcher = Watcher(stream)
+    times: list[float] = []
+    now = 1000.0
+    while not watcher.ended:
+        assert len(times) < MOST_LOOKS, "the stream does not end"
+        at_look(len(times))
+        times.append(now)
+        work_off(stream, watcher.look(now))
+        assert watcher.next_look > now
+        now = watcher.next_look
+    return times
+
+
+def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
+    """In place of `jobs.running.run_pipeline`."""
+    captured = Captured()
+    build(captured, None)
+    TIMES.append(run_stream(captured.stream))
+
+
+def put(stream: Stream, name: str, *numbers: int) -> Path:
+    """A file with some of the documents."""
+    return write(Path(stream.watched.root, name), [DOCUMENTS[number] for number in numbers])
+
+
+def windows(stream: Stream) -> list[Path]:
+    return sorted(Path(stream.output).glob("window-*"))
+
+
+def file_names(stream: Stream) -> list[list[str]]:
+    """The files of each window, as its manifest has them."""
+    found = [read_manifest(STORAGE, str(window)) for window in windows(stream)]
+    return [[file["name"] for file in manifest.plan["files"]] for manifest in found]
+
+
+def texts(stream: Stream) -> list[str]:
+    """All documents of all windows, each window proven first."""
+    tokenizer = stream.encoding.tokenizer()
+    found = []
+    for window in windows(stream):
+        assert verify(STORAGE, str(window)).problems == ()
+        assert not (window / "work").exists()
+        assert not list(window.rglob("*.attempt-*"))
+        for shard in read_manifest(STORAGE, str(window)).shards:
+            with MegatronReader(STORAGE, str(window), shard.name) as reader:
+                ids = [reader.document(i).tolist() for i in range(len(reader))]
+            found += [tokenizer.decode(each) for each in ids]
+    return found
+
+
+def expected(*numbers: int) -> list[str]:
+    return sorted(DOCUMENTS[number] for number in numbers)

@@ -1,0 +1,88 @@
+"""Where merges are learned: whoever decides knows every limit of a learner."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
+
+from bpe_beam import _native
+from bpe_beam.counts.artifact import iter_words
+from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.errors import UsageError
+from bpe_beam.jobs.train.trainer import Learning
+from bpe_beam.settings.train import TrainSettings
+from bpe_beam.training import trainer_limits as room
+from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.tokenizer_parts import learn
+from bpe_beam.training.words import gather_words
+
+MANY = 5_000_000_000
+BYTES = BpeRecipe(32_000)
+CHARACTERS = BpeRecipe(32_000, symbols="characters")
+FIRST_SEEN = BpeRecipe(32_000, symbols="characters", tie_break="first_seen")
+
+
+def decided(recipe: Recipe, merge_rounds: str, word_bytes: int = MANY) -> dict[str, Any]:
+    """What is decided about words that nobody could hold, with memory for all of them."""
+    manifest = CountsManifest(
+        "none", "gpt2", (), True, 1, 1, 1, 400_000_000, word_bytes, {}, (), ()
+    )  # fmt: skip
+    settings = TrainSettings(
+        "out", 32_000, counts="counts", driver_memory=10**13, merge_rounds=merge_rounds
+    )
+    return Learning(settings, STORAGE, "counts", manifest, None, recipe, None).facts
+
+
+def test_words_beyond_one_learner_are_learned_in_rounds() -> None:
+    facts = decided(BYTES, "auto")
+    assert facts["merge_rounds"] == "distributed"
+    assert "5,000,000,000 bytes have more than the 4,294,967,295" in facts["merge_rounds_because"]
+    facts = decided(CHARACTERS, "auto")
+    assert facts["merge_rounds"] == "distributed"
+    assert "bytes may have more than" in facts["merge_rounds_because"]
+    assert decided(BYTES, "auto", MANY // 2)["merge_rounds"] == "local"
+
+
+def test_what_cannot_be_held_is_refused_with_the_way_out() -> None:
+    with pytest.raises(UsageError, match=r"holds: give --merge-rounds distributed$"):
+        decided(BYTES, "local")
+    # Of characters there may be few enough: the learner counts them.
+    assert decided(CHARACTERS, "local")["merge_rounds"] == "local"
+    assert decided(FIRST_SEEN, "auto")["merge_rounds"] == "local"
+    first_seen = BpeRecipe(32_000, tie_break="first_seen")
+    with pytest.raises(UsageError, match="one learner holds; merge_rounds cannot be 'distrib"):
+        decided(first_seen, "auto")
+    with pytest.raises(UsageError, match=r"holds: give fewer words$"):
+        decided(first_seen, "local")
+
+
+@pytest.mark.parametrize("limit", [None, 40])
+def test_no_round_learns_from_more_than_a_learner_holds(
+    limit: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With memory for everything, and lengths that count characters: long tokens have many."""
+    made = random.Random(2)
+    parts = ["".join(made.choices("abcde", k=made.randint(3, 12))) for _ in range(12)]
+    words = {"".join(made.choices(parts, k=4)): made.randint(1, 30) for _ in range(60)}
+    counts = counts_folder(tmp_path / "counts", words)
+    recipe = BpeRecipe(420, max_token_length=limit)
+    manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
+    here = learn(gather_words(iter_words(STORAGE, str(counts), manifest), False), recipe)
+
+    native, most = _native.BpeLearner, 700
+    held: list[int] = []
+
+    def limited(*args: Any, **options: Any) -> _native.BpeLearner:
+        held.append(len(args[0]))
+        return native(*args, **options, max_positions=most)
+
+    monkeypatch.setattr(room, "MAX_POSITIONS", most)
+    monkeypatch.setattr(room, "MAX_SPANNED_POSITIONS", most)
+    monkeypatch.setattr(_native, "BpeLearner", limited)
+    learned, rounds = learn_by_hand(job_of(tmp_path / "rounds", counts, recipe, 10**12))
+    assert (learned.merges, learned.vocab) == (here.merges, here.vocab)
+    assert len(rounds) > 1 and held

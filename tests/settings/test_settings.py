@@ -1,0 +1,277 @@
+"""Settings refuse what cannot work, by name; values are read as people type them."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from bpe_beam.errors import UsageError
+from bpe_beam.settings.common import (
+    CountSettings,
+    DecodeSettings,
+    EncodeSettings,
+    InputSettings,
+    InspectSettings,
+    QuickstartSettings,
+    RunSettings,
+    TokenizeSettings,
+    VerifySettings,
+)
+from bpe_beam.settings.parsing import (
+    as_typed,
+    did_you_mean,
+    parse_ids,
+    parse_integer,
+    parse_separator,
+    parse_size,
+    parse_storage_options,
+)
+from bpe_beam.settings.train import TrainSettings
+
+pytestmark = pytest.mark.quick
+
+INPUT = InputSettings(("a.txt",))
+COUNT = CountSettings(INPUT, "out")
+TRAIN = TrainSettings("out", 300, input=INPUT)
+TOKENIZE = TokenizeSettings(INPUT, "t.json", "out")
+
+
+def test_defaults_are_the_promised_ones() -> None:
+    assert (INPUT.input_format, INPUT.text_field, INPUT.id_field) == ("auto", "text", "id")
+    assert (INPUT.document_separator, INPUT.range_bytes, INPUT.max_rejects) == ("\n", None, "0.1%")
+    assert (COUNT.normalizer, COUNT.pretokenizer, COUNT.special_tokens) == ("none", "gpt2", ())
+    assert (TRAIN.normalizer, TRAIN.pretokenizer) == ("none", "gpt2")
+    assert (TRAIN.model, TRAIN.min_frequency, TRAIN.tie_break) == ("bpe", 0, "lowest_id")
+    assert (TRAIN.alphabet, TRAIN.driver_memory) == (None, 8_000_000_000)
+    assert TRAIN.merge_rounds == "auto"
+    assert (TOKENIZE.format, TOKENIZE.allowed_special) == ("megatron", "none")
+    with pytest.raises(FrozenInstanceError):
+        COUNT.output = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "said"),
+    [
+        (INPUT, {"inputs": ()}, "input names no file"),
+        (INPUT, {"inputs": ("",)}, "input must not be"),
+        (INPUT, {"input_format": "xml"}, "input_format must be one of auto, text, "),
+        (INPUT, {"text_field": ""}, "text_field must not be empty"),
+        (INPUT, {"id_field": "\udcff"}, "id_field must be valid UTF-8"),
+        (INPUT, {"document_separator": ""}, "document_separator must not be empty"),
+        (INPUT, {"range_bytes": 0}, "range_bytes must be between 1 and"),
+        (INPUT, {"range_bytes": 2**44 + 1}, "not 17,592,186,044,417"),
+        (INPUT, {"max_rejects": "-1"}, "max_rejects must be a number of records"),
+        (INPUT, {"max_rejects": "1.5"}, "max_rejects must be"),
+        (INPUT, {"max_rejects": "%"}, "max_rejects must be"),
+        (INPUT, {"max_rejects": "100.1%"}, "max_rejects must be at most 100%, not 100.1%"),
+        (COUNT, {"output": ""}, "output must not be empty"),
+        (COUNT, {"normalizer": "nfx"}, "normalizer 'nfx': 'nfx' is none of none, nfc, nfd"),
+        (COUNT, {"pretokenizer": "regex:("}, "pattern '(': missing )"),
+        (COUNT, {"special_tokens": ("<a>", "<b>", "<a>")}, "special_token names '<a>' more than"),
+        (COUNT, {"special_tokens": ("",)}, "special_token must not be empty"),
+        (TRAIN, {"input": None}, "give one of them"),
+        (TRAIN, {"counts": "c"}, "not from both"),
+        (TRAIN, {"model": "x"}, "one of bpe, wordpiece, prefix_bpe, word_level, not 'x'"),
+        (TRAIN, {"vocab_size": 0}, "vocab_size must be between 1 "),
+        (TRAIN, {"symbols": "x"}, "symbols must be one of bytes, characters"),
+        (TRAIN, {"limit_alphabet": -1}, "limit_alphabet must be between 0 and"),
+        (TRAIN, {"max_token_length": 0}, "max_token_length must be between 1 and"),
+        (TRAIN, {"unk_token": ""}, "unk_token must not be empty"),
+        (
+            TRAIN,
+            {"model": "word_level", "tie_break": "lowest_id"},
+            "tie_break does nothing for the model word_level",
+        ),
+        (
+            TRAIN,
+            {"model": "wordpiece", "byte_fallback": True},
+            "byte_fallback does nothing for the model wordpiece; it is for bpe",
+        ),
+        (
+            TRAIN,
+            {"continue_from": "f", "limit_alphabet": 3},
+            "limit_alphabet stands in the tokenizer that is continued",
+        ),
+        (TRAIN, {"vocab_size": 2**31 + 1}, "and 2,147,483,648, not 2,147,483,649"),
+        (TRAIN, {"min_frequency": -1}, "min_frequency must be between 0 and 2^63 - 1, not -1"),
+        (TRAIN, {"tie_break": "first"}, "tie_break must be one of lowest_id, first_seen"),
+        (TRAIN, {"alphabet": "byte"}, "alphabet must be one of bytes, seen, not 'byte'"),
+        (TRAIN, {"normalizer": "x"}, "normalizer 'x': 'x' is none of"),
+        (TRAIN, {"driver_memory": 999_999}, "driver_memory must be at least 1MB, not 999,999"),
+        (TRAIN, {"merge_rounds": "x"}, "merge_rounds must be one of auto, local, distributed"),
+        (
+            TrainSettings("out", 300, counts="c"),
+            {"run": RunSettings(runner_options=("--template_location=gs://b/t",))},
+            "there is no template of it",
+        ),
+        (TOKENIZE, {"tokenizer": ""}, "tokenizer must not be empty"),
+        (TOKENIZE, {"format": "mosaic"}, "format must be one of megatron, not 'mosaic'"),
+        (TOKENIZE, {"append": ""}, "append must not be empty"),
+        (TOKENIZE, {"prepend": "\ud800"}, "prepend must be valid UTF-8"),
+        (TOKENIZE, {"allowed_special": "some"}, "allowed_special must be one of none, all"),
+        (TOKENIZE, {"allowed_special": ("<a>", "")}, "allowed_special must not be empty"),
+        (VerifySettings("f"), {"folder": ""}, "folder must not be empty"),
+        (VerifySettings("f"), {"run": RunSettings(runner="FlinkRunner")}, "verify runs in this"),
+        (VerifySettings("f"), {"run": RunSettings(runner_options=("--x",))}, "verify runs in this"),
+        (EncodeSettings("t"), {"text": "\udc80"}, "text must be valid UTF-8"),
+        (DecodeSettings("t"), {"tokenizer": ""}, "tokenizer must not be empty"),
+        (InspectSettings("p"), {"path": ""}, "path must not be empty"),
+        (QuickstartSettings(), {"output": ""}, "output must not be empty"),
+        (RunSettings(), {"workers": 0}, "workers must be between 1 and 1,024, not 0"),
+        (RunSettings(), {"workers": 2, "runner": "FlinkRunner"}, "does nothing with the runner"),
+        (
+            RunSettings(),
+            {"workers": 2, "runner_options": ("--direct_num_workers=3",)},
+            "workers and --direct_num_workers say the same",
+        ),
+        (RunSettings(), {"runner": ""}, "runner must not be empty"),
+        (RunSettings(), {"runner_options": ("parallelism",)}, "'parallelism' is not a flag"),
+        (RunSettings(), {"storage_options": {"s3": 3}}, "storage_options must be options by"),
+        (RunSettings(), {"summary_file": ""}, "summary_file must not be empty"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(
+    settings: object, change: dict[str, object], said: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        replace(settings, **change)  # type: ignore[type-var]
+    assert said in str(error.value)
+
+
+def test_what_can_work_is_taken() -> None:
+    for text in ("0", "10", "0%", "0.1%", "100%", "100.0%"):
+        replace(INPUT, max_rejects=text)
+    # One character may be a symbol of the alphabet already.
+    replace(TRAIN, vocab_size=2, alphabet="seen", special_tokens=("<a>", "<b>"))
+    assert TrainSettings("out", 9, input=INPUT, model="word_level").tie_break is None
+    for name in (None, "FnApiRunner", "DirectRunner", "direct", "fnapirunner"):
+        assert RunSettings(runner=name, workers=2).in_process
+    assert not RunSettings(runner="FlinkRunner").in_process
+
+
+def test_counts_carry_their_normalizer_and_pretokenizer() -> None:
+    from_counts = TrainSettings("out", 300, counts="c")
+    assert (from_counts.normalizer, from_counts.pretokenizer) == (None, None)
+
+
+def test_secrets_are_not_shown() -> None:
+    run = RunSettings(storage_options={"s3": {"secret": "hunter2"}})
+    assert "hunter2" not in repr(CountSettings(INPUT, "out", run=run))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("17", 17),
+        ("5B", 5),
+        ("8GB", 8_000_000_000),
+        ("8 GB", 8_000_000_000),
+        ("500mb", 500_000_000),
+        ("1KB", 1000),
+        ("2TB", 2 * 10**12),
+        ("1KiB", 1024),
+        ("3MiB", 3 << 20),
+        ("1GiB", 1 << 30),
+        ("1tib", 1 << 40),
+        ("9007199254740993", 9007199254740993),  # no float holds it
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size("--range-bytes", text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "GB", "1.5GB", "-1", "1XB", "1GBs", "1e9", "1_000", "٣", " 1"]
+)
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="--range-bytes must be a size"):
+        parse_size("--range-bytes", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1.0", "8e3", "8_000", "0x10", "٣", "1 ", "9" * 21, "k", "0.5k"]
+)
+def test_what_is_no_integer(text: str) -> None:
+    with pytest.raises(UsageError, match="--vocab-size must be a whole number"):
+        parse_integer("--vocab-size", text)
+
+
+def test_integers() -> None:
+    assert [parse_integer("n", text) for text in ("0", "-1", "007", "32000")] == [0, -1, 7, 32000]
+    assert [parse_integer("n", text) for text in ("32k", "32K", "1M")] == [32000, 32000, 10**6]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (r"\n\n", "\n\n"),
+        (r"\t\r\\n", "\t\r\\n"),
+        (r"\x1e", "\x1e"),
+        (r"\x41\x7F", "A\x7f"),
+        ("<|endoftext|>", "<|endoftext|>"),
+        ("\n", "\n"),
+        ("é\\n", "é\n"),
+        ("file", "file"),
+    ],
+)
+def test_separators(typed: str, meant: str) -> None:
+    assert parse_separator("--document-separator", typed) == meant
+
+
+@pytest.mark.parametrize("typed", ["\\", "a\\", r"\q", r"\x8", r"\xff", r"\x80", "\\\n"])
+def test_unknown_escapes_are_refused(typed: str) -> None:
+    with pytest.raises(UsageError, match="the escapes are"):
+        parse_separator("--document-separator", typed)
+
+
+def test_storage_options() -> None:
+    text = '{"s3": {"endpoint_url": "http://x", "anon": true}}'
+    assert parse_storage_options("o", text) == {"s3": {"endpoint_url": "http://x", "anon": True}}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"s3": hunter2}', '["hunter2"]', '{"s3": "hunter2"}', "[" * 99999]
+)
+def test_storage_options_are_refused_without_being_quoted(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_storage_options("--storage-options", text)
+    assert "hunter2" not in str(error.value)
+    assert "--storage-options" in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_ids() -> None:
+    assert parse_ids("ids", " 1,2\n3 , 2147483647\t") == [1, 2, 3, 2**31 - 1]
+    assert parse_ids("ids", "") == []
+    for text in ("1 2 x", "1 2 -3", "1 2 2147483648", "1 2 3.0", "1 2 ٣"):
+        with pytest.raises(UsageError, match="ids: number 3 is"):
+            parse_ids("ids", text)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("a_b must be x", "--a-b must be x"),
+        ("c must be x, not 'a_b or c'", "--c must be x, not 'a_b or c'"),
+        ("c and d both say it", "--c and --d both say it"),
+        ("c, of all, does nothing with a_b", "--c, of all, does nothing with --a-b"),
+        ("give c, or a_b: it is needed", "give c, or --a-b: it is needed"),
+        ("c_d and a_bc are none", "c_d and a_bc are none"),
+        ("'a_b' is none; give c or a_b", "'a_b' is none; give c or a_b"),
+        ("c.yaml, line 1: d: a_b is none", "c.yaml, line 1: d: a_b is none"),
+        ("a_b does nothing with --c", "--a-b does nothing with --c"),
+        ("folder must not be empty", "FOLDER must not be empty"),
+    ],
+)
+def test_messages_name_what_was_typed(message: str, said: str) -> None:
+    typed = {"a_b": "--a-b", "c": "--c", "d": "--d", "folder": "FOLDER"}
+    if ", line " in message:
+        typed["d"] = "c.yaml, line 1: d"
+    assert as_typed(message, typed) == said
+
+
+def test_suggestions() -> None:
+    assert did_you_mean("vocab_sise", ["vocab_size", "output"]) == "; did you mean vocab_size?"
+    assert did_you_mean("zzz", ["vocab_size", "output"]) == ""

@@ -1,0 +1,50 @@
+"""Parts of tokenizers in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from bpe_beam.tokenizer.decoders import WordPieceDecoder
+from bpe_beam.tokenizer.display import describe, text_of
+from bpe_beam.tokenizer.normalizers import NFKC, BertNormalizer, NormalizerSequence, Replace
+from bpe_beam.tokenizer.patterns import PATTERNS, Pattern
+from bpe_beam.tokenizer.postprocessors import BertProcessing
+from bpe_beam.tokenizer.pretokenizers import Metaspace, PreTokenizerSequence, Split, Whitespace
+
+pytestmark = pytest.mark.quick
+
+BERT = "clean_text yes, handle_chinese_chars yes, strip_accents default, lowercase yes"
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (None, "none"),
+        (NFKC(), "NFKC"),
+        (Whitespace(), "Whitespace"),
+        (WordPieceDecoder(), "WordPiece (prefix '##', cleanup yes)"),
+        (NormalizerSequence(()), "nothing"),
+        (
+            NormalizerSequence((Replace(Pattern("String", "a"), "b"), BertNormalizer())),
+            f"Replace (pattern 'a', content 'b') then BertNormalizer ({BERT})",
+        ),
+        (
+            PreTokenizerSequence(
+                (Split(Pattern("Regex", PATTERNS["o200k"]), "Isolated", False), Metaspace())
+            ),
+            "Split (pattern o200k, behavior 'Isolated', invert no) then "
+            "Metaspace (replacement '▁', prepend_scheme 'always', split yes)",
+        ),
+        (BertProcessing(), "BertProcessing (sep '[SEP]' 102, cls '[CLS]' 101)"),
+    ],
+)
+def test_a_part_in_words(part: object, words: str) -> None:
+    assert describe(part) == words
+
+
+def test_a_token_as_text() -> None:
+    assert text_of("Ġthe", True) == " the"
+    assert text_of("ãĢĤ", True) == "。"
+    assert text_of("ãĢ", True) == b"\xe3\x80"
+    assert text_of("Ġthe", False) == "Ġthe"
+    assert text_of("<|結束|>", True) == "<|結束|>"

@@ -1,0 +1,317 @@
+"""Words whose symbols are seen in parts, and which are spelled in parts, as if they were one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+from native_learning import words_of
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.continue_training import continue_bpe, recipe_like
+from bpe_beam.training.initial_vocabulary import (
+    Start,
+    check_distributed,
+    needs_seen,
+    see_for,
+    start_of,
+)
+from bpe_beam.training.native_trainer import Symbols, learn
+from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.seen_symbols import SeenSymbols
+from bpe_beam.training.tokenizer_parts import tokenizer_of
+from bpe_beam.training.wordpiece import learn_wordpiece
+
+pytestmark = pytest.mark.quick
+
+Counted = list[tuple[str, int]]
+SIZE = 10_000
+
+RECIPES: list[BpeRecipe | WordPieceRecipe] = [
+    BpeRecipe(SIZE),
+    BpeRecipe(SIZE, limit_alphabet=200, special_tokens=("<s>",)),
+    BpeRecipe(SIZE, alphabet="seen"),
+    BpeRecipe(SIZE, alphabet="seen", limit_alphabet=3, initial_alphabet=("z",)),
+    BpeRecipe(SIZE, symbols="characters", limit_alphabet=3, special_tokens=("##a", "語")),
+    BpeRecipe(SIZE, symbols="characters", end_of_word_symbol="_", byte_fallback=True),
+    BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="</w>", limit_alphabet=4),
+    BpeRecipe(SIZE, symbols="characters", continuing_subword_prefix="#", end_of_word_suffix="b"),
+    WordPieceRecipe(SIZE, initial_alphabet=("a", "x")),
+    WordPieceRecipe(SIZE, limit_alphabet=3, special_tokens=("##a", "語")),
+]
+
+
+def random_words(made: random.Random) -> Counted:
+    letters = made.choice(["ab", "abc#", "aé語😀"])
+    words = {"".join(made.choices(letters, k=made.randint(0, 7))) for _ in range(9)}
+    return [(word, made.choice([1, 2, 3, 2**42 + 1])) for word in sorted(words)]
+
+
+def parts_of(words: Counted, number: int) -> list[Counted]:
+    return [words[i::number] for i in range(number)]
+
+
+def lists(symbols: Symbols) -> list[tuple[list[int], int]]:
+    ends = symbols.offsets.tolist()
+    assert ends[0] == 0 and ends[-1] == len(symbols.ids)
+    ids = symbols.ids.tolist()
+    bounds = zip(ends[:-1], ends[1:], symbols.counts.tolist(), strict=True)
+    return [(ids[begin:end], count) for begin, end, count in bounds]
+
+
+def begun_in_parts(
+    parts: list[Counted], recipe: BpeRecipe | WordPieceRecipe, old: Tokenizer | None = None
+) -> Start:
+    """Everything that travels does so as bytes."""
+    seen = None
+    if needs_seen(recipe, old):
+        written = [see_for(words_of(part), recipe).to_bytes() for part in parts]
+        seen = reduce(SeenSymbols.merged, map(SeenSymbols.from_bytes, written))
+    start = start_of(recipe, seen, old)
+    data = start.to_bytes()
+    read = Start.from_bytes(data)
+    assert read.to_bytes() == data
+    assert (read.ids, read.decorated) == (start.ids, start.decorated)
+    return read
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=range(len(RECIPES)))
+def test_in_parts_as_at_once(recipe: BpeRecipe | WordPieceRecipe) -> None:
+    made = random.Random(str(recipe))
+    for _ in range(20):
+        words = random_words(made)
+        parts = parts_of(words, made.choice([1, 2, 5]))
+        start = begun_in_parts(parts, recipe)
+        at_once = start_of(recipe, see_for(words_of(words), recipe))
+        assert start.to_bytes() == at_once.to_bytes()
+        spelled = [lists(start.symbols(words_of(part))) for part in parts]
+        assert spelled == [
+            lists(at_once.symbols(words_of(words)))[i :: len(parts)] for i in range(len(parts))
+        ]
+        learned = learn(start.symbols(words_of(words)), start.ids, recipe)
+        expected = (
+            learn_bpe(words_of(words), recipe)
+            if isinstance(recipe, BpeRecipe)
+            else learn_wordpiece(words_of(words), recipe)
+        )
+        assert (learned.vocab, learned.merges) == (expected.vocab, expected.merges)
+
+
+OLD: list[dict[str, Any]] = [
+    {"symbols": "bytes"},
+    {"symbols": "bytes", "alphabet": "seen"},
+    {"symbols": "characters", "unk_token": "<unk>", "byte_fallback": True},
+    {"symbols": "characters", "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>"},
+]
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+@pytest.mark.parametrize("options", OLD, ids=range(len(OLD)))
+def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | None) -> None:
+    made = random.Random(f"{options} {limit}")
+    for _ in range(15):
+        few = BpeRecipe(SIZE, min_frequency=5, **options)
+        old = tokenizer_of(learn_bpe(words_of(random_words(made)), few), few, "none", "none")
+        recipe = recipe_like(old, BpeRecipe(SIZE, special_tokens=("<n>",), max_token_length=limit))
+        words = random_words(made)
+        parts = parts_of(words, made.choice([1, 3]))
+        start = begun_in_parts(parts, recipe, old)
+        whole = start.symbols(words_of(words))
+        spelled = [lists(start.symbols(words_of(part))) for part in parts]
+        assert spelled == [lists(whole)[i :: len(parts)] for i in range(len(parts))]
+        expected = continue_bpe(words_of(words), recipe, old)
+        learned = learn(whole, start.ids, recipe)
+        assert learned.vocab == expected.vocab
+        assert expected.merges == (*old.merges, *learned.merges)
+        if start.spelling.prefix:
+            assert start.widths is None
+        elif limit is not None:
+            assert start.widths is not None and whole.spans is not None
+            assert (start.widths[whole.ids] == whole.spans).all()
+        assert (whole.spans is None) == (limit is None)
+
+
+def test_all_bytes_need_no_look_at_the_words() -> None:
+    words = words_of([("é", 3), ("ab", 2)])
+    for recipe in (BpeRecipe(300), BpeRecipe(300, limit_alphabet=100)):
+        assert not needs_seen(recipe)
+        unseen = start_of(recipe, None)
+        assert unseen.to_bytes() == start_of(recipe, see_for(words, recipe)).to_bytes()
+    assert needs_seen(BpeRecipe(300, alphabet="seen"))
+    assert needs_seen(WordPieceRecipe(300))
+    for tokens, seen in ((list(byte_level.BYTE_TO_CHAR), False), (["a", "b"], True)):
+        old = Tokenizer.from_learned(tokens, [])
+        assert needs_seen(recipe_like(old, BpeRecipe(300)), old) == seen
+
+
+def test_holes_between_ids_stay() -> None:
+    start = Start.from_bytes(changed(start_bytes(), tokens=["a", None, None, "b"], kept="ab"))
+    assert start.ids == {"a": 0, "b": 3}
+    assert lists(start.symbols(words_of([("abb", 2)]))) == [([0, 3, 3], 2)]
+
+
+def test_what_a_symbol_covers() -> None:
+    """One each where words begin; a special token of more characters what it reads like."""
+    words = words_of([("ab", 1), ("é", 1)])
+    recipe = BpeRecipe(SIZE, special_tokens=("<s>", "語"))
+    start = start_of(recipe, None)
+    assert start.widths is not None
+    assert start.widths.tolist() == [3, 1, *[1] * 256]
+    piece = WordPieceRecipe(SIZE)
+    start = start_of(piece, see_for(words, piece))
+    assert start.widths is not None
+    assert (start.widths[start.symbols(words).ids] == 1).all()
+
+
+def test_a_word_that_was_not_seen() -> None:
+    for recipe in (BpeRecipe(SIZE, alphabet="seen"), BpeRecipe(SIZE, symbols="characters")):
+        start = start_of(recipe, see_for(words_of([("ab", 1)]), recipe))
+        with pytest.raises(DataError, match="a word holds 'c', which no word held"):
+            start.symbols(words_of([("ab", 1), ("abc", 1)]))
+        old = Tokenizer.from_learned(["a", "b"], [])
+        start = start_of(recipe, see_for(words_of([("ab", 1)]), recipe), old)
+        with pytest.raises(DataError, match="a word holds what no word held"):
+            start.symbols(words_of([("ab", 1), ("abc", 1)]))
+    decorated = BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="_")
+    start = start_of(decorated, see_for(words_of([("ab", 1)]), decorated))
+    with pytest.raises(DataError, match="a word holds 'a'"):
+        start.symbols(words_of([("ba", 1)]))
+
+
+def test_merging_adds_up() -> None:
+    recipe = BpeRecipe(SIZE, symbols="characters", limit_alphabet=1)
+    one, other = (see_for(words_of([(word, 2**62)]), recipe) for word in ("aab", "bbb語"))
+    both = one.merged(other)
+    assert both.counts == {ord("a"): 2**63, ord("b"): 2**64, ord("語"): 2**62}
+    assert both.to_bytes() == other.merged(one).to_bytes()
+    assert SeenSymbols.from_bytes(both.to_bytes()).counts == both.counts
+    assert both.alphabet((), 1) == ["b"]
+    for strange in (BpeRecipe(SIZE, symbols="characters"), BpeRecipe(SIZE, limit_alphabet=1)):
+        with pytest.raises(ValueError, match="not seen in the same way"):
+            one.merged(see_for(words_of([("a", 1)]), strange))
+
+
+def changed(data: bytes, **fields: Any) -> bytes:
+    return json.dumps({**json.loads(data), **fields}).encode()
+
+
+def seen_bytes() -> bytes:
+    recipe = BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="_", limit_alphabet=9)
+    return see_for(words_of([("abc", 1), ("é", 2)]), recipe).to_bytes()
+
+
+def start_bytes() -> bytes:
+    recipe = BpeRecipe(SIZE, symbols="characters", special_tokens=("<s>",))
+    return start_of(recipe, see_for(words_of([("abc", 1), ("é", 2)]), recipe)).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"seen": [[97, 99]]}, "seen: 1 rows"),
+        ({"seen": [[97], [], [], []]}, r"seen\[0\]: these are not runs"),
+        ({"seen": [[99, 97], [], [], []]}, r"seen\[0\]: these are not runs"),
+        ({"seen": [[0, 0x110001], [], [], []]}, r"seen\[0\]: these are not runs"),
+        ({"seen": [[], [97, 98], [], []]}, r"seen\[1\]: these are not runs"),
+        ({"seen": [[0xD800, 0xD801], [], [], []]}, "seen: surrogates"),
+        ({"seen": [["a", "b"], [], [], []]}, r"seen\[0\]\[0\]: .* is not an integer"),
+        ({"counts": [1]}, "counts: 1 counts of 4 characters"),
+        ({"counts": [1, 1, 1, -1]}, r"counts\[3\]"),
+        ({"in_bytes": 1}, "in_bytes"),
+        ({"end_symbol": "ab"}, "end_symbol: 'ab' is more than one"),
+        ({"more": 1}, "unknown key"),
+    ],
+)
+def test_seen_symbols_that_are_something_else(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=f"^here: {message}"):
+        SeenSymbols.from_bytes(changed(seen_bytes(), **fields), "here")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"tokens": ["a", "b", "a"]}, r"tokens\[2\]: the token stands there twice"),
+        ({"tokens": ["a", 1]}, r"tokens\[1\]: 1 is not a string"),
+        ({"tokens": ["\ud800"]}, r"tokens\[0\]: a lone surrogate"),
+        ({"in_bytes": True, "kept": "語"}, "kept: not all of it"),
+        ({"cut": None}, "cut: "),
+        ({"old": "{}"}, "old: |.*version"),
+        ({"old": Tokenizer.from_learned(["x"], []).to_json()}, "old: this tokenizer cannot"),
+        (
+            {"old": Tokenizer.from_learned(["x"], []).to_json(), "in_bytes": True},
+            "old: its ids are not those of the tokens",
+        ),
+    ],
+)
+def test_a_start_that_is_something_else(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=f"^here: {message}|^tokenizer.json: "):
+        Start.from_bytes(changed(start_bytes(), **fields), "here")
+
+
+def mutations(data: bytes) -> Iterator[bytes]:
+    made = random.Random(7)
+    for _ in range(400):
+        damaged = bytearray(data)
+        for _ in range(made.randint(1, 3)):
+            damaged[made.randrange(len(damaged))] = made.choice(b'[]{},:"0129aE\\\xff\x00')
+        yield bytes(damaged[: made.choice([len(data), made.randrange(len(data))])])
+
+
+@pytest.mark.parametrize(
+    ("read", "data"), [(SeenSymbols.from_bytes, seen_bytes()), (Start.from_bytes, start_bytes())]
+)
+def test_damaged_bytes(read: Callable[[bytes], SeenSymbols | Start], data: bytes) -> None:
+    refused = 0
+    for damaged in mutations(data):
+        try:
+            value = read(damaged)
+        except DataError:
+            refused += 1
+        else:
+            assert read(value.to_bytes()).to_bytes() == value.to_bytes()
+    assert refused > 200
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (WordLevelRecipe(9), "no merges"),
+        (BpeRecipe(9, tie_break="first_seen"), "'first_seen' needs to know where"),
+        (WordPieceRecipe(9, tie_break="first_seen"), "'first_seen' needs to know where"),
+        (
+            BpeRecipe(9, symbols="characters", end_of_word_suffix="_", max_token_length=3),
+            "max_token_length .* end_of_word_suffix '_'",
+        ),
+        (
+            BpeRecipe(9, symbols="characters", continuing_subword_prefix="#", max_token_length=3),
+            "max_token_length .* continuing_subword_prefix '#'",
+        ),
+    ],
+)
+def test_what_is_learned_on_one_machine_only(recipe: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=f"{message}.*--merge-rounds local"):
+        check_distributed(recipe)
+
+
+def test_what_may_be_learned_in_rounds() -> None:
+    for recipe in RECIPES:
+        check_distributed(recipe)
+    check_distributed(BpeRecipe(9, max_token_length=3))
+    check_distributed(WordPieceRecipe(9, max_token_length=3, tie_break="greatest_bytes"))
+
+
+def test_empty_words() -> None:
+    for recipe in RECIPES:
+        start = start_of(recipe, see_for(words_of([]), recipe))
+        symbols = start.symbols(words_of([]))
+        assert len(symbols.ids) == 0
+        assert symbols.offsets.tolist() == [0]
+        assert symbols.ids.dtype == np.uint32

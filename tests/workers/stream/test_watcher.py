@@ -1,0 +1,442 @@
+"""The streaming job's watcher: each file in one window, through any crash and beside a twin."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_text import write
+from stream_by_hand import (
+    DOCUMENTS,
+    STORAGE,
+    expected,
+    file_names,
+    put,
+    run_stream,
+    texts,
+    windows,
+    work_off,
+)
+
+from bpe_beam.corpus.new_files import Watched
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.shards.manifest import read_manifest
+from bpe_beam.storage import Storage
+from bpe_beam.storage import create_exclusive as once
+from bpe_beam.workers.stream import watcher as watching
+from bpe_beam.workers.stream import window_log
+from bpe_beam.workers.stream.tokenize_window import Stream
+from bpe_beam.workers.stream.watcher import Watcher
+
+
+def test_files_are_read_as_they_come_and_each_once(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0, 1)
+    put(stream, "deep/er/b.jsonl", 2)
+
+    def more(look: int) -> None:
+        if look == 2:
+            put(stream, "c.jsonl", 3, 4, 5)
+        if look == 3:
+            put(stream, "deep/a.jsonl", 6)
+
+    run_stream(replace(stream, until_idle_seconds=3), more)
+    assert file_names(stream) == [["a.jsonl", "deep/er/b.jsonl"], ["c.jsonl"], ["deep/a.jsonl"]]
+    assert sorted(texts(stream)) == expected(*range(7))
+    before = {path: path.read_bytes() for path in Path(stream.output).rglob("*") if path.is_file()}
+    run_stream(stream)
+    assert before == {
+        path: path.read_bytes() for path in Path(stream.output).rglob("*") if path.is_file()
+    }, "what is finished is left alone"
+
+
+def test_a_file_is_ready_when_it_has_stopped_growing(stream: Stream) -> None:
+    def grow(look: int) -> None:
+        if look < 4:
+            put(stream, "a.jsonl", *range(look + 1))
+
+    run_stream(replace(stream, until_idle_seconds=1), grow)
+    assert file_names(stream) == [["a.jsonl"]]
+    assert sorted(texts(stream)) == expected(0, 1, 2, 3)
+
+
+def test_where_files_appear_whole_one_look_is_enough(stream: Stream, monkeypatch) -> None:
+    put(stream, "a.jsonl", 0)
+    watcher = Watcher(stream)
+    assert watcher.look(1.0) == [] and len(watcher.look(2.0)) == 1
+    other = replace(stream, output=f"{stream.output}-2")
+    Path(other.output).mkdir()
+    monkeypatch.setattr(Watched, "appears_whole", True)
+    assert len(Watcher(other).look(1.0)) == 1
+
+
+def test_an_empty_file_is_waited_for(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0)
+    path = Path(stream.watched.root, "b.jsonl")
+    path.touch()
+    run_stream(stream)
+    assert file_names(stream) == [["a.jsonl"]]
+    put(stream, "b.jsonl", 1)
+    run_stream(stream)
+    assert file_names(stream) == [["a.jsonl"], ["b.jsonl"]]
+
+
+def test_files_of_one_window_are_gathered(stream: Stream) -> None:
+    def come(look: int) -> None:
+        if look < 12:
+            put(stream, f"{look:02}.jsonl", look)
+
+    times = run_stream(replace(stream, window_seconds=5, until_idle_seconds=2), come)
+    assert [len(names) for names in file_names(stream)] == [6, 6]
+    assert sorted(texts(stream)) == expected(*range(12))
+    # the last file is ready at 12; its window is due 5 after its first, at 7; then two of rest
+    assert len(times) < 20
+
+
+def test_a_file_that_changes_afterwards_is_not_read_again(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0)
+    run_stream(stream)
+    put(stream, "a.jsonl", 0, 1)
+    watcher = Watcher(stream)
+    for now in range(3):
+        assert watcher.look(float(now)) == []
+    assert watcher.counts == {"files_changed": 1}, "it is told once"
+    assert sorted(texts(stream)) == expected(0)
+
+
+def test_a_file_that_changes_before_it_is_read_ends_the_stream(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0)
+    watcher = Watcher(stream)
+    watcher.look(1.0)
+    works = watcher.look(2.0)
+    put(stream, "a.jsonl", 0, 1)
+    with pytest.raises(DataError, match=r"a\.jsonl"):
+        work_off(stream, works)
+    put(stream, "a.jsonl", 0)
+    with pytest.raises(DataError, match=r"a\.jsonl"):
+        run_stream(stream)  # its time is another, too
+    assert file_names_unfinished(stream) == ["window-00000000"]
+
+
+def file_names_unfinished(stream: Stream) -> list[str]:
+    return [window.name for window in windows(stream) if not (window / "manifest.json").exists()]
+
+
+def test_large_files_are_cut_but_not_where_it_would_be_a_guess(stream: Stream) -> None:
+    put(stream, "a.jsonl", *range(20))
+    folder = Path(stream.watched.root)
+    rows = "".join(f'"{DOCUMENTS[i]}"\n' for i in range(20) if '"' not in DOCUMENTS[i])
+    (folder / "b.csv").write_text("text\n" + rows)
+    both = Watched.of(STORAGE, [f"{folder}/*.jsonl", f"{folder}/*.csv"])
+    run_stream(replace(stream, watched=both, range_bytes=300))
+    slices = [
+        piece.file
+        for shard in read_manifest(STORAGE, str(windows(stream)[0])).shards
+        for piece in shard.slices
+    ]
+    assert slices.count("b.csv") == 1
+    assert slices.count("a.jsonl") > 3
+    assert len(texts(stream)) == 20 + rows.count("\n")
+
+
+def test_rejects_stand_beside_and_too_many_end_the_stream(stream: Stream) -> None:
+    path = put(stream, "a.jsonl", 0, 1, 2)
+    path.write_text(path.read_text() + '{"text": 7}\n')
+    with pytest.raises(DataError, match=r"1 of 4 records .* than --max-rejects 0.1%"):
+        run_stream(stream)
+    assert file_names_unfinished(stream) == ["window-00000000"]
+    run_stream(replace(stream, max_rejects="1"))
+    assert sorted(texts(stream)) == expected(0, 1, 2)
+    manifest = read_manifest(STORAGE, str(windows(stream)[0]))
+    assert manifest.totals.rejects == 1
+    assert [file.name for file in manifest.reject_files] == ["rejects/rejects-00000-of-00001.jsonl"]
+
+
+# ---- crashes, twins ----
+
+
+class Killed(BaseException):
+    """What no code of ours catches."""
+
+
+class Storm:
+    """Ends whoever makes the n-th change to storage, before or after it is made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
+        self.left = at
+        for owner, name in (
+            (Storage, "write_bytes"),
+            (Storage, "remove"),
+            (Storage, "make_folder"),
+            (window_log, "write_once"),
+            (os, "replace"),
+        ):
+            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name), after))
+        monkeypatch.setattr(Path, "replace", self._failing(Path.replace, after))
+
+    def _failing(self, real, after: bool):
+        def call(*args, **kwargs):
+            self.left -= 1
+            last = self.left == 0
+            if last and not after:
+                raise Killed
+            value = real(*args, **kwargs)
+            if last:
+                raise Killed
+            return value
+
+        return call
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_at_any_change_and_started_again(
+    stream: Stream, tmp_path: Path, after: bool
+) -> None:
+    """At every single change that a run makes to storage, and then once more."""
+    put(stream, "a.jsonl", 0, 1, 2)
+    put(stream, "b.jsonl", 3, 4)
+    stream = replace(stream, range_bytes=200)
+    at, killed = 0, True
+    while killed:
+        at += 1
+        killed = False
+        out = tmp_path / f"out-{at}"
+        out.mkdir()
+        (Path(stream.watched.root) / "c.jsonl").unlink(missing_ok=True)
+        tried = replace(stream, output=str(out))
+        for again in (at, max(1, at // 2)):
+            with pytest.MonkeyPatch.context() as patch:
+                Storm(patch, again, after)
+                try:
+                    run_stream(tried)
+                except Killed:
+                    killed = True
+        put(stream, "c.jsonl", 5)
+        run_stream(tried)
+        assert sorted(texts(tried)) == expected(*range(6)), at
+        names = [name for window in file_names(tried) for name in window]
+        assert sorted(names) == ["a.jsonl", "b.jsonl", "c.jsonl"], at
+    assert at > 15
+
+
+def test_of_two_watchers_one_has_each_file(stream: Stream, monkeypatch) -> None:
+    """One that was taken for dead goes on just where it would add a window."""
+    put(stream, "a.jsonl", 0)
+    old, new = Watcher(stream), Watcher(stream)
+    assert old.look(1.0) == new.look(1.0) == []
+    describe = watching.described
+    works = []
+
+    def meanwhile(*args):
+        monkeypatch.setattr(watching, "described", describe)
+        put(stream, "b.jsonl", 1)
+        new.look(2.0)
+        works.extend(new.look(3.0))
+        return describe(*args)
+
+    monkeypatch.setattr(watching, "described", meanwhile)
+    late = old.look(4.0)
+    assert len(works) > 0
+    for now in range(5, 9):
+        late += old.look(float(now))
+        works += new.look(float(now))
+        work_off(stream, works + late)
+    run_stream(stream)
+    assert sorted(name for names in file_names(stream) for name in names) == ["a.jsonl", "b.jsonl"]
+    assert sorted(texts(stream)) == expected(0, 1)
+
+
+def test_an_attempt_that_is_late_changes_nothing(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0)
+    watcher = Watcher(stream)
+    watcher.look(1.0)
+    works = watcher.look(2.0)
+    assert work_off(stream, works) == ["window-00000000/shard-00000-of-00001"]
+    assert work_off(stream, works) == [], "it is there already"
+    watcher.look(3.0)
+    assert work_off(stream, works) == []
+    assert sorted(texts(stream)) == expected(0)
+
+
+def test_a_shard_that_is_lost_before_the_end_is_made_again(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0)
+    watcher = Watcher(stream)
+    watcher.look(1.0)
+    work_off(stream, watcher.look(2.0))
+    (windows(stream)[0] / "work" / "shard-00000-of-00001.bin").unlink()
+    run_stream(stream)
+    assert sorted(texts(stream)) == expected(0)
+
+
+def test_a_window_of_another_stream_is_refused(stream: Stream) -> None:
+    put(stream, "a.jsonl", 0)
+    run_stream(stream)
+    with pytest.raises(DataError, match=r"window.json is of another stream"):
+        run_stream(replace(stream, fingerprint="0" * 64))
+    (windows(stream)[0] / "window.json").write_text("{")
+    with pytest.raises(DataError, match=r"window.json cannot be read"):
+        run_stream(stream)
+
+
+# ---- what is watched ----
+
+
+def test_names_do_not_depend_on_what_is_there(tmp_path: Path) -> None:
+    def root(*patterns: str) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Storage, "is_folder", lambda *_: False)
+            return Watched.of(STORAGE, patterns).root
+
+    assert root("gcs://bucket/in/", "gs://bucket/in/more/*") == "gs://bucket/in"
+    assert root("gs://bucket/") == "gs://bucket"
+    assert root(f"{tmp_path}/in/", f"{tmp_path}/in/*/x") == f"{tmp_path}/in"
+
+    assert root(f"{tmp_path}/in/*/a*.jsonl") == f"{tmp_path}/in"
+    assert root(f"{tmp_path}/in/a.jsonl", f"{tmp_path}/in/b/**") == f"{tmp_path}/in"
+    assert root("/*.jsonl") == "/"
+    assert root("s3://bucket/in/*.gz", "s3://bucket/more/*.gz") == "s3://bucket"
+    assert root("gcs://bucket/in/[ab]/*") == "gs://bucket/in"
+    write(tmp_path / "x.jsonl", ["a"])
+    write(tmp_path / "deep" / "y.jsonl", ["a"])
+    watched = Watched.of(STORAGE, [f"{tmp_path}/**/*.jsonl"], [f"{tmp_path}/deep/*"])
+    assert [name for name, _ in watched.look(STORAGE)] == ["x.jsonl"]
+    assert sorted(name for name, _ in Watched.of(STORAGE, ["/*"]).look(STORAGE)) == sorted(
+        path.name
+        for path in Path("/").iterdir()
+        if path.is_file() and path.stat().st_size and not path.name.startswith(".")
+    )
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [
+        (["@list"], "a list does not grow"),
+        (["https://host/*.jsonl"], "the web cannot be watched"),
+        (["{tmp}/*", "s3://bucket/*"], "on several stores"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(tmp_path, patterns, message) -> None:
+    with pytest.raises(UsageError, match=message):
+        Watched.of(STORAGE, [pattern.format(tmp=tmp_path) for pattern in patterns])
+
+
+@pytest.mark.parametrize("name", ["in", "in/", "[a]*"])
+def test_of_a_folder_all_visible_files_are_watched(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    watched = Watched.of(STORAGE, [f"{tmp_path}/{name}"]) if name[-1] == "/" else None
+    for file in ("a.jsonl", "deep/er/b.txt", ".hidden", "_SUCCESS", "_temp/c.txt", "deep/.d/e"):
+        write(folder / file, ["a"])
+    for file in ("skip/f.txt", "out/window-00000000/g.bin"):
+        write(folder / file, ["a"])
+    (folder / "empty.txt").write_text("")
+    if watched is None:
+        watched = Watched.of(STORAGE, [str(folder)])
+    names = ["a.jsonl", "deep/er/b.txt", "out/window-00000000/g.bin", "skip/f.txt"]
+    assert watched.root == str(folder)
+    assert sorted(found for found, _ in watched.look(STORAGE)) == names
+    other = Watched.of(STORAGE, [str(folder)], [f"{folder}/skip"], f"{folder}/out")
+    assert sorted(found for found, _ in other.look(STORAGE)) == names[:2]
+    assert other.root_fingerprint == watched.root_fingerprint
+    with pytest.raises(UsageError, match="is in the output folder"):
+        Watched.of(STORAGE, [str(folder)], output=str(folder))
+
+
+# ---- files that are written once ----
+
+
+def test_a_file_is_written_once(tmp_path: Path) -> None:
+    for folder in (str(tmp_path), "memory://once"):
+        url = STORAGE.join(folder, "x")
+        assert once.write_once(STORAGE, url, b"one")
+        assert not once.write_once(STORAGE, url, b"two")
+        assert once.write_once(STORAGE, url, b"one"), "again, after an answer that was lost"
+        assert STORAGE.read_bytes(url) == b"one"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_of_many_writers_one_succeeds(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    for turn in range(20):
+        url = str(tmp_path / str(turn))
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(lambda n, u=url: once.write_once(STORAGE, u, b"%d" % n), range(8)))
+        assert won.count(True) == 1
+        assert Path(url).read_bytes() == b"%d" % won.index(True)
+
+
+class TestRoot:
+    """A stream's folder knows from where its files are named."""
+
+    @pytest.fixture
+    def folders(self, tmp_path: Path) -> list[Path]:
+        for name in ("one", "two"):
+            write(tmp_path / name / "a.jsonl", ["x"])
+        (tmp_path / "out").mkdir()
+        return [tmp_path / name for name in ("one", "two", "out")]
+
+    def test_another_root_with_the_same_names_is_refused(self, folders: list[Path]) -> None:
+        one, two, out = folders
+        first = Watched.of(STORAGE, [f"{one}/*.jsonl"])
+        window_log.require_root(STORAGE, str(out), first)
+        written = (out / window_log.INPUT_FILE).read_bytes()
+        other = Watched.of(STORAGE, [f"{two}/*.jsonl"])
+        (out / "window-00000000").mkdir()
+        with pytest.raises(UsageError, match=r"files below another folder than .*two, where"):
+            window_log.require_root(STORAGE, str(out), other)
+        window_log.require_root(STORAGE, str(out), first)
+        assert (out / window_log.INPUT_FILE).read_bytes() == written
+        assert str(one).encode() not in written, "no path of this machine in an artifact"
+
+    def test_the_same_root_under_other_names_goes_on(
+        self, folders: list[Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one, two, out = folders
+        window_log.require_root(STORAGE, str(out), Watched.of(STORAGE, [f"{one}/*.jsonl"]))
+        (out / "window-00000000").mkdir()
+        (one.parent / "link").symlink_to(one)
+        monkeypatch.chdir(two)
+        for pattern in ("../one/*.jsonl", f"{one.parent}/link/b*", f"file://{one}/**/*.gz"):
+            window_log.require_root(STORAGE, str(out), Watched.of(STORAGE, [pattern]))
+
+    def test_another_root_may_be_given_before_the_first_window(self, folders: list[Path]) -> None:
+        one, two, out = folders
+        for root in (one, two):
+            window_log.require_root(STORAGE, str(out), Watched.of(STORAGE, [f"{root}/*.jsonl"]))
+
+    def test_a_store_is_known_by_its_url(self) -> None:
+        prints = [
+            Watched(root, ()).root_fingerprint
+            for root in ("s3://bucket/in", "s3://bucket/in/", "s3://bucket/other", "gs://bucket/in")
+        ]
+        assert prints[0] == prints[1]
+        assert len(set(prints)) == 3
+
+
+@pytest.mark.parametrize("becomes", ["gone", "shorter"])
+def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
+    stream: Stream, becomes: str
+) -> None:
+    """Without a limit the job ends each time; with one, the file is lost and the window done."""
+    put(stream, "a.jsonl", 0, 1)
+    path = put(stream, "b.jsonl", *range(2, 7))
+    watcher = Watcher(stream)
+    now, works = 1000.0, []
+    while not works:
+        works = watcher.look(now)
+        now = watcher.next_look
+    if becomes == "gone":
+        path.unlink()
+    else:
+        put(stream, "b.jsonl", 2)
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"b\.jsonl"):
+            work_off(stream, Watcher(stream).look(now))
+    allowing = replace(stream, max_lost="90%")
+    run_stream(allowing)
+    (folder,) = windows(stream)
+    manifest = read_manifest(STORAGE, str(folder))
+    assert [row["file"] for row in manifest.lost] == ["b.jsonl"]
+    assert manifest.reject_reasons == {"file changed": 1}
+    assert manifest.totals.documents == 2

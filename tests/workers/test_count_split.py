@@ -1,0 +1,119 @@
+"""A split to its counts file: what one record, many sources and a damaged file come to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.plan import InputFile
+from bpe_beam.corpus.split_planning import plan_of_files
+from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.errors import DataError
+from bpe_beam.storage import Storage
+from bpe_beam.workers import count_split as counting
+from bpe_beam.workers.count_split import CountTask, RangePlace, count_split, write_partition
+from bpe_beam.workers.split_task import works_of
+
+
+@dataclasses.dataclass
+class Kept:
+    """A run's folder whose receipts stay in memory."""
+
+    url: str
+    storage: Storage = dataclasses.field(default_factory=Storage)
+    receipts: dict[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    def write_receipt(
+        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
+    ) -> None:
+        self.receipts[piece] = json.loads(json.dumps(facts))
+
+
+def count_file(
+    folder: Path, data: bytes, *, by_source: bool
+) -> tuple[Kept, CountTask, list[tuple[int, RangePlace]]]:
+    """Counts one file of JSON Lines as one split."""
+    (folder / "in.jsonl").write_bytes(data)
+    kept = Kept(str(folder / "run"))
+    for name in ("work", "rejects"):
+        (folder / "run" / name).mkdir(parents=True)
+    file = InputFile("in.jsonl", len(data), "jsonl", "none")
+    plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)
+    task = CountTask(
+        receipts=kept,
+        reading=ReadSettings(source_field="source" if by_source else None),
+        counting={"pretokenizer": "whitespace_split", "with_places": False},
+        splits=1,
+        by_source=by_source,
+    )
+    (work,) = works_of(plan)
+    return kept, task, count_split(task, work).places
+
+
+def counted(task: CountTask, places: list[tuple[int, RangePlace]]) -> Counter[tuple[str, str]]:
+    """The words of all parts, by source."""
+    found: Counter[tuple[str, str]] = Counter()
+    for partition in range(PARTITIONS):
+        those = [place for number, place in places if number == partition]
+        part = write_partition(task, partition, those)
+        rows = pq.read_table(str(Path(task.receipts.url) / part.name)).to_pylist()
+        found.update({(row.get("source", ""), row["word"]): row["count"] for row in rows})
+    return found
+
+
+def test_receipts_do_not_grow_with_sources(tmp_path: Path) -> None:
+    """A range a partition, whatever the sources: a row each would take gigabytes in the driver."""
+    sources = 300
+    lines = [
+        json.dumps({"text": " ".join(f"w{i + j}" for j in range(40)), "source": f"source {i}"})
+        for i in range(sources)
+    ]
+    kept, task, places = count_file(tmp_path, "\n".join(lines).encode(), by_source=True)
+    facts = kept.receipts["counts-00000-of-00001"]
+    assert len(facts[counting.RANGES]) == len(places) == PARTITIONS
+    assert len(json.loads(facts[counting.SOURCES])) == sources
+    expected = Counter({(f"source {i}", f"w{i + j}"): 1 for i in range(sources) for j in range(40)})
+    assert counted(task, places) == expected
+
+
+@pytest.mark.parametrize("by_source", [False, True])
+def test_the_limit_holds_within_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_source: bool
+) -> None:
+    """Its words are written out before the table takes more, not when the record is over."""
+    monkeypatch.setattr(counting, "TABLE_BYTES", 200_000)
+    text = " ".join(f"w{i % 20_000}" for i in range(30_000))
+    rows = [{"text": "w1 w2", "source": "a"}, {"text": text, "source": "b"}]
+    data = b"\n".join(json.dumps(row).encode() for row in rows)
+    kept, task, places = count_file(tmp_path, data, by_source=by_source)
+    assert len(kept.receipts["counts-00000-of-00001"][counting.RANGES]) > 3 * PARTITIONS
+    expected: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        source = row["source"] if by_source else ""
+        expected.update((source, word) for word in row["text"].split())
+    assert counted(task, places) == expected
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[:-1], "ends in the middle of its words"),
+        (lambda data: data[:5], "ends in the middle of its words"),
+        (lambda data: b"\xff" * 12 + data[12:], "does not hold the words that its receipt names"),
+    ],
+)
+def test_a_damaged_counts_file_is_named(tmp_path: Path, damage: Any, message: str) -> None:
+    _, task, places = count_file(tmp_path, b'{"text": "one"}\n', by_source=False)
+    ((partition, place),) = places
+    path = Path(place[0])
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DataError, match=f"{path.name} {message}"):
+        write_partition(task, partition, [place])
