@@ -15,6 +15,10 @@ class DataError(Exception):
     """A job that ran and failed on what it read or wrote. Exit code 1."""
 
 
+class NotFoundError(DataError):
+    """A file, or the folder of a file to be written, does not exist."""
+
+
 class TextError(DataError):
     """One of many texts cannot be encoded.
 

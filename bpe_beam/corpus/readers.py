@@ -24,7 +24,7 @@ from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
 from bpe_beam.corpus.slices import Edges, SliceInput
 from bpe_beam.corpus.streams.stored import ChangedFileError, unmetered
-from bpe_beam.errors import DataError
+from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
 
 READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
@@ -55,11 +55,7 @@ def _while_unchanged(given: SliceInput) -> Iterator[pa.RecordBatch]:
     """The batches of a slice; what is left of a file that has changed or gone is a loss."""
     try:
         yield from _documents(given)
-    except DataError as error:
-        if not isinstance(error, ChangedFileError) and not isinstance(
-            error.__cause__, FileNotFoundError
-        ):
-            raise
+    except (ChangedFileError, NotFoundError) as error:
         lost = Loss.of(given.end - given.start)
         name = given.file.name
         given.on_reject(Reject.of(name, None, None, FILE_CHANGED, str(error), b"", lost=lost))

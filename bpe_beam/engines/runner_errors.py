@@ -10,16 +10,18 @@ import re
 from collections.abc import Iterator
 from typing import TextIO
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, NotFoundError, UsageError
 
 _KINDS: dict[str, type[UsageError] | type[DataError]] = {
     "UsageError": UsageError,
     "DataError": DataError,
+    "NotFoundError": NotFoundError,
 }
 # The message ends where Beam names the step, or where the traceback or a Java stack goes on: our
 # own messages hold no blank line.
 _OURS = re.compile(
-    r"bpe_beam\.errors\.(UsageError|DataError): (.*?)(?=\ \[while\ running\ '|\n\s*\n|\n\tat\ |\Z)",
+    r"bpe_beam\.errors\.(UsageError|DataError|NotFoundError): "
+    r"(.*?)(?=\ \[while\ running\ '|\n\s*\n|\n\tat\ |\Z)",
     re.DOTALL,
 )
 # What a runner is started from, and Beam downloads; the reason ends where its own advice begins.

@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.job_json import JOB_FILE, JobRecord, json_bytes
 from bpe_beam.storage import Storage
 from bpe_beam.storage.checksum import check_checksum, with_checksum
+from bpe_beam.storage.names import attempted_name
 
 WORK = "work"
 
@@ -30,7 +31,6 @@ _VERSION = 2
 _KEYS = ("version", "piece", "fingerprint", "files", "facts")
 """Of a receipt, besides its checksum."""
 
-_ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _PIECE = re.compile(r"[A-Za-z0-9._-]+")
 _RECEIPT = re.compile(rf"{WORK}/({_PIECE.pattern})\.json")
 _RUN = re.compile(r"run-[0-9a-f]{12}")
@@ -140,10 +140,8 @@ class JobFolder:
         """Whether a file is there, with the size that its receipt says. Cost: one request."""
         try:
             return self.storage.size(self.path(file["name"])) == int(file["bytes"])
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return False
-            raise
+        except NotFoundError:
+            return False
 
     def matches(self, file: Mapping[str, Any]) -> bool:
         """Whether a file has the size and the hash that its receipt says."""
@@ -155,10 +153,8 @@ class JobFolder:
             with self.storage.open(url) as stream:
                 while block := stream.read(_BLOCK_BYTES):
                     digest.update(block)
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return False
-            raise
+        except NotFoundError:
+            return False
         except OSError as error:
             raise DataError(f"cannot read {url}: {error.strerror or error}") from error
         return digest.hexdigest() == str(file["sha256"])
@@ -232,9 +228,7 @@ class JobFolder:
         """Move a file of a run; return False if it is nowhere: its piece must be made again."""
         try:
             self.storage.move(run.path(name), self.path(name))
-        except DataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
+        except NotFoundError:
             return False
         return True
 
@@ -268,19 +262,17 @@ class JobFolder:
         self.remove([name for name in present if self._is_attempt(name)])
 
     def _is_attempt(self, name: str) -> bool:
-        match = _ATTEMPT.fullmatch(name)
-        return match is not None and (
-            match[1] in self.record.all_names or _RECEIPT.fullmatch(match[1]) is not None
+        final = attempted_name(name)
+        return final is not None and (
+            final in self.record.all_names or _RECEIPT.fullmatch(final) is not None
         )
 
     def _read_receipt(self, name: str) -> Receipt | None:
         """Read a receipt of this job; None if the file is anything else."""
         try:
             data = self.storage.read_bytes(self.path(name))
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):  # an equal run finished just now
-                return None
-            raise
+        except NotFoundError:  # an equal run finished just now
+            return None
         try:
             value = json.loads(data)
             check_checksum(data, value, name, _KEYS, required="version" in value)
@@ -317,8 +309,7 @@ def _ours(folder: JobFolder, there: Collection[str]) -> list[str]:
 
 def is_job_attempt(name: str) -> bool:
     """Whether a name is that of a `job.json` that was never completed."""
-    match = _ATTEMPT.fullmatch(name)
-    return match is not None and match[1] == JOB_FILE
+    return attempted_name(name) == JOB_FILE
 
 
 def folders_of(names: Iterable[str]) -> set[str]:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.job_folder import (
     WORK,
     JobFolder,
@@ -253,9 +253,7 @@ class OutputFolder(JobFolder):
         for name, target in needed:
             try:
                 self.storage.move(self.path(name), self.path(target))
-            except DataError as error:
-                if not isinstance(error.__cause__, FileNotFoundError):
-                    raise
+            except NotFoundError as error:
                 raise self._other_run(name) from error
         return bool(needed)
 
@@ -298,9 +296,7 @@ class OutputFolder(JobFolder):
         self.sync()
         try:
             self.storage.write_bytes(self.path(final_name), data)
-        except DataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
+        except NotFoundError as error:
             # Another run has finished the folder meanwhile, and removed what was temporary.
             if not self.holds(final_name, data):
                 raise self._other_run(final_name) from error

@@ -26,6 +26,7 @@ from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.names import attempted_name
 
 MAX_PROBLEMS = 100
 """So many problems are told in full; the others are counted."""
@@ -35,8 +36,6 @@ _TOKENIZER = "tokenizer.json"
 _REJECTS = "rejects"
 _BLOCK = 4 << 20
 _TOKENS = 1 << 20
-# Left by a writer that was killed; no reader of shards takes it for one.
-_ATTEMPT = re.compile(r"\.attempt-[0-9a-f]{12}$")
 _LOOKS_LIKE_OURS = re.compile(r"^(shard-|rejects/)|\.(bin|idx)$")
 
 
@@ -270,7 +269,7 @@ def _check_foreign(manifest: Manifest, there: Set[str]) -> Iterator[str]:
     """Files that stand there without the manifest's knowledge; a reader would take them in."""
     known = {file.name for file in _all_files(manifest)}
     for name in sorted(there - known):
-        if _LOOKS_LIKE_OURS.search(name) and not _ATTEMPT.search(name):
+        if _LOOKS_LIKE_OURS.search(name) and attempted_name(name) is None:
             yield f"{name}: stands in the folder, and not in the manifest"
 
 

@@ -428,11 +428,9 @@ class Storage:
 
     @contextlib.contextmanager
     def _write_attempt(self, url: str) -> Iterator[BinaryIO]:
-        import secrets
-
         from bpe_beam.storage.writing import WRITE_BUFFER, Destination
 
-        attempt = f"{url}.attempt-{secrets.token_hex(6)}"
+        attempt = names.attempt_name(url)
         with named_errors("write", url, self._secrets):
             new = self._open_new(attempt)
         destination = Destination(new, url, self._secrets, synced=is_local(url))

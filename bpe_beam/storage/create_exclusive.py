@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from bpe_beam.storage.connect import connect, secrets_of
 from bpe_beam.storage.failures import named_errors, retried
 from bpe_beam.storage.local import sync_file, sync_folder
 from bpe_beam.storage.moving import rename
-from bpe_beam.storage.names import OBJECT_STORES, is_local, local_path, protocol_of
+from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:
@@ -61,7 +60,7 @@ def creates_only(storage: Storage, folder: str) -> bool:
     Cost: five requests.
     """
     # The name of a job.json that was never completed: what a killed job leaves of it is removed.
-    url = storage.join(folder, f"job.json.attempt-{secrets.token_hex(6)}")
+    url = storage.join(folder, attempt_name("job.json"))
     if is_local(url):
         return True
     if protocol_of(url) not in OBJECT_STORES:
@@ -80,7 +79,7 @@ def creates_only(storage: Storage, folder: str) -> bool:
 def _link(path: Path, data: bytes) -> bool:
     """A link appears whole or not at all, and never in place of another."""
     if not path.exists():
-        attempt = path.with_name(f"{path.name}.attempt-{secrets.token_hex(6)}")
+        attempt = path.with_name(attempt_name(path.name))
         try:
             with attempt.open("wb") as file:
                 file.write(data)
@@ -97,7 +96,7 @@ def _link(path: Path, data: bytes) -> bool:
 def _rename(fs: Any, path: str, data: bytes) -> bool:
     """Where a file is written in place, and so could be torn."""
     if not fs.exists(path):
-        attempt = f"{path}.attempt-{secrets.token_hex(6)}"
+        attempt = attempt_name(path)
         try:
             fs.pipe_file(attempt, data)
             if not fs.exists(path):

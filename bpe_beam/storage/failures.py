@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.storage.names import is_local, redact
 
 ATTEMPTS = 6
@@ -111,7 +111,8 @@ def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator
         # the clouds' libraries put a sentence where the number belongs, or beside it
         told = missing or ("" if is_local(url) else str(error.args[-1] if error.args else ""))
         why = told or error.strerror or str(error) or type(error).__name__
-        raise DataError(f"cannot {verb} {redact(url)}: {_clean(why, url, secrets)}") from error
+        kind = NotFoundError if isinstance(error, FileNotFoundError) else DataError
+        raise kind(f"cannot {verb} {redact(url)}: {_clean(why, url, secrets)}") from error
     except Exception as error:
         if is_local(url):
             if isinstance(error, ValueError):  # a NUL in a path

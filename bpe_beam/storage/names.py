@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,19 @@ which is not ours to make or remove, and an upload appears whole when it is comp
 SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*)://")
 # Two spellings of one protocol, where the rest of the URL means the same.
 _SPELLINGS = {"s3a": "s3", "gcs": "gs"}
+
+_ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
+
+
+def attempt_name(name: str) -> str:
+    """Return a new name, `NAME.attempt-<12 hex digits>`, for a file until it is complete."""
+    return f"{name}.attempt-{os.urandom(6).hex()}"
+
+
+def attempted_name(name: str) -> str | None:
+    """Return the final name of the file whose attempt has this name; None if it is no attempt."""
+    match = _ATTEMPT.fullmatch(name)
+    return None if match is None else match[1]
 
 
 def redact(url: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.storage.failures import named_errors, retried
 from bpe_beam.storage.local import sync_file
 from bpe_beam.storage.ranges import open_ranges
@@ -175,8 +175,8 @@ def write_again(write: Callable[[], None], holds: Callable[[], bool]) -> None:
     def attempt() -> None:
         try:
             write()
-        except DataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError) or not holds():
+        except NotFoundError:
+            if not holds():
                 raise
 
     retried(attempt)

@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.job_folder import WORK, JobFolder, side_by_side
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.rounds import Row
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, is_round_file, names_of
 
@@ -30,11 +31,6 @@ cut, to come between these."""
 
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
-_BROKEN_OFF = re.compile(
-    rf"(?:commit-[0-9]{{5,9}}\.json|{re.escape(_START)}|{re.escape(ROUND_FILE)})"
-    r"\.attempt-[0-9a-f]{12}"
-)
-"""Files that were never completed, here and in a run's folder."""
 
 
 def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
@@ -182,10 +178,8 @@ class RoundsFolder:
                 return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return None
-            raise
+        except NotFoundError:
+            return None
         return commit
 
     def _keep(
@@ -220,7 +214,7 @@ def remove_rounds(storage: Storage, url: str) -> None:
     folder = RoundsFolder(storage, url, {}, ())
     folder._keep(None, folder._commits(), folder.folder.runs())
     storage.remove(folder.start)
-    _remove_broken_off(folder.folder)
+    _remove_attempts(folder.folder)
     storage.remove_folder_if_empty(folder.folder.path(WORK))
     storage.remove_folder_if_empty(url)
 
@@ -233,10 +227,13 @@ def remove_run(run: JobFolder) -> None:
         run.remove(f"{folder}/{name}" for name in there if is_round_file(name))
         run.storage.remove_folder_if_empty(run.path(folder))
     run.storage.remove(run.path(ROUND_FILE))
-    _remove_broken_off(run)
+    _remove_attempts(run)
     run.storage.remove_folder_if_empty(run.url)
 
 
-def _remove_broken_off(folder: JobFolder) -> None:
-    names = folder.storage.list_names(folder.url)
-    folder.remove([name for name in names if _BROKEN_OFF.fullmatch(name)])
+def _remove_attempts(folder: JobFolder) -> None:
+    """Remove files that were never completed from the folder of rounds, or from that of a run."""
+    for name in folder.storage.list_names(folder.url):
+        final = attempted_name(name)
+        if final in (_START, ROUND_FILE) or (final is not None and _COMMIT.fullmatch(final)):
+            folder.storage.remove(folder.path(name))

@@ -23,6 +23,7 @@ from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import to_stream
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.trainer_limits import Room
 from bpe_beam.workers.split_task import Receipts, piece_name, require_seen
 
@@ -43,9 +44,7 @@ CANDIDATES = 1000
 
 ROUND_FILE = "round.json"
 FOLDERS = ("seen", "state", "pairs", "segments", "work")
-_FILE = re.compile(
-    r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)(?:\.attempt-[0-9a-f]{12})?"
-)
+_FILE = re.compile(r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)")
 
 Place = tuple[str, int, int, int]
 """Where a block stands: the URL of its file, its first byte, its length and its CRC-32."""
@@ -170,7 +169,7 @@ class RoundFile:
 
 def is_round_file(name: str) -> bool:
     """Whether a round wrote a file of this name, in one of its `FOLDERS`."""
-    return _FILE.fullmatch(name) is not None
+    return _FILE.fullmatch(attempted_name(name) or name) is not None
 
 
 def seen_file(part: int, parts: int) -> str:

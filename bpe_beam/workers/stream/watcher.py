@@ -13,7 +13,7 @@ from bpe_beam.corpus import Limit
 from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.losses import read_losses
 from bpe_beam.corpus.split_planning import plan_of_files
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.shard_numbering import NumberedPiece
 from bpe_beam.storage import Found
 from bpe_beam.workers import metric_names as measures
@@ -134,10 +134,8 @@ class Watcher:
                 [(name, steady[name]) for name in names],
                 stream.reading.input_format,
             )
-        except DataError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return  # one was taken away since it was listed
-            raise
+        except NotFoundError:
+            return  # a file was removed since it was listed
         plan = plan_of_files(
             stream.watched.root,
             files,

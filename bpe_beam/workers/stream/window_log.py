@@ -19,13 +19,14 @@ from typing import Any
 
 from bpe_beam.corpus import Plan
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.shard_numbering import NumberedPiece, numbered
 from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.storage import Found, Storage, redact
 from bpe_beam.storage.checksum import check_checksum, with_checksum
 from bpe_beam.storage.create_exclusive import write_once
+from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.split_task import WORK
 
 WINDOW_FILE = "window.json"
@@ -42,7 +43,6 @@ _INPUT_VERSION = 1
 _KEYS = ("version", "stream", "number", "plan", "tags")
 _RECEIPT_KEYS = ("version", "fingerprint", "files", "facts")
 _NAME = re.compile(r"window-([0-9]{8,18})")
-_ATTEMPT = re.compile(r"(.+)\.attempt-[0-9a-f]{12}", re.DOTALL)
 _OF_WATCHERS = (WINDOW_FILE, MANIFEST, _TOKENIZER)
 _THREADS = 16
 
@@ -152,8 +152,8 @@ class WindowFolder:
             storage.remove(self._path(f"{WORK}/{name}"))
         for below in ("", "rejects/"):
             for name in storage.list_names(self._path(below) if below else self.url):
-                attempt = _ATTEMPT.fullmatch(name)
-                if attempt and (of_watchers or attempt[1] not in _OF_WATCHERS):
+                final = attempted_name(name)
+                if final is not None and (of_watchers or final not in _OF_WATCHERS):
                     storage.remove(self._path(f"{below}{name}"))
         for name in (WORK, "rejects"):
             storage.remove_folder_if_empty(self._path(name))
@@ -168,9 +168,7 @@ class WindowFolder:
         """Read a receipt; None if there is none, or one that is not of this window."""
         try:
             data = self.storage.read_bytes(self._receipt(piece))
-        except DataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
+        except NotFoundError:
             return None
         try:
             receipt: dict[str, Any] = json.loads(data)
@@ -193,9 +191,7 @@ class WindowFolder:
     def _has_size(self, name: str, size: int) -> bool:
         try:
             return self.storage.size(self._path(name)) == size
-        except DataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
+        except NotFoundError:
             return False
 
 
@@ -381,13 +377,11 @@ class WindowLog:
         record = storage.join(url, WINDOW_FILE)
         try:
             data = storage.read_bytes(record)
-        except DataError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
+        except NotFoundError:
             return None, False
         window = Window.read(data, number, self._stream, self._root, record)
         names = storage.list_names(url)
-        if MANIFEST in names and (WORK in names or any(map(_ATTEMPT.fullmatch, names))):
+        if MANIFEST in names and (WORK in names or any(map(attempted_name, names))):
             self.folder(window).clear(of_watchers=True)  # whoever finished it was killed before
         return window, MANIFEST not in names
 
