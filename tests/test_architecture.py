@@ -15,13 +15,14 @@ PACKAGE = Path(bpe_beam.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 
-EVERYWHERE = {"_native", "errors", "record", "storage"}
+EVERYWHERE = {"_native", "errors", "messages", "record", "storage"}
 PLAIN = {"corpus", "counts", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "record": set(),
-    "storage": {"errors"},
-    "folders": {"errors", "shards", "storage"},
+    "messages": set(),
+    "storage": {"errors", "messages"},
+    "folders": {"errors", "messages", "shards", "storage"},
     "amounts": set(),
     "progress": {"amounts"},
     "corpus": EVERYWHERE,

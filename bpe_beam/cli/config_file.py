@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.settings.parsing import GivenValue, did_you_mean
+from bpe_beam.messages import did_you_mean
+from bpe_beam.settings.parsing import GivenValue
 from bpe_beam.storage import Storage, redact
 
 MAX_CONFIG_BYTES = 1 << 20

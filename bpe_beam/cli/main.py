@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO, cast
 from bpe_beam.cli.arguments import Given, read_storage_options, settings_of
 from bpe_beam.engines.runner_errors import WithoutTracebacks, describe, our_error
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.options import GROUPS, JOBS, RUNNING_JOBS, SUMMED_UP_JOBS
-from bpe_beam.settings.parsing import GivenValue, did_you_mean
+from bpe_beam.settings.parsing import GivenValue
 
 if TYPE_CHECKING:
     from bpe_beam.storage import Storage

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_beam.corpus.read_settings import field_path
+from bpe_beam.messages import list_few
 
 FIELD_MISSING = "field missing"
 
@@ -42,6 +43,5 @@ def names_in(row: Mapping[str, Any], text_field: str, option: str = "--text-fiel
     if not isinstance(record, dict):
         return f"{sought}; {within} is no object"
     names = [repr(name) for name in record]
-    more = f" and {len(names) - _SHOWN_NAMES:,} more" if len(names) > _SHOWN_NAMES else ""
-    has = f"{', '.join(names[:_SHOWN_NAMES])}{more}" if names else "no field at all"
+    has = list_few(names, _SHOWN_NAMES) if names else "no field at all"
     return f"{sought}; {within} has {has}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import list_few
 
 DENOMINATOR = 1 << 20
 MOST = 2**63 - 1
@@ -133,11 +134,9 @@ def given_weights(given: Mapping[str, int], sources: Mapping[str, int]) -> Weigh
     """
     unknown = [name for name in given if name not in sources]
     if unknown:
-        shown = ", ".join(map(repr, list(sources)[:_SHOWN_SOURCES]))
-        more = len(sources) - _SHOWN_SOURCES
+        shown = list_few([repr(name) for name in sources], _SHOWN_SOURCES)
         raise UsageError(
             f"weights name {', '.join(map(repr, unknown))}, but the sources are {shown}"
-            + (f" and {more:,} more" if more > 0 else "")
         )
     return Weights({name: given.get(name, DENOMINATOR) for name in sources})
 

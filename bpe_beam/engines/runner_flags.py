@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from apache_beam.options import pipeline_options
 
 from bpe_beam.errors import UsageError
-from bpe_beam.settings.parsing import did_you_mean
+from bpe_beam.messages import did_you_mean
 
 _TIMED_STREAMS = "data_buffer_time_limit_ms="
 """See `transforms/in_process.py`."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.compact_names import pack_names, unpack_names
+from bpe_beam.messages import first_few
 from bpe_beam.storage.checksum import check_checksum, with_checksum
 
 JOB_FILE = "job.json"
@@ -115,13 +116,10 @@ def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
     before = dict(_flatten("", {"job": old.job, **old.settings}))
     after = dict(_flatten("", {"job": new.job, **new.settings}))
     names = [name for name in {**after, **before} if before.get(name) != after.get(name)]
-    lines = [
-        f"  {n}: {before.get(n, 'nothing')} there, {after.get(n, 'nothing')} now" for n in names
-    ]
+    lines = [f"{n}: {before.get(n, 'nothing')} there, {after.get(n, 'nothing')} now" for n in names]
     if not lines:
-        lines = ["  nothing that was asked for: another version of bpe-beam wrote it"]
-    rest = len(lines) - limit
-    return lines[:limit] + ([f"  and {rest:,} more"] if rest > 0 else [])
+        lines = ["nothing that was asked for: another version of bpe-beam wrote it"]
+    return [f"  {line}" for line in first_few(lines, limit)]
 
 
 def _flatten(name: str, value: Any) -> Iterable[tuple[str, str]]:

@@ -37,6 +37,7 @@ from bpe_beam.folders.job_folder import (
 )
 from bpe_beam.folders.job_json import JOB_FILE, JobRecord, differences
 from bpe_beam.folders.shard_numbering import NumberedPiece
+from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute, is_local
 
@@ -209,8 +210,8 @@ class OutputFolder(JobFolder):
         foreign = (final - self.record.names) & names_present(self.storage, self.url, ())
         if foreign:
             raise UsageError(
-                f"output {self.url} holds {_some(foreign)}, which no job of bpe-beam recorded and "
-                "this job would replace: move them away, and run this one again"
+                f"output {self.url} holds {list_few(sorted(foreign))}, which no job of bpe-beam "
+                "recorded and this job would replace: move them away, and run this one again"
             )
         self._record_names(self.record.names | final)
         # All of them before the first one is published: its final name may be another one's now.
@@ -415,8 +416,8 @@ def _refuse_others(
     top = {name for name in top if not is_job_attempt(name)}
     if old is None and top and not overwrite:
         raise UsageError(
-            f"output {url} holds files that no job of bpe-beam recorded ({_some(top)}): give "
-            "another --output, or --overwrite, which leaves those files alone"
+            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))}): "
+            "give another --output, or --overwrite, which leaves those files alone"
         )
     # The names may differ: shards are numbered when it is known which splits have tokens.
     same = old is not None and (old.fingerprint, old.final) == (new.fingerprint, new.final)
@@ -432,11 +433,6 @@ def _refuse_others(
         foreign |= {WORK}
     if foreign:
         raise UsageError(
-            f"output {url} holds {_some(foreign)}, which no job of bpe-beam recorded and this job "
-            "would replace: move them away, or give another --output"
+            f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam recorded "
+            "and this job would replace: move them away, or give another --output"
         )
-
-
-def _some(names: Collection[str], limit: int = 5) -> str:
-    shown = ", ".join(sorted(names)[:limit])
-    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

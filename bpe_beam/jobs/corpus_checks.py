@@ -15,6 +15,7 @@ from bpe_beam.corpus.losses import FileLoss, lost_records, read_losses
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.corpus_input import read_settings
+from bpe_beam.messages import and_more, first_few
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.storage import Storage
 
@@ -132,13 +133,11 @@ def losses_summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     if not rows:
         return None
     losses = read_losses(rows)
-    more = len(losses) - _SHOWN_FILES
-    names = [loss.file for loss in losses[:_SHOWN_FILES]]
     return {
         "bytes": sum(loss.bytes for loss in losses),
         "files": len(losses),
         "records": lost_records(losses),
-        "names": [*names, *([f"and {more:,} more"] if more > 0 else [])],
+        "names": first_few([loss.file for loss in losses], _SHOWN_FILES),
     }
 
 
@@ -188,7 +187,7 @@ class _Rows:
                 first.setdefault(row["file"], row)
         texts = [f"{loss.file} ({format_bytes(loss.bytes)}{_why(first, loss)})" for loss in shown]
         more = len(worst) - len(shown)
-        return "; ".join(texts) + (f"; and {more:,} more files" if more else "")
+        return "; ".join(texts) + (f"; {and_more(more)} files" if more else "")
 
     def _first(self, row: dict[str, Any], with_names: bool) -> str:
         names = names_in(row, self._text_field) if with_names else ""

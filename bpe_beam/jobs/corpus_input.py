@@ -14,6 +14,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.job_folder import JobFolder, Receipt
 from bpe_beam.folders.kinds import JOB, kind_of
 from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.messages import first_few
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.storage import Storage, redact
 from bpe_beam.workers.split_task import piece_name, rejects_name, was_read
@@ -299,15 +300,9 @@ def inputs_summary(plan: Plan, not_cut: Sequence[str]) -> dict[str, Any]:
     return {
         "files": len(plan.files),
         "files_excluded": plan.excluded or None,
-        "duplicate_inputs": _first(plan.duplicates) or None,
-        "files_read_by_one_worker": _first(not_cut) or None,
+        "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
+        "files_read_by_one_worker": first_few(not_cut, _SHOWN_FILES) or None,
     }
-
-
-def _first(names: Sequence[str]) -> list[str]:
-    """The first of many names, and how many more there are."""
-    more = len(names) - _SHOWN_FILES
-    return [*names[:_SHOWN_FILES], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def _edges(facts: Iterable[Mapping[str, Any]]) -> list[Edges]:

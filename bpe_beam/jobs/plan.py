@@ -14,6 +14,7 @@ from bpe_beam.corpus import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.summary import format_summary, quoted, write_summary
+from bpe_beam.messages import first_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import PlanSettings
 from bpe_beam.storage import Storage
@@ -87,9 +88,6 @@ def _split(plan: Plan, split: Split) -> str:
     """A split in words: its size and slices."""
     names = [
         f"{quoted(plan.files[piece.file].name)}[{piece.start}:{piece.end}]"
-        for piece in split.slices[:_FEW]
+        for piece in split.slices
     ]
-    more = len(split.slices) - len(names)
-    return f"{format_bytes(split.size)}: {' '.join(names)}" + (
-        f" and {more:,} more" if more else ""
-    )
+    return f"{format_bytes(split.size)}: {' '.join(first_few(names, _FEW))}"

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from bpe_beam.amounts import format_bytes, format_seconds
 from bpe_beam.folders.job_json import json_bytes
+from bpe_beam.messages import and_more
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5
@@ -68,7 +69,7 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if key == "sources" and value is not None and len(value) > _LINES_AT_THE_END:
             first = dict(list(value.items())[:_LINES_AT_THE_END])
-            shown[key] = {**first, f"and {len(value) - len(first):,} more": {}}
+            shown[key] = {**first, and_more(len(value) - len(first)): {}}
         else:
             shown[key] = value
     return shown
@@ -165,7 +166,7 @@ def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
         yield indent + quoted(name), ", ".join(facts)
     if len(values) > _MOST_LINES:
-        yield indent + f"and {len(values) - _MOST_LINES:,} more", ""
+        yield indent + and_more(len(values) - _MOST_LINES), ""
 
 
 def _value(key: str, value: Any, exact: bool) -> str:

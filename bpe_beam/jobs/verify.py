@@ -14,6 +14,7 @@ from bpe_beam.engines.beam import workers_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.job_json import JOB_FILE, JobRecord
 from bpe_beam.jobs import corpus_input
+from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, VerifySettings
 from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
@@ -95,7 +96,7 @@ def _read_all(storage: Storage, folder: str, workers: int, progress: Progress) -
 def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
     shown = [f"  {problem}" for problem in problems[:_SHOWN_PROBLEMS]]
     if count > len(shown):
-        shown.append(f"  and {count - len(shown):,} more")
+        shown.append(f"  {and_more(count - len(shown))}")
     noun = "problem" if count == 1 else "problems"
     return f"{folder} is not whole, {count:,} {noun}:\n" + "\n".join(shown)
 

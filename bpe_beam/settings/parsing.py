@@ -5,10 +5,9 @@ Integers decide everywhere: no size or number passes through a float.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,17 +233,3 @@ def as_typed(message: str, typed: Mapping[str, str]) -> str:
         if name in typed and (leads or "_" in name):
             words[place] = typed[name] + word[len(name) :]
     return " ".join(words) + message[len(own) :]
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What to add to a message about an unknown name.
-
-    Args:
-        name: What was given.
-        known: What there is.
-
-    Returns:
-        "; did you mean X?" with the nearest known name, or an empty string if none is near.
-    """
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
-    return f"; did you mean {near[0]}?" if near else ""

@@ -3,14 +3,14 @@ made for that."""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import did_you_mean
 from bpe_beam.storage.names import WEB, protocol_of, redact
 from bpe_beam.storage.timeouts import limit_hub_requests, limit_sending, make_strict, waiting
 
@@ -19,6 +19,8 @@ _EXTRAS |= dict.fromkeys(WEB, "http")
 # What the stores' classes pass on to fsspec's own.
 _GENERAL = {"use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"}
 _SHORTEST_SECRET = 4
+_CUTOFF = 0.5
+"""Of near names: protocols are short, so that one other letter makes half of the likeness."""
 
 _connected: dict[tuple[int, str, str], Any] = {}
 _connecting = threading.Lock()
@@ -38,7 +40,8 @@ def check_protocols(options: Mapping[str, Any]) -> None:
     for protocol in options:
         if protocol_of(f"{protocol}://") not in known:
             raise UsageError(
-                f"storage options: the protocol {protocol!r} is unknown{_near(protocol, known)}"
+                f"storage options: the protocol {protocol!r} is unknown"
+                + did_you_mean(protocol, known, _CUTOFF)
             )
 
 
@@ -104,7 +107,7 @@ def _kind_of(protocol: str, url: str) -> Any:
     try:
         return fsspec.get_filesystem_class(protocol)
     except ValueError:
-        near = _near(protocol, {"file", *_EXTRAS, *fsspec.available_protocols()})
+        near = did_you_mean(protocol, {"file", *_EXTRAS, *fsspec.available_protocols()}, _CUTOFF)
         raise UsageError(f"{redact(url)}: the protocol {protocol!r} is unknown{near}") from None
     except ImportError as error:
         extra = _EXTRAS.get(protocol)
@@ -114,11 +117,6 @@ def _kind_of(protocol: str, url: str) -> Any:
             f"{redact(url)}: {protocol}:// needs packages that are not installed: "
             f"pip install 'bpe-beam[{extra}]'"
         ) from None
-
-
-def _near(word: str, known: Collection[str], likeness: float = 0.5) -> str:
-    near = difflib.get_close_matches(word, sorted(known), 1, likeness)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
@@ -134,10 +132,11 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
     known -= {"self", "kwargs", "storage_options", "args"}
     for name in settings:
         # adlfs hands what it does not know on to Azure's credentials, which know many more
-        handed_on = _EXTRAS[protocol] == "azure" and not _near(name, known, 0.8)
+        handed_on = _EXTRAS[protocol] == "azure" and not did_you_mean(name, known, 0.8)
         if name not in known and not handed_on:
             raise UsageError(
-                f"storage options: {name!r} is not an option of {protocol}{_near(name, known)}"
+                f"storage options: {name!r} is not an option of {protocol}"
+                + did_you_mean(name, known, _CUTOFF)
             )
 
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.record import record
-from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.text_input import count_characters
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.spec import Parts
 
 

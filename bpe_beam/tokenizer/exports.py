@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
-from bpe_beam.tokenizer.models import BPE, Model, Naming, shortened
+from bpe_beam.tokenizer.models import BPE, Model, Naming
 from bpe_beam.tokenizer.spec import Parts, byte_level_parts
 from bpe_beam.tokenizer.tokenizer_json import read_vocab
 

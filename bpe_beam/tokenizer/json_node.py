@@ -6,8 +6,9 @@ import json
 from typing import Any, NoReturn, cast
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.record import record
-from bpe_beam.tokenizer.models import check_id, shortened
+from bpe_beam.tokenizer.models import check_id
 
 _SHOWN_PATH = 160
 """Characters of a path that a message has; the middle of a longer one is left out."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.record import names_of, record
 
 if TYPE_CHECKING:
@@ -240,15 +240,3 @@ def check_id(token_id: object, place: str) -> int:
     if not 0 <= token_id <= MAX_ID:
         raise UsageError(f"{place}: the id {shortened(token_id)} is not from 0 to {MAX_ID}")
     return token_id
-
-
-def shortened(value: object) -> str:
-    """A value as JSON writes it, cut to what a message can hold."""
-    try:
-        if isinstance(value, str):
-            value = value[:100]  # a message needs no more, and escaping it all would take long
-        text = json.dumps(value, ensure_ascii=False)
-        text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates
-    except (TypeError, ValueError, RecursionError):  # no JSON, an endless integer, too deep
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:77]}..."

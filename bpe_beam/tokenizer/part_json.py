@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, Literal, Union, cast
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.record import defaults_of, is_record, names_of
 from bpe_beam.tokenizer import decoders, normalizers, postprocessors, pretokenizers
 from bpe_beam.tokenizer.json_node import MISSING, Node
-from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.postprocessors import Piece
 

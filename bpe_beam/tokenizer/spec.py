@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.record import record
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
@@ -16,7 +17,6 @@ from bpe_beam.tokenizer.models import (
     Model,
     Naming,
     check_id,
-    shortened,
 )
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.postprocessors import PostProcessor

@@ -15,17 +15,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.models import (
-    BPE,
-    MAX_ID,
-    MAX_TOKEN_CHARS,
-    Naming,
-    in_order_of_ids,
-    shortened,
-)
+from bpe_beam.tokenizer.models import BPE, MAX_ID, MAX_TOKEN_CHARS, Naming, in_order_of_ids
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import Parts
 

@@ -12,18 +12,11 @@ import json
 from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import Decoder
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, MISSING, Node, parse, quote
-from bpe_beam.tokenizer.models import (
-    BPE,
-    Model,
-    Naming,
-    WordLevel,
-    WordPiece,
-    in_order_of_ids,
-    shortened,
-)
+from bpe_beam.tokenizer.models import BPE, Model, Naming, WordLevel, WordPiece, in_order_of_ids
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.part_json import read_part, write_part
 from bpe_beam.tokenizer.postprocessors import PostProcessor

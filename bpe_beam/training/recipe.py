@@ -6,8 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS, shortened
+from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS
 
 TieBreak = Literal["lowest_id", "first_seen", "greatest_bytes"]
 Alphabet = Literal["bytes", "seen"]

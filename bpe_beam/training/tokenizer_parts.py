@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import (
     BPEDecoder,
@@ -20,7 +21,7 @@ from bpe_beam.tokenizer.decoders import (
     SequenceDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.models import BPE, Model, Naming, WordLevel, WordPiece, shortened
+from bpe_beam.tokenizer.models import BPE, Model, Naming, WordLevel, WordPiece
 from bpe_beam.tokenizer.normalizers import (
     WORD_END,
     Normalizer,

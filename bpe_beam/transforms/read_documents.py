@@ -27,6 +27,7 @@ from bpe_beam.corpus.losses import add_losses
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
@@ -146,7 +147,7 @@ class _ProveMeeting(beam.DoFn):
         if wrong:
             names = [self.plan.files[number].name for number in sorted(wrong)]
             raise DataError(
-                f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''}: cannot be read "
+                f"{list_few(names)}: cannot be read "
                 "in slices (broken, or made in a way that hides where its parts begin): give "
                 "ReadDocuments cut_compressed=False, or range_bytes of the file's size"
             )
@@ -166,10 +167,9 @@ class _LimitLosses(beam.DoFn):
         losses = add_losses(FileLoss.from_json(json.loads(row)) for row in element[1])
         lost = sum(loss.bytes for loss in losses)
         if self.limit.exceeded(lost, self.stored_bytes):
-            names = ", ".join(loss.file for loss in losses[:5])
             raise DataError(
                 f"{lost:,} of {self.stored_bytes:,} stored bytes are lost in {len(losses):,} "
-                f"damaged files ({names}{', ...' if len(losses) > 5 else ''}), more than max_lost "
+                f"damaged files ({list_few([loss.file for loss in losses])}), more than max_lost "
                 "of ReadDocuments allows: get sound copies of these files, leave them out "
                 "(exclude), or allow more"
             )

@@ -20,7 +20,6 @@ from bpe_beam.settings.common import (
 )
 from bpe_beam.settings.parsing import (
     as_typed,
-    did_you_mean,
     parse_ids,
     parse_integer,
     parse_separator,
@@ -270,8 +269,3 @@ def test_messages_name_what_was_typed(message: str, said: str) -> None:
     if ", line " in message:
         typed["d"] = "c.yaml, line 1: d"
     assert as_typed(message, typed) == said
-
-
-def test_suggestions() -> None:
-    assert did_you_mean("vocab_sise", ["vocab_size", "output"]) == "; did you mean vocab_size?"
-    assert did_you_mean("zzz", ["vocab_size", "output"]) == ""

@@ -71,9 +71,9 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
 
 
 def test_options_for_a_protocol_that_there_is_none_of() -> None:
-    with pytest.raises(UsageError, match="the protocol 'S3' is unknown; did you mean 's3'"):
+    with pytest.raises(UsageError, match=r"the protocol 'S3' is unknown; did you mean s3\?"):
         Storage({"S3": {"key": "hunter2"}})
-    with pytest.raises(UsageError, match="the protocol 's4' is unknown; did you mean 's3'"):
+    with pytest.raises(UsageError, match=r"the protocol 's4' is unknown; did you mean s3\?"):
         Storage().exists("s4://bucket/key")
     # of a protocol that a job does not use they do no harm
     assert Storage({"gcs": {"token": "t"}, "s3a": {}}).exists("memory://") is True

@@ -33,6 +33,7 @@ from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.counts import shared as counts_folder
 from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import MergeCountsSettings
 from bpe_beam.storage import Storage
@@ -143,10 +144,10 @@ def _warnings(folders: Sequence[str], manifests: Sequence[CountsManifest]) -> li
     seen = Counter(row for manifest in manifests for row in set(manifest.inputs))
     twice = sorted(name for (name, _), count in seen.items() if count > 1)
     if twice:
-        shown = ", ".join(twice[:_SHOWN]) + (" and more" if len(twice) > _SHOWN else "")
         warnings.append(
             f"{len(twice):,} inputs of the same name and size stand in more than one of the "
-            f"folders: {shown}; if they are the same files, their words are counted twice"
+            f"folders: {list_few(twice, _SHOWN)}; if they are the same files, their words are "
+            "counted twice"
         )
     filtered = [f for f, manifest in zip(folders, manifests, strict=True) if manifest.filtered]
     if filtered:

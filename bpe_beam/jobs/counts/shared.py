@@ -11,6 +11,7 @@ from typing import Any
 from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
 
@@ -112,8 +113,7 @@ def known_sources(manifest: CountsManifest, wanted: tuple[str, ...]) -> tuple[st
         return ()
     unknown = [name for name in wanted if name not in manifest.sources]
     if unknown:
-        names = list(manifest.sources)
-        known = ", ".join(names[:50]) + (" and more" if len(names) > 50 else "")
+        known = list_few(list(manifest.sources), 50)
         raise UsageError(f"source {unknown[0]!r} is none of these counts: they have {known}")
     return tuple(sorted(set(wanted))) or tuple(manifest.sources)
 

@@ -28,12 +28,12 @@ from bpe_beam.jobs.train.weights import (
     weights_identity,
     weights_of,
 )
+from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import CountSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.exports import vocab_txt
-from bpe_beam.tokenizer.models import shortened
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.native_trainer import MAX_TEXT, Learned

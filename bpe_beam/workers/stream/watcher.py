@@ -15,6 +15,7 @@ from bpe_beam.corpus.losses import read_losses
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.shard_numbering import NumberedPiece
+from bpe_beam.messages import list_few
 from bpe_beam.storage import Found
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.shard_manifest import manifest_of
@@ -185,10 +186,10 @@ class Watcher:
         losses = read_losses(manifest.lost)
         lost = sum(loss.bytes for loss in losses)
         if Limit.parse(stream.max_lost, "max-lost", "bytes").exceeded(lost, window.plan.size):
-            names = ", ".join(loss.file for loss in losses[:5])
+            names = list_few([loss.file for loss in losses])
             raise DataError(
                 f"{folder.url}: {lost:,} of {window.plan.size:,} stored bytes are lost in "
-                f"{len(losses):,} damaged files ({names}{', ...' if len(losses) > 5 else ''}), "
+                f"{len(losses):,} damaged files ({names}), "
                 f"more than --max-lost {stream.max_lost} allows; look at its rejects/, and allow "
                 "more with --max-lost: the same command then goes on from here"
             )
