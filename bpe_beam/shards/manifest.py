@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
-from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts
+from bpe_beam.shards.formats import MAX_VOCAB_SIZE
 from bpe_beam.shards.json_fields import (
     check_sha256,
     check_type,
@@ -73,7 +74,7 @@ class Manifest:
     shards: tuple[Shard, ...]
     totals: Totals
     reject_reasons: Mapping[str, int]
-    reject_files: tuple[FileFacts, ...]
+    reject_files: tuple[FileInfo, ...]
     tokenless: tuple[TokenlessSplit, ...] = ()
     lost: tuple[Mapping[str, Any], ...] = ()
 
@@ -312,8 +313,8 @@ def _lost(value: object, index: int) -> dict[str, Any]:
     return fields
 
 
-def _reject_files(rows: list[Any]) -> tuple[FileFacts, ...]:
-    files: list[FileFacts] = []
+def _reject_files(rows: list[Any]) -> tuple[FileInfo, ...]:
+    files: list[FileInfo] = []
     for index, row in enumerate(rows):
         place = f"rejects.files[{index}]"
         file = read_file(row, place)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bpe_beam.shards.formats import FileFacts, shard_name
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.json_fields import check_sha256, read_object, shown
 
 _TOKENLESS = {"split": int, "slices": list, "documents": int, "text_bytes": int, "rejects": int}
@@ -86,7 +87,7 @@ class Shard:
     text_bytes: int
     tokens: int
     rejects: int
-    files: tuple[FileFacts, ...]
+    files: tuple[FileInfo, ...]
     sources: Mapping[str, SourceFacts] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -116,11 +117,11 @@ class Totals:
         return Totals(*map(sum, zip(*rows, strict=True))) if rows else Totals(0, 0, 0, 0, 0)
 
 
-def read_file(value: object, place: str) -> FileFacts:
+def read_file(value: object, place: str) -> FileInfo:
     """Return what a row says of a file; `place` is where the row is, for errors."""
     fields = read_object(value, place, _FILE)
     check_sha256(fields["sha256"], f"{place}.sha256")
-    return FileFacts(**fields)
+    return FileInfo(**fields)
 
 
 def _split_fields(

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
-from bpe_beam.shards.formats import FileFacts
 from bpe_beam.shards.formats.files import RangeFile
 from bpe_beam.shards.formats.megatron import token_dtype
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
@@ -209,7 +209,7 @@ class _Problems:
 class _Progress:
     """Adds up bytes read, from any thread."""
 
-    def __init__(self, files: Iterable[FileFacts], listener: Callable[[int, int], None] | None):
+    def __init__(self, files: Iterable[FileInfo], listener: Callable[[int, int], None] | None):
         self.done = 0
         self._all = sum(file.bytes for file in files)
         self._listener = listener
@@ -223,7 +223,7 @@ class _Progress:
                 self._listener(min(self.done, self._all), self._all)
 
 
-def _all_files(manifest: Manifest) -> Iterator[FileFacts]:
+def _all_files(manifest: Manifest) -> Iterator[FileInfo]:
     for shard in manifest.shards:
         yield from shard.files
     yield from manifest.reject_files
@@ -288,7 +288,7 @@ class _FileCheck:
 
     storage: Storage
     folder: str
-    facts: FileFacts
+    facts: FileInfo
     there: Set[str]
     progress: _Progress
     problems: list[str] = field(default_factory=list)

@@ -20,7 +20,8 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import FileFacts, shard_name
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.manifest import MANIFEST, Manifest
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
@@ -335,7 +336,7 @@ class _WriteManifest(beam.DoFn):
         shards = tuple(
             Shard(
                 name=row["name"],
-                files=tuple(FileFacts(*file) for file in row["files"]),
+                files=tuple(FileInfo(*file) for file in row["files"]),
                 tokens=row["tokens"],
                 **_split_of(row),
             )
@@ -370,14 +371,14 @@ class _WriteManifest(beam.DoFn):
         yield url
 
 
-def _check_files(storage: Storage, folder: str, files: Sequence[FileFacts]) -> None:
+def _check_files(storage: Storage, folder: str, files: Sequence[FileInfo]) -> None:
     """Check that the files of all shards are there, before a manifest says so.
 
     Raises:
         DataError: One is not there, or has another size.
     """
 
-    def check(file: FileFacts) -> None:
+    def check(file: FileInfo) -> None:
         if storage.size(storage.join(folder, file.name)) != file.bytes:
             raise DataError(f"{storage.join(folder, file.name)}: changed after it was written")
 

@@ -9,8 +9,8 @@ from typing import Any
 from bpe_beam.corpus import Plan, Split
 from bpe_beam.corpus.losses import losses_of
 from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.shard_numbering import numbered, shard_files
-from bpe_beam.shards.formats import FileFacts
 from bpe_beam.shards.manifest import MANIFEST, Manifest
 from bpe_beam.shards.shard_rows import Shard, SourceFacts, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -35,11 +35,11 @@ def manifest_of(
     """
     shards: list[Shard] = []
     tokenless: list[TokenlessSplit] = []
-    rejects: list[FileFacts] = []
+    rejects: list[FileInfo] = []
     for split, piece in zip(plan.splits, numbered(receipts), strict=True):
         facts = piece.receipt["facts"]
-        files = [FileFacts(**file) for file in shard_files(piece.receipt)]
-        rejects += [FileFacts(**file) for file in piece.receipt["files"][len(files) :]]
+        files = [FileInfo(**file) for file in shard_files(piece.receipt)]
+        rejects += [FileInfo(**file) for file in piece.receipt["files"][len(files) :]]
         row: dict[str, Any] = {
             "split": split.index,
             "slices": slices_of(plan, split),

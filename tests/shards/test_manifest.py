@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats import FileFacts
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
@@ -34,7 +34,7 @@ def shard(index: int, slices: tuple[SourceSlice, ...], rejects: int) -> Shard:
         text_bytes=100,
         tokens=20,
         rejects=rejects,
-        files=(FileFacts(f"{name}.bin", 40, C), FileFacts(f"{name}.idx", 90, D)),
+        files=(FileInfo(f"{name}.bin", 40, C), FileInfo(f"{name}.idx", 90, D)),
     )
 
 
@@ -62,7 +62,7 @@ MANIFEST = Manifest(
     shards=SHARDS,
     totals=Totals.of(SHARDS, TOKENLESS),
     reject_reasons={"no field": 1, "invalid UTF-8": 1},
-    reject_files=(FileFacts("rejects/split-00000.jsonl", 33, A),),
+    reject_files=(FileInfo("rejects/split-00000.jsonl", 33, A),),
     tokenless=TOKENLESS,
 )
 
@@ -388,7 +388,7 @@ def test_a_value_out_of_range(path: tuple[Any, ...], value: Any, message: str) -
 
 @pytest.mark.parametrize("order", ["rejects/a rejects/a", "rejects/b rejects/a"])
 def test_reject_files_stand_in_order_and_once(order: str) -> None:
-    files = tuple(FileFacts(name, 1, A) for name in order.split())
+    files = tuple(FileInfo(name, 1, A) for name in order.split())
     with pytest.raises(DataError, match=r"rejects\.files\[1\]\.name is 'rejects/a'; .* rising"):
         Manifest.from_bytes(replace(MANIFEST, reject_files=files).to_bytes())
 

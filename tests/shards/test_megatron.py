@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import FileFacts, ShardFiles, shard_name
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats import ShardFiles, shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter, token_dtype
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.storage import Storage
@@ -85,8 +86,8 @@ def test_every_byte_of_a_small_pair(
         documents=3,
         tokens=4,
         files=(
-            FileFacts(f"{NAME}.bin", len(expected_bin), hashlib.sha256(expected_bin).hexdigest()),
-            FileFacts(f"{NAME}.idx", len(expected_idx), hashlib.sha256(expected_idx).hexdigest()),
+            FileInfo(f"{NAME}.bin", len(expected_bin), hashlib.sha256(expected_bin).hexdigest()),
+            FileInfo(f"{NAME}.idx", len(expected_idx), hashlib.sha256(expected_idx).hexdigest()),
         ),
     )
     assert read(tmp_path) == [[1, 2, 258], [], [7]]

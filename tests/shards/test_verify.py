@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
-from bpe_beam.shards.formats import FileFacts, shard_name
+from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.shards.manifest import Manifest
@@ -39,9 +40,9 @@ def pack(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return ids, np.cumsum([0, *map(len, documents)], dtype=np.int64)
 
 
-def facts(folder: Path, name: str) -> FileFacts:
+def facts(folder: Path, name: str) -> FileInfo:
     data = (folder / name).read_bytes()
-    return FileFacts(name, len(data), hashlib.sha256(data).hexdigest())
+    return FileInfo(name, len(data), hashlib.sha256(data).hexdigest())
 
 
 def make(folder: Path, vocab_size: int = 300) -> Manifest:

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bpe_beam.folders.file_info import FileInfo
+
 MAX_VOCAB_SIZE = 2**31
 """Ids are at most 2^31 - 1, so that 32 bits hold them with a sign or without."""
-
-
-@dataclass(frozen=True)
-class FileFacts:
-    """One file as it was written.
-
-    Attributes:
-        name: the name relative to the tokens folder, with `/` between its parts.
-        bytes: its size.
-        sha256: the SHA-256 of its bytes, 64 lower-case hex digits.
-    """
-
-    name: str
-    bytes: int
-    sha256: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +22,7 @@ class ShardFiles:
 
     documents: int
     tokens: int
-    files: tuple[FileFacts, ...]
+    files: tuple[FileInfo, ...]
 
 
 def shard_name(index: int, count: int) -> str:

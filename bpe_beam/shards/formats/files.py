@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats import FileFacts
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile
 
@@ -11,9 +11,9 @@ from bpe_beam.storage.hashing import HashingFile
 class ShardFile(HashingFile):
     """A file of a shard while it is written."""
 
-    def facts(self, name: str) -> FileFacts:
-        """Returns what was written so far, under the name given."""
-        return FileFacts(name, self.bytes, self.sha256)
+    def info(self, name: str) -> FileInfo:
+        """Return the description of the bytes written so far, as a file of this name."""
+        return FileInfo(name, self.bytes, self.sha256)
 
 
 class RangeFile:

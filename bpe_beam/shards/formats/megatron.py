@@ -34,7 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats import MAX_VOCAB_SIZE, FileFacts, ShardFiles
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats import MAX_VOCAB_SIZE, ShardFiles
 from bpe_beam.shards.formats.documents import check_documents
 from bpe_beam.shards.formats.files import ShardFile
 from bpe_beam.storage import Storage
@@ -190,7 +191,7 @@ class MegatronWriter:
             context.__exit__(kind, error, trace)
 
     def _publish(self) -> None:
-        files: tuple[FileFacts, ...] = ()
+        files: tuple[FileInfo, ...] = ()
         try:
             if not self._whole:
                 raise DataError(f"{self._name}: writing a batch of documents failed before")
@@ -201,7 +202,7 @@ class MegatronWriter:
             raise
         self._result = ShardFiles(self._documents, self._tokens, files)
 
-    def _publish_pair(self, ids: ShardFile) -> tuple[FileFacts, ...]:
+    def _publish_pair(self, ids: ShardFile) -> tuple[FileInfo, ...]:
         with self._storage.create(self._idx_url) as file:
             idx = ShardFile(file)
             self._write_index(idx)
@@ -212,7 +213,7 @@ class MegatronWriter:
             context, self._bin_context = self._bin_context, None
             assert context is not None
             context.__exit__(None, None, None)
-        return ids.facts(f"{self._name}.bin"), idx.facts(f"{self._name}.idx")
+        return ids.info(f"{self._name}.bin"), idx.info(f"{self._name}.idx")
 
     def _write_index(self, idx: ShardFile) -> None:
         count = self._documents
