@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "counts": EVERYWHERE | {"folders", "tokenizer"},
     "training": EVERYWHERE | {"counts", "tokenizer"},
     "workers": EVERYWHERE | PLAIN | {"folders", "progress"},
-    "transforms": EVERYWHERE | PLAIN | {"progress", "workers"},
+    "transforms": EVERYWHERE | PLAIN | {"folders", "progress", "workers"},
     "engines": EVERYWHERE | {"progress", "settings", "transforms", "workers"},
     "settings": EVERYWHERE | PLAIN | {"engines", "progress"},
     "jobs": EVERYWHERE

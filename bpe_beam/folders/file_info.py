@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class FileInfo:
     sha256: str
 
     @staticmethod
-    def of(name: str, data: bytes) -> FileInfo:
+    def of(name: str, data: builtins.bytes) -> FileInfo:
         """Return the description of a file with this name and this content."""
         return FileInfo(name, len(data), hashlib.sha256(data).hexdigest())
 
