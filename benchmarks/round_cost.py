@@ -38,7 +38,7 @@ from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.transforms.metrics import Measured
-from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.transforms.spread_tasks import SpreadTasks
 
 WAYS = ("in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")
 KINDS = ("driver", "job server", "cluster", "workers")
@@ -103,7 +103,7 @@ class Gather(beam.DoFn):
 
 def build(pipeline: beam.Pipeline, files: list[str], rounds: int) -> None:
     """A job of some rounds."""
-    state = pipeline | "Tasks" >> SpreadWorks(files)
+    state = pipeline | "Tasks" >> SpreadTasks(files)
     rewrite = beam.ParDo(FirstRewrite(len(files)))
     for number in range(rounds):
         made = state | f"Rewrite{number}" >> rewrite.with_outputs("state", main="refs")

@@ -115,7 +115,7 @@ def compare(published: Published, texts: list[str], folder: Path) -> int:
     ours.save_tiktoken(str(again))
     wrong += again.read_bytes() != path.read_bytes()
     note = "no tokenizer.json: its ranks are no list of merges"
-    if not ours.parts.model.rank_by_token:
+    if not ours.spec.model.rank_by_token:
         file = folder / "tokenizer.json"
         ours.save(str(file))
         read = Tokenizer.from_file(str(file))

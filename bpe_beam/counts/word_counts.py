@@ -16,7 +16,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.native_parts import holds_gil, pipeline_of
+from bpe_beam.tokenizer.native_encoder import holds_gil, pipeline_of
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 

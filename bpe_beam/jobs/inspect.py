@@ -19,7 +19,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InspectSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.display import describe, text_of
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -96,23 +96,23 @@ def _manifest(storage: Storage, path: str) -> dict[str, Any]:
 
 def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
     """What a tokenizer is made of: parts, sizes, special tokens, longest tokens, some merges."""
-    parts = tokenizer.parts
+    spec = tokenizer.spec
     special = tokenizer.special_tokens
-    in_bytes = parts.model_reads_bytes
+    in_bytes = spec.model_reads_bytes
     texts = [text_of(token, in_bytes) for token in tokenizer.vocab if token not in special]
     lengths = Counter(len(text) for text in texts if isinstance(text, str))
     merges = tokenizer.merges
     shown = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], None, *merges[-_FEW:]]
     return {
         "kind": "tokenizer",
-        "model": _model_name(parts),
+        "model": _model_name(spec),
         "vocab_size": tokenizer.vocab_size,
         "merges": len(merges),
         "highest_id": tokenizer.max_id,
-        "normalizer": describe(parts.normalizer),
-        "pre_tokenizer": describe(parts.pre_tokenizer),
-        "post_processor": describe(parts.post_processor),
-        "decoder": describe(parts.decoder),
+        "normalizer": describe(spec.normalizer),
+        "pre_tokenizer": describe(spec.pre_tokenizer),
+        "post_processor": describe(spec.post_processor),
+        "decoder": describe(spec.decoder),
         "special_tokens": [f"{token_id} {token}" for token, token_id in special.items()],
         "tokens_by_characters": {str(length): lengths[length] for length in sorted(lengths)},
         "parts_of_characters": sum(isinstance(text, bytes) for text in texts) or None,
@@ -123,15 +123,15 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _model_name(parts: Parts) -> str:
+def _model_name(spec: TokenizerSpec) -> str:
     """The model's kind and what it is set to, in words."""
-    model = parts.model
+    model = spec.model
     settings = [
         f"{field.name}={getattr(model, field.name)!r}"
         for field in dataclasses.fields(model)
         if field.name not in ("vocab", "merges") and getattr(model, field.name) != field.default
     ]
-    kind = "byte-level BPE" if parts.model_reads_bytes else model.JSON_TYPE
+    kind = "byte-level BPE" if spec.model_reads_bytes else model.JSON_TYPE
     return " ".join([kind, *settings])
 
 

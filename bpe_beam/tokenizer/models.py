@@ -30,7 +30,7 @@ of bytes, which takes 40 bytes of memory for each."""
 
 
 @record
-class Naming:
+class ErrorLocation:
     """How to name the place of a fault; as paths in `tokenizer.json` unless told otherwise.
 
     Attributes:
@@ -76,25 +76,25 @@ class BPE:
     ignore_merges: bool = False
     rank_by_token: bool = False
 
-    def check(self, naming: Naming) -> None:
+    def check(self, location: ErrorLocation) -> None:
         """Refuses a vocabulary or merges that cannot work.
 
         Args:
-            naming: How the message names the place.
+            location: How the message names the place.
 
         Raises:
             UsageError: Names the place, what stands there, and what may.
         """
-        check_vocab(self.vocab, naming)
-        check_unknown(self.unk_token, self.vocab, naming)
+        check_vocab(self.vocab, location)
+        check_unknown(self.unk_token, self.vocab, location)
         rank = len(self.merge_ids)
         if rank < len(self.merges):
             left, right = self.merges[rank]
             parts = (left, right, self.joined(left, right))
             missing = next(token for token in parts if token not in self.vocab)
             raise UsageError(
-                f"{naming.merge(rank)}: {shortened(missing)} of {shortened([left, right])} is not "
-                "in the vocabulary"
+                f"{location.merge(rank)}: {shortened(missing)} of {shortened([left, right])} is "
+                "not in the vocabulary"
             )
 
     @cached_property
@@ -132,15 +132,15 @@ class WordPiece:
     continuing_subword_prefix: str = "##"
     max_input_chars_per_word: int = 100
 
-    def check(self, naming: Naming) -> None:
+    def check(self, location: ErrorLocation) -> None:
         """Refuses a vocabulary that cannot work; see `BPE.check`."""
-        check_vocab(self.vocab, naming)
+        check_vocab(self.vocab, location)
         if (characters := sum(map(len, self.vocab))) > MAX_CONTENT_CHARS:
             raise UsageError(
-                f"{naming.setting('vocab')}: its tokens must have at most {MAX_CONTENT_CHARS:,} "
+                f"{location.setting('vocab')}: its tokens must have at most {MAX_CONTENT_CHARS:,} "
                 f"characters together, got {characters:,}"
             )
-        most, place = self.max_input_chars_per_word, naming.setting("max_input_chars_per_word")
+        most, place = self.max_input_chars_per_word, location.setting("max_input_chars_per_word")
         if most < 0:
             raise UsageError(f"{place}: {most} is below 0")
         # The time of a word is its length times the longest token that it can hold.
@@ -148,7 +148,7 @@ class WordPiece:
             for token in self.vocab:
                 if len(token) > MAX_TOKEN_CHARS:
                     raise UsageError(
-                        f"{naming.token(token)}: a token of {len(token):,} characters must be at "
+                        f"{location.token(token)}: a token of {len(token):,} characters must be at "
                         f"most {MAX_TOKEN_CHARS:,} where {place} is {most:,}: give a smaller one"
                     )
 
@@ -167,15 +167,15 @@ class WordLevel:
     vocab: Mapping[str, int]
     unk_token: str = "<unk>"
 
-    def check(self, naming: Naming) -> None:
+    def check(self, location: ErrorLocation) -> None:
         """Refuses a vocabulary that cannot work; see `BPE.check`."""
-        check_vocab(self.vocab, naming)
+        check_vocab(self.vocab, location)
 
 
 Model = BPE | WordPiece | WordLevel
 
 
-def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
+def check_vocab(vocab: Mapping[str, int], location: ErrorLocation) -> None:
     """Refuses invalid ids, ids of two tokens, and an empty token.
 
     Raises:
@@ -186,12 +186,14 @@ def check_vocab(vocab: Mapping[str, int], naming: Naming) -> None:
     tokens_by_id: dict[int, str] = {}
     for token, token_id in vocab.items():
         if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
-            check_id(token_id, naming.token(token))
+            check_id(token_id, location.token(token))
         other = tokens_by_id.setdefault(token_id, token)
         if other is not token:
-            raise UsageError(f"{naming.token(token)}: id {token_id} is taken by {shortened(other)}")
+            raise UsageError(
+                f"{location.token(token)}: id {token_id} is taken by {shortened(other)}"
+            )
         if not token:
-            raise UsageError(f"{naming.token(token)}: an empty token")
+            raise UsageError(f"{location.token(token)}: an empty token")
 
 
 def _is_plain(vocab: Mapping[str, int]) -> bool:
@@ -202,7 +204,7 @@ def _is_plain(vocab: Mapping[str, int]) -> bool:
     return "" not in vocab and min(ids) >= 0 and max(ids) <= MAX_ID and len({*ids}) == len(vocab)
 
 
-def check_unknown(unk_token: str | None, vocab: Collection[str], naming: Naming) -> None:
+def check_unknown(unk_token: str | None, vocab: Collection[str], location: ErrorLocation) -> None:
     """Refuses an unknown token that is not in the vocabulary.
 
     Raises:
@@ -210,7 +212,7 @@ def check_unknown(unk_token: str | None, vocab: Collection[str], naming: Naming)
     """
     if unk_token is not None and unk_token not in vocab:
         raise UsageError(
-            f"{naming.setting('unk_token')}: {shortened(unk_token)} is not in the vocabulary"
+            f"{location.setting('unk_token')}: {shortened(unk_token)} is not in the vocabulary"
         )
 
 

@@ -14,8 +14,8 @@ from bpe_beam.tokenizer.models import (
     BPE,
     MAX_CONTENT_CHARS,
     MAX_TOKEN_CHARS,
+    ErrorLocation,
     Model,
-    Naming,
     check_id,
 )
 from bpe_beam.tokenizer.normalizers import Normalizer
@@ -24,7 +24,7 @@ from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer
 
 
 @record
-class Parts:
+class TokenizerSpec:
     """The parts of a tokenizer, by the names they have in `tokenizer.json`.
 
     Attributes:
@@ -55,16 +55,16 @@ class Parts:
         decided = model.unk_token is None and not model.byte_fallback
         return decided or model.vocab.keys() >= byte_level.CHAR_TO_BYTE.keys()
 
-    def check(self, naming: Naming) -> None:
+    def check(self, location: ErrorLocation) -> None:
         """Refuses parts that contradict themselves or each other.
 
         Args:
-            naming: How the message names the place.
+            location: How the message names the place.
 
         Raises:
             UsageError: Names the place, what stands there, and what may.
         """
-        self.model.check(naming)
+        self.model.check(location)
         vocab = self.model.vocab
         token_by_id = {token_id: token for token, token_id in vocab.items()}
         contents: set[str] = set()
@@ -74,7 +74,7 @@ class Parts:
                 f"got {characters:,}"
             )
         for number, token in enumerate(self.added_tokens):
-            place = naming.added(number)
+            place = location.added(number)
             check_id(token.id, place)
             if not token.content:
                 raise UsageError(f"{place}: an empty token")
@@ -101,7 +101,7 @@ class Parts:
                 )
         self._check_frame(token_by_id)
         if self.model_reads_bytes and isinstance(self.model, BPE):
-            self._check_meanings(self.model, naming)
+            self._check_meanings(self.model, location)
 
     def _check_frame(self, tokens: Mapping[int, str]) -> None:
         """Refuses a post-processor that puts in what the tokenizer does not have."""
@@ -115,7 +115,7 @@ class Parts:
                     "token has"
                 )
 
-    def _check_meanings(self, model: BPE, naming: Naming) -> None:
+    def _check_meanings(self, model: BPE, location: ErrorLocation) -> None:
         """Refuses an added token whose text the model makes from other bytes.
 
         `é` as a special token and `é` as the symbol of byte 0xE9 would be one entry: one id with
@@ -132,40 +132,42 @@ class Parts:
         for content, number in doubtful.items():
             if content in made or (len(content) == 1 and content in model.vocab):
                 raise UsageError(
-                    f"{naming.added(number)}: {shortened(content)} is also how the model writes "
+                    f"{location.added(number)}: {shortened(content)} is also how the model writes "
                     f"the bytes {byte_level.to_bytes(content)[:20]!r}; give the added token "
                     "another text"
                 )
 
 
-def byte_level_parts(model: BPE, added_tokens: tuple[AddedToken, ...], naming: Naming) -> Parts:
+def byte_level_spec(
+    model: BPE, added_tokens: tuple[AddedToken, ...], location: ErrorLocation
+) -> TokenizerSpec:
     """The parts of a tokenizer like GPT-2's around a model.
 
     Args:
         model: The model; its tokens are in the byte-level alphabet.
         added_tokens: These may stand in its vocabulary, too.
-        naming: How messages name places.
+        location: How messages name places.
 
     Raises:
-        UsageError: As `Parts.check`, or a token that is neither bytes nor an added token.
+        UsageError: As `TokenizerSpec.check`, or a token that is neither bytes nor an added token.
     """
-    parts = Parts(
+    spec = TokenizerSpec(
         model, added_tokens, pre_tokenizer=ByteLevelPreTokenizer(), decoder=ByteLevelDecoder()
     )
-    parts.check(naming)
+    spec.check(location)
     added = {token.content for token in added_tokens}
     for token in model.vocab:
         if not byte_level.is_byte_level(token) and token not in added:
             raise UsageError(
-                f"{naming.token(token)}: neither an added token nor written in the byte-level "
+                f"{location.token(token)}: neither an added token nor written in the byte-level "
                 "alphabet"
             )
-    return parts
+    return spec
 
 
-def from_learned(
+def from_merges(
     vocab: Sequence[str], merges: Iterable[tuple[str, str]], special_tokens: Sequence[str]
-) -> Parts:
+) -> TokenizerSpec:
     """The parts of a byte-level BPE tokenizer from what was learned.
 
     Args:
@@ -186,9 +188,9 @@ def from_learned(
             raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")
     by_id = sorted(special_tokens, key=lambda token: ids[token])
     added = tuple(AddedToken(ids[token], token) for token in by_id)
-    naming = Naming(
+    location = ErrorLocation(
         token=lambda token: f"vocab: {shortened(token)}",
         merge=lambda rank: f"merges[{rank}]",
         added=lambda _: "special_tokens",
     )
-    return byte_level_parts(BPE(ids, [(left, right) for left, right in merges]), added, naming)
+    return byte_level_spec(BPE(ids, [(left, right) for left, right in merges]), added, location)

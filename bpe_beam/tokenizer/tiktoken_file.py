@@ -19,14 +19,20 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.models import BPE, MAX_ID, MAX_TOKEN_CHARS, Naming, in_order_of_ids
+from bpe_beam.tokenizer.models import (
+    BPE,
+    MAX_ID,
+    MAX_TOKEN_CHARS,
+    ErrorLocation,
+    in_order_of_ids,
+)
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
 def read(
     data: bytes, source: str, *, pretokenizer: str, special_tokens: Mapping[str, int]
-) -> Parts:
+) -> TokenizerSpec:
     """Reads a `.tiktoken` file.
 
     Args:
@@ -49,10 +55,10 @@ def read(
     added = tuple(AddedToken(token_id, text) for text, token_id in by_id)
     model = BPE(vocab, merges, ignore_merges=True, rank_by_token=by_token)
     pre_tokenizer = pretokenizer_from_name(pretokenizer, byte_level=True)
-    parts = Parts(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
+    spec = TokenizerSpec(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
     lines = {token: number for number, token in enumerate(vocab, start=1)}
-    parts.check(
-        Naming(
+    spec.check(
+        ErrorLocation(
             token=lambda token: f"{source}: line {lines[token]}",
             added=lambda number: f"special_tokens: {shortened(added[number].content)}",
         )
@@ -60,23 +66,23 @@ def read(
     # In the model's vocabulary, too: Hugging Face counts the ids of other added tokens by itself,
     # and goes wrong where ids have holes.
     whole = in_order_of_ids({**vocab, **special_tokens}.items())
-    return replace(parts, model=replace(model, vocab=whole))
+    return replace(spec, model=replace(model, vocab=whole))
 
 
-def write(parts: Parts) -> bytes:
+def write(spec: TokenizerSpec) -> bytes:
     """Writes a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens.
 
     Raises:
         UsageError: The tokenizer does more than the file can say, or other things; names the
             token at which ranks and merges part.
     """
-    model = parts.model
-    if not isinstance(model, BPE) or not parts.model_reads_bytes or parts.normalizer is not None:
+    model = spec.model
+    if not isinstance(model, BPE) or not spec.model_reads_bytes or spec.normalizer is not None:
         raise UsageError(
             ".tiktoken: holds byte-level BPE without normalizer only; save this tokenizer as "
             "tokenizer.json"
         )
-    added = {token.content for token in parts.added_tokens}
+    added = {token.content for token in spec.added_tokens}
     vocab = {token: rank for token, rank in model.vocab.items() if token not in added}
     other = next((token for token in vocab if not byte_level.is_byte_level(token)), None)
     if other is not None:

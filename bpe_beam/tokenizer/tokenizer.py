@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from bpe_beam.tokenizer import text_input, tokenizer_json
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.deadline import deadline_of
-from bpe_beam.tokenizer.decoding import IdDecoder
-from bpe_beam.tokenizer.encoding import TextEncoder
+from bpe_beam.tokenizer.id_decoder import IdDecoder
 from bpe_beam.tokenizer.models import BPE
-from bpe_beam.tokenizer.native_parts import holds_gil
-from bpe_beam.tokenizer.spec import Parts, from_learned
+from bpe_beam.tokenizer.native_encoder import holds_gil
+from bpe_beam.tokenizer.spec import TokenizerSpec, from_merges
+from bpe_beam.tokenizer.text_encoder import TextEncoder
 
 # Other kinds of files, batches and fingerprints import their modules where they are used: most
 # processes load one `tokenizer.json`, and start faster without them.
@@ -34,10 +34,10 @@ _IDS_AT_ONCE = 4096
 class Tokenizer:
     """A tokenizer, made by one of the `from_...` methods. Immutable; threads may share it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, spec: TokenizerSpec) -> None:
         """Takes parts that were checked; the `from_...` methods read and check them."""
-        self._parts = parts
-        self._added = AddedTokens(parts.added_tokens)
+        self._spec = spec
+        self._added = AddedTokens(spec.added_tokens)
 
     # ---- making and keeping ----
 
@@ -81,12 +81,12 @@ class Tokenizer:
         Raises:
             UsageError: A file is missing or broken, or the two do not fit; names the place.
         """
-        from bpe_beam.tokenizer import exports
+        from bpe_beam.tokenizer import vocab_files
 
         vocab, vocab_source = tokenizer_json.read_file(vocab_path, storage, "vocab.json")
         merges, merges_source = tokenizer_json.read_file(merges_path, storage, "merges.txt")
         return cls(
-            exports.read_vocab_and_merges(
+            vocab_files.read_vocab_and_merges(
                 vocab,
                 merges,
                 special_tokens,
@@ -137,10 +137,10 @@ class Tokenizer:
         from bpe_beam.storage import Storage
         from bpe_beam.tokenizer import tiktoken_file
 
-        (storage or Storage()).write_bytes(path, tiktoken_file.write(self._parts))
+        (storage or Storage()).write_bytes(path, tiktoken_file.write(self._spec))
 
     @classmethod
-    def from_learned(
+    def from_merges(
         cls,
         vocab: Sequence[str],
         merges: Sequence[tuple[str, str]],
@@ -157,7 +157,7 @@ class Tokenizer:
             UsageError: A token stands twice, a merge's token is not in the vocabulary, or a
                 special token is missing or cannot be told from a token of the model.
         """
-        return cls(from_learned(vocab, merges, special_tokens))
+        return cls(from_merges(vocab, merges, special_tokens))
 
     def to_json(self) -> str:
         """The text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
@@ -165,7 +165,7 @@ class Tokenizer:
 
     @cached_property
     def _json(self) -> str:
-        return tokenizer_json.write(self._parts)
+        return tokenizer_json.write(self._spec)
 
     def save(self, path: str, *, storage: Storage | None = None) -> None:
         """Writes the tokenizer's `tokenizer.json`, whole or not at all.
@@ -180,9 +180,9 @@ class Tokenizer:
 
     def vocab_json(self) -> bytes:
         """The model's vocabulary as GPT-2's `vocab.json`."""
-        from bpe_beam.tokenizer import exports
+        from bpe_beam.tokenizer import vocab_files
 
-        return exports.vocab_json(self._parts.model)
+        return vocab_files.vocab_json(self._spec.model)
 
     def merges_txt(self) -> bytes:
         """The model's merges as GPT-2's `merges.txt`.
@@ -190,25 +190,25 @@ class Tokenizer:
         Raises:
             UsageError: The model has no merges, or one that the file cannot hold.
         """
-        from bpe_beam.tokenizer import exports
+        from bpe_beam.tokenizer import vocab_files
 
-        return exports.merges_txt(self._parts.model)
+        return vocab_files.merges_txt(self._spec.model)
 
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of what the tokenizer's file says, in hex: equal for equal tokenizers."""
         import hashlib
 
-        model = self._parts.model
+        model = self._spec.model
         if isinstance(model, BPE) and model.rank_by_token:  # it has no file
-            text = tokenizer_json.identity_by_ranks(self._parts, model)
+            text = tokenizer_json.identity_by_ranks(self._spec, model)
         else:
             text = self.to_json()
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def __reduce__(self) -> tuple[type[Tokenizer], tuple[Parts]]:
-        """Pickles as its parts, without the native encoder."""
-        return Tokenizer, (self._parts,)
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
+        """Pickles as its spec, without the native encoder."""
+        return Tokenizer, (self._spec,)
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same fingerprint, that is, say the same in their files."""
@@ -224,7 +224,7 @@ class Tokenizer:
         return self.vocab_size
 
     def __repr__(self) -> str:
-        kind = "byte-level BPE" if self._parts.model_reads_bytes else self._parts.model.JSON_TYPE
+        kind = "byte-level BPE" if self._spec.model_reads_bytes else self._spec.model.JSON_TYPE
         return (
             f"<Tokenizer: {kind}, {self.vocab_size} tokens, "
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
@@ -233,13 +233,13 @@ class Tokenizer:
     # ---- looking at it ----
 
     @property
-    def parts(self) -> Parts:
+    def spec(self) -> TokenizerSpec:
         """What the tokenizer is made of."""
-        return self._parts
+        return self._spec
 
     @cached_property
     def _vocab(self) -> dict[str, int]:
-        return {**self._parts.model.vocab, **self._added.ids}
+        return {**self._spec.model.vocab, **self._added.ids}
 
     @property
     def vocab(self) -> dict[str, int]:
@@ -249,7 +249,7 @@ class Tokenizer:
     @property
     def merges(self) -> list[tuple[str, str]]:
         """Pairs of tokens by rank: a copy; none if the model is not BPE."""
-        return list(self._parts.model.merges) if isinstance(self._parts.model, BPE) else []
+        return list(self._spec.model.merges) if isinstance(self._spec.model, BPE) else []
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -270,7 +270,7 @@ class Tokenizer:
     def holds_gil(self) -> bool:
         """Whether encoding holds Python's lock, so that threads of one process take turns: where a
         pattern has no scanner of ours."""
-        return holds_gil(self.parts.normalizer, self.parts.pre_tokenizer)
+        return holds_gil(self.spec.normalizer, self.spec.pre_tokenizer)
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token, or None."""
@@ -407,7 +407,7 @@ class Tokenizer:
         rules = self._encoder.rules(allowed_special, disallowed_special)
         ids, offsets, found = self._encoder.encode_placed(text_input.to_utf8(text), rules)
         tokens = [self._tokens[token_id] for token_id in ids]
-        post_processor = self._parts.post_processor
+        post_processor = self._spec.post_processor
         if post_processor is None:
             return tokens, ids, offsets
         with deadline_of(len(text)):
@@ -455,15 +455,15 @@ class Tokenizer:
 
     @cached_property
     def _decoder(self) -> IdDecoder:
-        return IdDecoder(self._parts, self._tokens)
+        return IdDecoder(self._spec, self._tokens)
 
     @cached_property
     def _encoder(self) -> TextEncoder:
-        return TextEncoder(self._parts, self._added)
+        return TextEncoder(self._spec, self._added)
 
     def _frame(self, add_special_tokens: bool) -> tuple[list[int], list[int]]:
         """The ids that the post-processor puts before and after a text."""
-        if not add_special_tokens or self._parts.post_processor is None:
+        if not add_special_tokens or self._spec.post_processor is None:
             return [], []
-        before, after = self._parts.post_processor.frame()
+        before, after = self._spec.post_processor.frame()
         return [token_id for _, token_id in before], [token_id for _, token_id in after]

@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.component_json import read_part, write_part
 from bpe_beam.tokenizer.decoders import Decoder
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, MISSING, Node, parse, quote
-from bpe_beam.tokenizer.models import BPE, Model, Naming, WordLevel, WordPiece, in_order_of_ids
+from bpe_beam.tokenizer.models import (
+    BPE,
+    ErrorLocation,
+    Model,
+    WordLevel,
+    WordPiece,
+    in_order_of_ids,
+)
 from bpe_beam.tokenizer.normalizers import Normalizer
-from bpe_beam.tokenizer.part_json import read_part, write_part
 from bpe_beam.tokenizer.postprocessors import PostProcessor
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
     from bpe_beam.storage import Storage
@@ -70,7 +77,7 @@ def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
     return storage.read_bytes(path), redact(path)
 
 
-def read(data: bytes | str, source: str) -> Parts:
+def read(data: bytes | str, source: str) -> TokenizerSpec:
     """Reads a tokenizer.
 
     Args:
@@ -78,7 +85,7 @@ def read(data: bytes | str, source: str) -> Parts:
         source: How messages name the file.
 
     Returns:
-        The tokenizer's parts.
+        The tokenizer's spec.
 
     Raises:
         UsageError: It is no JSON, or no tokenizer, or holds what this version does not support;
@@ -90,7 +97,7 @@ def read(data: bytes | str, source: str) -> Parts:
             "post_processor", "decoder", "model",
         )  # fmt: skip
     except UsageError:
-        from bpe_beam.tokenizer.other_files import what_else
+        from bpe_beam.tokenizer.foreign_files import what_else
 
         other = what_else(data) if len(data) <= MAX_FILE_BYTES else None
         if other is None:
@@ -100,7 +107,7 @@ def read(data: bytes | str, source: str) -> Parts:
     fields["truncation"].expect(None, MISSING)
     fields["padding"].expect(None, MISSING)
     try:
-        parts = Parts(
+        spec = TokenizerSpec(
             model=_read_model(fields["model"]),
             added_tokens=_read_added_tokens(fields["added_tokens"]),
             normalizer=read_part(fields["normalizer"], Normalizer),
@@ -111,13 +118,13 @@ def read(data: bytes | str, source: str) -> Parts:
     except RecursionError:
         raise UsageError(f"{source}: parts nested too deeply") from None
     try:
-        parts.check(Naming())
+        spec.check(ErrorLocation())
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
-    return parts
+    return spec
 
 
-def write(parts: Parts) -> str:
+def write(spec: TokenizerSpec) -> str:
     """Writes a tokenizer; equal parts give equal text.
 
     Raises:
@@ -133,28 +140,28 @@ def write(parts: Parts) -> str:
             "normalized": token.normalized,
             "special": token.special,
         }
-        for token in parts.added_tokens
+        for token in spec.added_tokens
     ]
     small = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": added,
-        "normalizer": write_part(parts.normalizer),
-        "pre_tokenizer": write_part(parts.pre_tokenizer),
-        "post_processor": write_part(parts.post_processor),
-        "decoder": write_part(parts.decoder),
+        "normalizer": write_part(spec.normalizer),
+        "pre_tokenizer": write_part(spec.pre_tokenizer),
+        "post_processor": write_part(spec.post_processor),
+        "decoder": write_part(spec.decoder),
     }
     head = json.dumps(small, ensure_ascii=False, indent=2).removesuffix("\n}")
-    entries = ",\n".join(f"    {quote(key)}: {text}" for key, text in _model_entries(parts.model))
+    entries = ",\n".join(f"    {quote(key)}: {text}" for key, text in _model_entries(spec.model))
     return f'{head},\n  "model": {{\n{entries}\n  }}\n}}'
 
 
-def identity_by_ranks(parts: Parts, model: BPE) -> str:
+def identity_by_ranks(spec: TokenizerSpec, model: BPE) -> str:
     """What tells tokenizers by ranks apart, which have no file: as near to its text as it goes."""
     from dataclasses import replace
 
-    return "ranks\n" + write(replace(parts, model=replace(model, rank_by_token=False)))
+    return "ranks\n" + write(replace(spec, model=replace(model, rank_by_token=False)))
 
 
 def _model_entries(model: Model) -> list[tuple[str, str]]:

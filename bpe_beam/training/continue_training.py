@@ -8,10 +8,10 @@ import numpy as np
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.models import BPE, Naming
+from bpe_beam.tokenizer.models import BPE, ErrorLocation
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import merges_of, needs_seen, see_for, start_of
 from bpe_beam.training.native_trainer import Learned, Progress, learn, number
@@ -32,12 +32,12 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
     Raises:
         UsageError: The tokenizer is not BPE, or of a kind that cannot be continued.
     """
-    parts = tokenizer.parts
-    model = parts.model
+    spec = tokenizer.spec
+    model = spec.model
     if not isinstance(model, BPE):
         raise UsageError(f"continue_from: its model is {model.JSON_TYPE}; only BPE can go on")
-    in_bytes = parts.model_reads_bytes
-    if ends_in_bytes(parts.pre_tokenizer) and not in_bytes:
+    in_bytes = spec.model_reads_bytes
+    if ends_in_bytes(spec.pre_tokenizer) and not in_bytes:
         raise UsageError(
             "continue_from: a byte-level tokenizer with decorated symbols, or without all bytes "
             "and with an unknown token, cannot go on"
@@ -47,7 +47,7 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
             f"continue_from: its {tokenizer.vocab_size:,} ids go up to {tokenizer.max_id:,}; one "
             "with so many holes cannot go on"
         )
-    for token in parts.added_tokens:
+    for token in spec.added_tokens:
         if len(token.content) == 1 and token.content not in model.vocab:
             raise UsageError(
                 f"continue_from: its added token {token.content!r} is a single character, which "
@@ -72,18 +72,18 @@ def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -
     Raises:
         UsageError: Its normalizer or its pre-tokenizer differs from the one named.
     """
-    parts = tokenizer.parts
-    if normalizer_from_name(normalizer) != parts.normalizer:
+    spec = tokenizer.spec
+    if normalizer_from_name(normalizer) != spec.normalizer:
         raise UsageError(
             f"continue_from: the tokenizer's normalizer is not {normalizer!r}, by which the words "
             "were or would be counted"
         )
-    in_bytes = parts.model_reads_bytes
+    in_bytes = spec.model_reads_bytes
     wanted = pretokenizer_from_name(pretokenizer, byte_level=in_bytes)
-    same = wanted == parts.pre_tokenizer or (
+    same = wanted == spec.pre_tokenizer or (
         # The same pattern in another spelling.
         steps_of(wanted, last_as_bytes=in_bytes)
-        == steps_of(parts.pre_tokenizer, last_as_bytes=in_bytes)
+        == steps_of(spec.pre_tokenizer, last_as_bytes=in_bytes)
     )
     if not same:
         raise UsageError(
@@ -138,20 +138,20 @@ def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Toke
     As soon as its model has more entries or merges it has the added tokens, too: a merge may make
     one that the text spells, and other programs number those that a model lacks anew.
     """
-    parts = tokenizer.parts
-    model = parts.model
+    spec = tokenizer.spec
+    model = spec.model
     assert isinstance(model, BPE)
     grown = (len(learned.vocab), len(learned.merges)) > (len(tokenizer.vocab), len(model.merges))
-    known = {token.content for token in parts.added_tokens}
+    known = {token.content for token in spec.added_tokens}
     new = [token for token in recipe.specials if token not in known]
     added = [AddedToken(learned.vocab[token], token) for token in new]
-    result = Parts(
+    result = TokenizerSpec(
         replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
-        (*parts.added_tokens, *sorted(added, key=lambda token: token.id)),
-        parts.normalizer,
-        parts.pre_tokenizer,
-        parts.post_processor,
-        parts.decoder,
+        (*spec.added_tokens, *sorted(added, key=lambda token: token.id)),
+        spec.normalizer,
+        spec.pre_tokenizer,
+        spec.post_processor,
+        spec.decoder,
     )
-    result.check(Naming())
+    result.check(ErrorLocation())
     return Tokenizer(result)

@@ -19,7 +19,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.json_node import Node, parse
 from bpe_beam.tokenizer.models import BPE, MAX_ID
-from bpe_beam.tokenizer.native_parts import make_model
+from bpe_beam.tokenizer.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.native_trainer import Symbols, number
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
@@ -135,9 +135,9 @@ class Start:
     @cached_property
     def _encoder(self) -> _native.Encoder:
         assert self.old is not None
-        parts = self.old.parts
-        assert isinstance(parts.model, BPE)
-        extended = replace(parts, model=replace(parts.model, vocab=self.ids))
+        spec = self.old.spec
+        assert isinstance(spec.model, BPE)
+        extended = replace(spec, model=replace(spec.model, vocab=self.ids))
         return _native.Encoder(_native.Pipeline([], None, []), make_model(extended))
 
     @cached_property
@@ -167,8 +167,8 @@ class Start:
 
 def merges_of(old: Tokenizer) -> tuple[tuple[str, str], ...]:
     """The merges of a tokenizer that is continued."""
-    assert isinstance(old.parts.model, BPE)
-    return tuple((left, right) for left, right in old.parts.model.merges)
+    assert isinstance(old.spec.model, BPE)
+    return tuple((left, right) for left, right in old.spec.model.merges)
 
 
 def needs_seen(recipe: BpeRecipe | WordPieceRecipe, old: Tokenizer | None = None) -> bool:
@@ -312,7 +312,7 @@ def _read(node: Node) -> Start:
 
 def _read_old(node: Node, ids: Mapping[str, int], spelling: Spelling) -> Tokenizer:
     old = Tokenizer.from_json(node.string())
-    if not isinstance(old.parts.model, BPE) or old.parts.model_reads_bytes != spelling.in_bytes:
+    if not isinstance(old.spec.model, BPE) or old.spec.model_reads_bytes != spelling.in_bytes:
         node.refuse("this tokenizer cannot be continued")
     if any(ids.get(token) != token_id for token, token_id in old.vocab.items()):
         node.refuse("its ids are not those of the tokens")

@@ -27,7 +27,7 @@ def ambiguous_tokens(recipe: Recipe, old: Tokenizer | None = None) -> tuple[str,
     """
     if not isinstance(recipe, BpeRecipe) or recipe.symbols != "bytes":
         return ()
-    added = () if old is None else (token.content for token in old.parts.added_tokens)
+    added = () if old is None else (token.content for token in old.spec.added_tokens)
     tokens = dict.fromkeys((*recipe.specials, *added))
     return tuple(token for token in tokens if byte_level.is_ambiguous(token))
 

@@ -21,7 +21,7 @@ from bpe_beam.tokenizer.decoders import (
     SequenceDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.models import BPE, Model, Naming, WordLevel, WordPiece
+from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model, WordLevel, WordPiece
 from bpe_beam.tokenizer.normalizers import (
     WORD_END,
     Normalizer,
@@ -37,7 +37,7 @@ from bpe_beam.tokenizer.postprocessors import (
     TemplateProcessing,
 )
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.native_trainer import Learned, Progress, number
@@ -49,7 +49,7 @@ from bpe_beam.training.words import Words
 # The pre-tokenizers whose words hold no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
 
-_NAMING = Naming(
+_LOCATION = ErrorLocation(
     token=lambda token: f"vocab: {shortened(token)}",
     merge=lambda rank: f"merges[{rank}]",
     added=lambda _: "special_tokens",
@@ -123,7 +123,7 @@ def tokenizer_of(
     in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
     ids = learned.vocab
     by_id = sorted(recipe.specials, key=lambda token: ids[token])
-    parts = Parts(
+    spec = TokenizerSpec(
         _model_of(learned, recipe),
         tuple(AddedToken(ids[token], token) for token in by_id),
         _normalizer_of(recipe, normalizer),
@@ -131,8 +131,8 @@ def tokenizer_of(
         _post_processor_of(recipe, ids),
         _decoder_of(recipe, pretokenizer),
     )
-    parts.check(_NAMING)
-    return Tokenizer(parts)
+    spec.check(_LOCATION)
+    return Tokenizer(spec)
 
 
 def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor | None:

@@ -3,13 +3,13 @@
 from bpe_beam.transforms import coders as coders  # registers them, whichever transform is used
 from bpe_beam.transforms.count_pairs import CountPairs, PairCountsFn
 from bpe_beam.transforms.count_words import CountWords
-from bpe_beam.transforms.in_process import lose_nothing
+from bpe_beam.transforms.fn_api_runner import disable_timed_flush
 from bpe_beam.transforms.learn_merges import LearnMerges
 from bpe_beam.transforms.read_documents import ReadDocuments
 from bpe_beam.transforms.tokenize import Tokenize
 from bpe_beam.transforms.write_tokens import WriteTokens
 
-lose_nothing()
+disable_timed_flush()
 
 __all__ = [
     "CountPairs",

@@ -25,7 +25,7 @@ from bpe_beam.counts.word_counts import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms.coders import PairCountsCoder
 from bpe_beam.transforms.count_words import HELD_SECONDS, TABLE_BYTES
-from bpe_beam.transforms.texts import text_column
+from bpe_beam.transforms.elements import text_column
 
 SYMBOLS = ("bytes", "characters")
 

@@ -28,7 +28,7 @@ from bpe_beam.counts.word_counts import (
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.chunks import Piece, from_pieces, to_pieces
-from bpe_beam.transforms.texts import (
+from bpe_beam.transforms.elements import (
     DEAD,
     Element,
     array_of,

@@ -18,7 +18,7 @@ from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_s
 from bpe_beam.training.tokenizer_parts import check_parts, learn, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.chunks import Piece, from_pieces, to_pieces
-from bpe_beam.transforms.texts import is_batch
+from bpe_beam.transforms.elements import is_batch
 
 MEMORY_BYTES = 8_000_000_000
 

@@ -15,7 +15,7 @@ from apache_beam.ml.transforms.base import MLTransformProvider
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.texts import array_of, utf8_of
+from bpe_beam.transforms.elements import array_of, utf8_of
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.document_encoding import Encoding
 

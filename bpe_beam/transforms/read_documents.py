@@ -31,7 +31,7 @@ from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.split_task import SplitWork, piece_name, text_bytes, works_of
 
@@ -100,7 +100,7 @@ class ReadDocuments(beam.PTransform):
         """Wires the steps."""
         read = (
             begin
-            | "Splits" >> SpreadWorks(works_of(self.plan))
+            | "Splits" >> SpreadTasks(works_of(self.plan))
             | "ReadSplit"
             >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects, self.max_lost))
             .with_outputs(_EDGES, _LOSSES, main="documents")

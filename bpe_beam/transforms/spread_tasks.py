@@ -1,4 +1,4 @@
-"""`SpreadWorks`: the splits of a plan as elements, spread over the workers."""
+"""`SpreadTasks`: the splits of a plan as elements, spread over the workers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 
 from bpe_beam.errors import DataError
-from bpe_beam.transforms.known_elements import GivenElements
+from bpe_beam.transforms.create_elements import CreateElements
 
 _PIECE_CHARACTERS = 240_000
 """Of a work, that travel together: at four bytes each, under 1 MB."""
@@ -17,7 +17,7 @@ _Piece = tuple[int, int, str]
 
 
 @beam.typehints.with_output_types(str)
-class SpreadWorks(beam.PTransform):
+class SpreadTasks(beam.PTransform):
     """Works, see `works_of`, spread over the workers.
 
     A shuffle by the work's number. Beam's own Reshuffle does the same by random numbers, but
@@ -37,7 +37,7 @@ class SpreadWorks(beam.PTransform):
         """Wires the steps."""
         return (
             begin
-            | "Works" >> GivenElements(self.pieces, tuple[int, _Piece])
+            | "Works" >> CreateElements(self.pieces, tuple[int, _Piece])
             | "Spread" >> beam.GroupByKey()
             | "TakeWork" >> beam.ParDo(_TakeWork())
         )

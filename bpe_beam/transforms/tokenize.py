@@ -17,7 +17,7 @@ from bpe_beam.errors import DataError, TextError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.texts import (
+from bpe_beam.transforms.elements import (
     DEAD,
     Element,
     array_of,

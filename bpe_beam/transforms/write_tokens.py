@@ -29,8 +29,8 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.known_elements import GivenElements
-from bpe_beam.transforms.texts import TOKENS, fields_of, is_batch, without_key
+from bpe_beam.transforms.create_elements import CreateElements
+from bpe_beam.transforms.elements import TOKENS, fields_of, is_batch, without_key
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.split_task import require_seen
 
@@ -111,7 +111,7 @@ class WriteTokens(beam.PTransform):
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
         chunks = tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards))
         # An empty chunk for each shard, so that there is a row of each, and one key at least.
-        openers = tokens.pipeline | "Shards" >> GivenElements(
+        openers = tokens.pipeline | "Shards" >> CreateElements(
             [(shard, (b"", 0, b"")) for shard in range(self.shards)], tuple[int, Chunk]
         )
         names = (

@@ -16,8 +16,8 @@ import pytest
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.tokenizer.component_json import MAX_PART_DEPTH, MAX_PARTS
 from bpe_beam.tokenizer.deadline import VARIABLE
-from bpe_beam.tokenizer.part_json import MAX_PART_DEPTH, MAX_PARTS
 
 LOAD_SECONDS = 2.0
 TEXT_SECONDS = 0.5

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer import reference, streaming
+from bpe_beam.tokenizer import reference, text_chunks
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.safe_cuts import safe_cuts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -79,7 +79,7 @@ class TestIterable:
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Cuts as soon as it can, so that short texts are cut at all."""
-        monkeypatch.setattr(streaming, "_PIECE_BYTES", 1)
+        monkeypatch.setattr(text_chunks, "_PIECE_BYTES", 1)
 
     @given(
         fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=40),
@@ -171,9 +171,9 @@ def test_an_endless_word_is_searched_rarely(tokenizer: Tokenizer) -> None:
         searched.append(len(data))
         return safe_cuts("gpt2", data)
 
-    added = AddedTokens(tokenizer.parts.added_tokens)
+    added = AddedTokens(tokenizer.spec.added_tokens)
     chunks = ["a b ", *["a" * 100] * 10_000]
-    pieces = list(streaming.pieces(chunks, cuts, added, ()))
+    pieces = list(text_chunks.pieces(chunks, cuts, added, ()))
     assert b"".join(pieces) == "".join(chunks).encode()
     assert len(pieces) == 2
     assert len(searched) < 10

@@ -14,7 +14,7 @@ from bpe_beam.tokenizer.deadline import VARIABLE
 from bpe_beam.tokenizer.models import WordLevel
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.pretokenizers import Split
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 pytestmark = pytest.mark.quick
 
@@ -26,7 +26,7 @@ def test_a_pattern_of_python_in_many_threads() -> None:
     """The native code waits for Python inside of its own locks; nobody may wait for both."""
     vocab = {word: i for i, word in enumerate(["<unk>", "to", "be", "or", "not", " ", ",", "!"])}
     split = Split(Pattern("Regex", PATTERN), "Isolated", invert=False)
-    tokenizer = Tokenizer(Parts(WordLevel(vocab), pre_tokenizer=split))
+    tokenizer = Tokenizer(TokenizerSpec(WordLevel(vocab), pre_tokenizer=split))
     counts = WordCounts(pretokenizer=f"regex:{PATTERN}")
     expected = [tokenizer.encode(text) for text in TEXTS]
 
@@ -50,7 +50,7 @@ def test_a_pattern_of_python_in_many_threads() -> None:
 def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "0.2")
     split = Split(Pattern("Regex", r"(?:a|aa|aaa)+$|b"), "Isolated", invert=False)
-    tokenizer = Tokenizer(Parts(WordLevel({"<unk>": 0}), pre_tokenizer=split))
+    tokenizer = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0}), pre_tokenizer=split))
     assert tokenizer.encode("aab") == [0, 0]
     with pytest.raises(DataError, match=r"takes over 0 seconds of CPU time for 2,001"):
         tokenizer.encode("a" * 2_000 + "c")
@@ -62,6 +62,6 @@ def test_an_error_in_python_comes_through() -> None:
             raise ZeroDivisionError(len(data))
 
     split = Split(Broken("Regex", "a|b"), "Isolated", invert=False)
-    tokenizer = Tokenizer(Parts(WordLevel({"<unk>": 0}), pre_tokenizer=split))
+    tokenizer = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0}), pre_tokenizer=split))
     with pytest.raises(ZeroDivisionError, match="5"):
         tokenizer.encode_batch(["abcde"])

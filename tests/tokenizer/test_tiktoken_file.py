@@ -73,7 +73,7 @@ def test_a_word_that_is_a_token_needs_no_merge(tmp_path: Path) -> None:
 def test_ranks_that_no_list_of_merges_tells(tmp_path: Path) -> None:
     """`abc` has a lower rank than `ab`, of which it is made."""
     tokenizer = read(tmp_path, file_of([*BYTES, b"abc", b"xa", b"ab"]), pretokenizer=WORDS)
-    assert tokenizer.parts.model.rank_by_token
+    assert tokenizer.spec.model.rank_by_token
     assert tokenizer.encode("xabc") == [257, *b"bc"]
     with pytest.raises(UsageError, match="cannot hold this tokenizer: its ranks"):
         tokenizer.to_json()
@@ -107,7 +107,7 @@ def test_random_ranks_as_tiktoken(seed: int, tmp_path: Path) -> None:
         theirs = tiktoken.Encoding(
             "x", pat_str="[^ ]+| +", mergeable_ranks=ranks, special_tokens={}
         )
-        by_token += ours.parts.model.rank_by_token
+        by_token += ours.spec.model.rank_by_token
         for _ in range(20):
             text = "".join(chr(letter) for letter in rng.choices(letters + b" ", k=24))
             assert ours.encode(text) == theirs.encode(text), (tokens[:12], text)
@@ -146,13 +146,13 @@ def test_special_tokens_that_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.quick
 def test_what_the_file_cannot_hold(tmp_path: Path) -> None:
     path = str(tmp_path / "out")
-    unordered = Tokenizer.from_learned(["a", "b", "c", "bc", "ab"], [("a", "b"), ("b", "c")])
+    unordered = Tokenizer.from_merges(["a", "b", "c", "bc", "ab"], [("a", "b"), ("b", "c")])
     with pytest.raises(UsageError, match="the merges are not in the order of the ids"):
         unordered.save_tiktoken(path)
-    missing = Tokenizer.from_learned(["a", "b", "ab"], [])
+    missing = Tokenizer.from_merges(["a", "b", "ab"], [])
     with pytest.raises(UsageError, match='by ranks, "a" and "b" would be joined'):
         missing.save_tiktoken(path)
-    unreached = Tokenizer.from_learned(["a", "b", "c", "abc"], [])
+    unreached = Tokenizer.from_merges(["a", "b", "c", "abc"], [])
     with pytest.raises(UsageError, match='the token "abc" is made by no merge'):
         unreached.save_tiktoken(path)
     assert not (tmp_path / "out").exists()

@@ -15,7 +15,7 @@ from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import BPEDecoder
 from bpe_beam.tokenizer.models import BPE, WordLevel
 from bpe_beam.tokenizer.pretokenizers import WhitespaceSplit
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training import reference
 from bpe_beam.training.bpe import learn_bpe
@@ -89,13 +89,13 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
             learn_bpe(words_of(random_words(made, "ab#")), replace(recipe, vocab_size=12)),
             recipe, "none", SPLIT,
         )  # fmt: skip
-        model = old.parts.model
+        model = old.spec.model
         assert isinstance(model, BPE)
         spread = {token: 3 * i for token, i in model.vocab.items()}
         outside = AddedToken(1000, "<added>", special=False)
-        parts = old.parts
-        added = (*(replace(t, id=3 * t.id) for t in parts.added_tokens), outside)
-        old = Tokenizer(replace(parts, model=replace(model, vocab=spread), added_tokens=added))
+        spec = old.spec
+        added = (*(replace(t, id=3 * t.id) for t in spec.added_tokens), outside)
+        old = Tokenizer(replace(spec, model=replace(model, vocab=spread), added_tokens=added))
         words = random_words(made, made.choice(["ab", "ab#", "abc", "é語a"]))
         size = made.randint(30, 60)
         new = go_on(old, words, BpeRecipe(size, symbols="characters", special_tokens=("<n>",)))
@@ -142,7 +142,7 @@ def test_merges_in_no_order_that_training_gives() -> None:
     """`ab` is a symbol of one word and made of two in another: it stays one token."""
     vocab = {token: i for i, token in enumerate(["a", "b", "c", "bc", "ab", "abc"])}
     merges = [("b", "c"), ("a", "b"), ("a", "bc")]
-    old = Tokenizer.from_learned(list(vocab), merges)
+    old = Tokenizer.from_merges(list(vocab), merges)
     words = [("abc", 3), ("ab", 2), ("abab", 2)]
     new = go_on(old, words, BpeRecipe(40))
     assert new.merges[:3] == merges
@@ -150,10 +150,10 @@ def test_merges_in_no_order_that_training_gives() -> None:
 
 
 def test_what_cannot_go_on() -> None:
-    word_level = Tokenizer(Parts(WordLevel({"<unk>": 0})))
+    word_level = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0})))
     with pytest.raises(UsageError, match="its model is WordLevel; only BPE can go on"):
         recipe_like(word_level, BpeRecipe(9))
-    characters = Tokenizer(Parts(BPE({"a": 0}, ()), pre_tokenizer=WhitespaceSplit()))
+    characters = Tokenizer(TokenizerSpec(BPE({"a": 0}, ()), pre_tokenizer=WhitespaceSplit()))
     with pytest.raises(UsageError, match="limit_alphabet"):
         recipe_like(characters, BpeRecipe(9, symbols="characters", limit_alphabet=3))
     check_same_words(characters, "none", SPLIT)
@@ -168,7 +168,7 @@ def test_what_cannot_go_on() -> None:
 
 def test_all_other_parts_stay() -> None:
     old = Tokenizer(
-        Parts(
+        TokenizerSpec(
             BPE({"a</w>": 0, "a": 1}, (), end_of_word_suffix="</w>"),
             pre_tokenizer=WhitespaceSplit(),
             decoder=BPEDecoder("</w>"),
@@ -176,11 +176,11 @@ def test_all_other_parts_stay() -> None:
     )
     new = go_on(old, [("aa", 3), ("aé", 2)], BpeRecipe(9, symbols="characters"))
     assert list(new.vocab) == ["a</w>", "a", "é", "é</w>", "aa</w>", "aé</w>"]
-    assert replace(new.parts, model=old.parts.model) == old.parts
+    assert replace(new.spec, model=old.spec.model) == old.spec
 
 
 def test_bytes_of_new_characters() -> None:
-    old = Tokenizer.from_learned(["a"], [])
+    old = Tokenizer.from_merges(["a"], [])
     new = go_on(old, [("aé", 2)], BpeRecipe(9))
     assert list(new.vocab)[:3] == ["a", *sorted(byte_level.to_chars("é".encode()))]
     assert len(new.merges) == 2

@@ -103,7 +103,7 @@ def characters(**options: Any) -> BpeRecipe:
 )
 def test_parts(recipe: Recipe, names: tuple[str, str], parts: tuple[object, ...]) -> None:
     tokenizer = trained(recipe, *names)
-    found = tokenizer.parts
+    found = tokenizer.spec
     assert (found.normalizer, found.pre_tokenizer, found.decoder) == parts
     assert found.post_processor is None
     assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
@@ -111,25 +111,25 @@ def test_parts(recipe: Recipe, names: tuple[str, str], parts: tuple[object, ...]
 
 def test_models() -> None:
     options: dict[str, Any] = {"unk_token": "<?>", "continuing_subword_prefix": "@@"}
-    bpe = trained(characters(**options, end_of_word_suffix="$", byte_fallback=True)).parts.model
+    bpe = trained(characters(**options, end_of_word_suffix="$", byte_fallback=True)).spec.model
     assert isinstance(bpe, BPE)
     assert (bpe.unk_token, bpe.continuing_subword_prefix) == ("<?>", "@@")
     assert (bpe.end_of_word_suffix, bpe.byte_fallback) == ("$", True)
-    plain = trained(BpeRecipe(300)).parts.model
+    plain = trained(BpeRecipe(300)).spec.model
     assert isinstance(plain, BPE)
     assert (plain.unk_token, plain.continuing_subword_prefix) == (None, None)
     for recipe in (characters(**options, for_wordpiece=True), WordPieceRecipe(99, **options)):
-        wordpiece = trained(recipe).parts.model
+        wordpiece = trained(recipe).spec.model
         assert isinstance(wordpiece, WordPiece)
         assert (wordpiece.unk_token, wordpiece.continuing_subword_prefix) == ("<?>", "@@")
-    word_level = trained(WordLevelRecipe(99, unk_token="<?>")).parts.model
+    word_level = trained(WordLevelRecipe(99, unk_token="<?>")).spec.model
     assert isinstance(word_level, WordLevel)
     assert (word_level.unk_token, list(word_level.vocab)) == ("<?>", ["<?>", "ab", "abc", "b"])
 
 
 def test_special_tokens_are_added_tokens() -> None:
     recipe = WordPieceRecipe(99, special_tokens=("[PAD]", "ab"))
-    added = trained(recipe).parts.added_tokens
+    added = trained(recipe).spec.added_tokens
     assert [(token.id, token.content) for token in added] == [(0, "[UNK]"), (1, "[PAD]"), (2, "ab")]
     assert all(token.special and not token.normalized for token in added)
 

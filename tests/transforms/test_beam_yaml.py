@@ -15,7 +15,7 @@ from made_text import write
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
 from bpe_beam.transforms import beam_yaml
-from bpe_beam.transforms.known_elements import GivenElements
+from bpe_beam.transforms.create_elements import CreateElements
 
 Run = Callable[..., tuple[list[Any], dict[str, int]]]
 
@@ -23,14 +23,14 @@ Run = Callable[..., tuple[list[Any], dict[str, int]]]
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> str:
     path = tmp_path / "tokenizer.json"
-    Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")]).save(str(path))
+    Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")]).save(str(path))
     return str(path)
 
 
 def rows(*values: dict[str, Any], fields: dict[str, Any] | None = None) -> beam.PTransform:
     """Rows as Beam YAML's Create makes them."""
     kind = RowTypeConstraint.from_fields(list((fields or {"n": int, "text": str}).items()))
-    return GivenElements([beam.Row(**value) for value in values], kind)
+    return CreateElements([beam.Row(**value) for value in values], kind)
 
 
 def test_read_documents(run: Run, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_cannot_be(tokenizer: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="into: the rows have a field n already"):
         build(beam_yaml.Tokenize(tokenizer, into="n"))
     with pytest.raises(UsageError, match="field text: the elements are no rows"):
-        build(beam_yaml.Tokenize(tokenizer), GivenElements(["a"], str))
+        build(beam_yaml.Tokenize(tokenizer), CreateElements(["a"], str))
     with pytest.raises(UsageError, match="no token 'z'"):
         beam_yaml.Tokenize(tokenizer, append="z")
 

@@ -14,7 +14,7 @@ from bpe_beam.counts.word_counts import BLOCK_BYTES, encode_block
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords
-from bpe_beam.transforms.texts import utf8_of
+from bpe_beam.transforms.elements import utf8_of
 
 TEXTS = [
     "Hello hello, world!  It's 2026.\n",

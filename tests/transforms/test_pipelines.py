@@ -27,8 +27,8 @@ from bpe_beam.transforms import (
     Tokenize,
     WriteTokens,
 )
-from bpe_beam.transforms.known_elements import GivenElements
-from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.transforms.create_elements import CreateElements
+from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers.split_task import SplitWork, works_of
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
@@ -39,7 +39,7 @@ Build = Callable[[beam.Pipeline], Any]
 
 @pytest.fixture
 def tokenizer() -> Tokenizer:
-    return Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")])
+    return Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")])
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def builds(tokenizer: Tokenizer, corpus: Path, tmp_path: Path) -> dict[str, Buil
     def shards_of(name: str, elements: list[Any], kind: Any) -> Build:
         return lambda pipeline: (
             pipeline
-            | "Texts" >> GivenElements(elements, kind)
+            | "Texts" >> CreateElements(elements, kind)
             | "Tokenize" >> Tokenize(tokenizer)
             | "Write" >> WriteTokens(str(tmp_path / name), tokenizer, shards=2)
         )
@@ -108,10 +108,10 @@ def test_labels_coders_and_types(builds: dict[str, Build], name: str) -> None:
 
 def test_the_checks_find_what_they_are_for() -> None:
     def by_lambda(pipeline: beam.Pipeline) -> None:
-        pipeline | "Texts" >> GivenElements(["a"], str) | beam.Map(lambda text: text)
+        pipeline | "Texts" >> CreateElements(["a"], str) | beam.Map(lambda text: text)
 
     def pickled(pipeline: beam.Pipeline) -> None:
-        pairs = pipeline | "Pairs" >> GivenElements([(1, object())], tuple[int, object])
+        pairs = pipeline | "Pairs" >> CreateElements([(1, object())], tuple[int, object])
         pairs | "Group" >> beam.GroupByKey()
 
     for build in (by_lambda, pickled):
@@ -142,7 +142,7 @@ def test_a_split_of_many_small_files_is_shuffled_in_pieces(
     run(
         lambda pipeline: (
             pipeline
-            | "Works" >> SpreadWorks([work, "small"])
+            | "Works" >> SpreadTasks([work, "small"])
             | "Keep" >> beam.ParDo(_Keep(str(kept))).with_output_types(str)
         )
     )
@@ -166,7 +166,7 @@ def test_long_words_and_many_words_are_shuffled_in_pieces(sizes: list[int], tmp_
     run(
         lambda pipeline: (
             pipeline
-            | "Texts" >> GivenElements(texts, str)
+            | "Texts" >> CreateElements(texts, str)
             | "Count" >> CountWords(pretokenizer="whitespace_split", partitions=1)
             | "Learn" >> LearnMerges(BpeRecipe(vocab_size=300), pretokenizer="whitespace_split")
             | "Keep" >> beam.ParDo(_Keep(str(tokenizer))).with_output_types(str)
@@ -187,7 +187,7 @@ def test_counted_words_in_a_large_batch_are_shuffled_in_pieces(sizes: list[int])
     run(
         lambda pipeline: (
             pipeline
-            | "Words" >> GivenElements([batch], pa.RecordBatch)
+            | "Words" >> CreateElements([batch], pa.RecordBatch)
             | "Learn" >> LearnMerges(BpeRecipe(vocab_size=260))
         )
     )
@@ -201,7 +201,7 @@ def test_pairs_are_shuffled_in_blocks(sizes: list[int]) -> None:
     run(
         lambda pipeline: (
             pipeline
-            | "Words" >> GivenElements([batch], pa.RecordBatch)
+            | "Words" >> CreateElements([batch], pa.RecordBatch)
             | "Pairs" >> CountPairs(symbols="characters", shards=1)
         )
     )
@@ -215,7 +215,7 @@ def test_a_long_document_is_shuffled_in_pieces(
     run(
         lambda pipeline: (
             pipeline
-            | "Texts" >> GivenElements(["ab" * 600_000, "b"], str)
+            | "Texts" >> CreateElements(["ab" * 600_000, "b"], str)
             | "Tokenize" >> Tokenize(tokenizer)
             | "Write" >> WriteTokens(str(tmp_path / "tokens"), tokenizer)
         )

@@ -52,7 +52,7 @@ def tokenizer() -> Tokenizer:
     vocab, merges = reference.learn_bpe(
         list(counts.items()), vocab_size=300, special_tokens=special
     )
-    return Tokenizer.from_learned(vocab, merges, special)
+    return Tokenizer.from_merges(vocab, merges, special)
 
 
 @pytest.fixture
@@ -426,7 +426,7 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
 
 
 def test_works_that_came_apart_are_refused() -> None:
-    spread = spread_tasks.SpreadWorks(["short", "long" * spread_tasks._PIECE_CHARACTERS])
+    spread = spread_tasks.SpreadTasks(["short", "long" * spread_tasks._PIECE_CHARACTERS])
     take = spread_tasks._TakeWork()
     long = [piece for number, piece in spread.pieces if number == 1]
     assert len(long) == 4

@@ -33,8 +33,8 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import CountSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.exports import vocab_txt
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.tokenizer.vocab_files import vocab_txt
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.native_trainer import MAX_TEXT, Learned
 from bpe_beam.training.recipe import Recipe
@@ -195,7 +195,7 @@ def _write(
     """Writes the tokenizer's files; those that cannot hold its tokens are left out."""
     contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
-        "vocab.txt": lambda: vocab_txt(tokenizer.parts.model),
+        "vocab.txt": lambda: vocab_txt(tokenizer.spec.model),
         "merges.txt": tokenizer.merges_txt,
         "tokenizer.json": lambda: tokenizer.to_json().encode(),
     }

@@ -92,7 +92,7 @@ def _recipe(
     if old is not None:
         del common["unk_token"]
         check_same_words(old, normalizer, pretokenizer)
-        in_bytes = old.parts.model_reads_bytes
+        in_bytes = old.spec.model_reads_bytes
         return recipe_like(old, BpeRecipe(**common, symbols="bytes" if in_bytes else "characters"))
     symbols = settings.symbols
     if symbols is None:

@@ -26,7 +26,7 @@ from bpe_beam.counts.word_counts import string_buffers
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.native_parts import make_model
+from bpe_beam.tokenizer.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.words import weighted_total
@@ -132,7 +132,7 @@ def tokens_by_source(
     """
     if manifest.sources is None or any(step.min_count > 1 for step in manifest.filtered or ()):
         return None
-    encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(tokenizer.parts))
+    encoder = _native.Encoder(_native.Pipeline([], None, []), make_model(tokenizer.spec))
     ending = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""
     tokens: dict[str, int | None] = dict.fromkeys(manifest.sources, 0)
     for part in manifest.parts:

@@ -3,14 +3,20 @@ r"""Anchors: positions in a text. The engines have the same signs, some with oth
 from __future__ import annotations
 
 from bpe_beam.tokenizer.regex.escapes import word_set
-from bpe_beam.tokenizer.regex.part import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Part, Reader
+from bpe_beam.tokenizer.regex.fragment import (
+    NOT_SUPPORTED,
+    READ_OTHERWISE,
+    Dialect,
+    Fragment,
+    Reader,
+)
 
-_LINE_START: dict[Dialect, Part] = {
+_LINE_START: dict[Dialect, Fragment] = {
     # Oniguruma has no line behind a line break that ends the text.
-    "regex": Part("^", r"(?:\A|(?<=\n))", 0, is_position=True),
-    "oniguruma": Part(r"(?:^(?!\Z)|\A)", "^", 0, is_position=True),
+    "regex": Fragment("^", r"(?:\A|(?<=\n))", 0, is_position=True),
+    "oniguruma": Fragment(r"(?:^(?!\Z)|\A)", "^", 0, is_position=True),
 }
-LINE_END = Part("$", "$", 0, is_position=True)
+LINE_END = Fragment("$", "$", 0, is_position=True)
 _WORD_ANCHORS = {
     "b": "(?:(?<={word})(?!{word})|(?<!{word})(?={word}))",
     "B": "(?:(?<={word})(?={word})|(?<!{word})(?!{word}))",
@@ -19,24 +25,24 @@ _WORD_ANCHORS = {
 }
 
 
-def line_start(dialect: Dialect) -> Part:
+def line_start(dialect: Dialect) -> Fragment:
     """Return `^`, the beginning of the text or of a line."""
     return _LINE_START[dialect]
 
 
-def spelled_before(part: Part, following: int) -> tuple[str, str]:
-    """Return a part's spellings where characters follow.
+def spelled_before(fragment: Fragment, following: int) -> tuple[str, str]:
+    """Return a fragment's spellings where characters follow.
 
     Args:
-        part: The part.
+        fragment: The fragment.
         following: The fewest characters that come behind it; with one, all line starts are alike.
     """
-    if following and part in _LINE_START.values():
+    if following and fragment in _LINE_START.values():
         return "^", "^"
-    return part.regex, part.oniguruma
+    return fragment.regex, fragment.oniguruma
 
 
-def read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Part | None:
+def read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Fragment | None:
     r"""Read an anchor behind a backslash: `\A \z \Z \b \B`, and `\m \M` of `regex`.
 
     Args:
@@ -54,26 +60,26 @@ def read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Par
     letter = reader.next
     if letter == "A":
         reader.take()
-        return Part(r"\A", r"\A", 0, is_position=True)
+        return Fragment(r"\A", r"\A", 0, is_position=True)
     if letter in ("z", "Z"):
         reader.take()
         if in_lookbehind:
             reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "put it outside")
         if letter == "Z" and dialect == "oniguruma":
-            return Part(r"(?=\n?\Z)", r"\Z", 0, is_position=True)
-        return Part(r"\Z", r"\z", 0, is_position=True)
+            return Fragment(r"(?=\n?\Z)", r"\Z", 0, is_position=True)
+        return Fragment(r"\Z", r"\z", 0, is_position=True)
     if letter not in _WORD_ANCHORS or (letter in "mM" and dialect == "oniguruma"):
         return None
     reader.take()
     if dialect == "oniguruma":
         spelled = _WORD_ANCHORS[letter].format(word=word_set(dialect).bare_regex)
-        return Part(spelled, f"\\{letter}", 0, is_position=True)
+        return Fragment(spelled, f"\\{letter}", 0, is_position=True)
     if in_lookbehind:
         reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
-    return Part(f"\\{letter}", _spelled(letter), 0, is_position=True)
+    return Fragment(f"\\{letter}", _spelled(letter), 0, is_position=True)
 
 
-def read_spelled_anchor(reader: Reader) -> Part | None:
+def read_spelled_anchor(reader: Reader) -> Fragment | None:
     r"""Read what `\b` and its like of `regex` were written as, so that `regex` runs these again.
 
     Args:
@@ -85,7 +91,7 @@ def read_spelled_anchor(reader: Reader) -> Part | None:
     for letter in _WORD_ANCHORS:
         spelled = _spelled(letter)
         if reader.accept(spelled):
-            return Part(f"\\{letter}", spelled, 0, is_position=True)
+            return Fragment(f"\\{letter}", spelled, 0, is_position=True)
     return None
 
 

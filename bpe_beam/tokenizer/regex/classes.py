@@ -18,12 +18,12 @@ from bpe_beam.tokenizer.regex.escapes import (
     spelled,
 )
 from bpe_beam.tokenizer.regex.folding import letters_of_range, variants
-from bpe_beam.tokenizer.regex.part import (
+from bpe_beam.tokenizer.regex.fragment import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
     Dialect,
     Flags,
-    Part,
+    Fragment,
     Reader,
 )
 from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE
@@ -94,7 +94,7 @@ class ClassReader:
         self.is_combined = False  # of nested classes, or by set operations
         self.spells_out = False  # whether letters are written in all their cases
 
-    def read(self) -> Part:
+    def read(self) -> Fragment:
         """Read the class.
 
         Raises:
@@ -119,7 +119,7 @@ class ClassReader:
         if self.flags.ignore_case and is_wide:
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
         alone = frozenset(self.items[0].letters if len(self.items) == 1 else ())
-        return Part(regex, oniguruma, first=alone, last=alone)
+        return Fragment(regex, oniguruma, first=alone, last=alone)
 
     def _read_set(self, start: int, depth: int) -> tuple[str, str]:
         """Read up to the closing bracket; return both spellings, with brackets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bpe_beam.tokenizer.regex.part import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Reader
+from bpe_beam.tokenizer.regex.fragment import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Reader
 from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE, known_property, loose
 
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from bpe_beam.tokenizer.regex.part import Dialect
+from bpe_beam.tokenizer.regex.fragment import Dialect
 
 _TURKISH = {"i": "iI\u0130", "I": "iI\u0131", "\u0131": "I\u0131"}
 _OTHERS_OF_ASCII = {"k": "\u212a", "s": "\u017f"}

@@ -6,7 +6,7 @@ version 15 are left out: older releases of Hugging Face's engine cannot load a f
 
 from __future__ import annotations
 
-from bpe_beam.tokenizer.regex.part import Dialect
+from bpe_beam.tokenizer.regex.fragment import Dialect
 
 
 def _names(text: str) -> frozenset[str]:

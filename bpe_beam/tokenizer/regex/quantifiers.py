@@ -1,4 +1,4 @@
-r"""Quantifiers: how often a part is repeated, and how each engine spells it.
+r"""Quantifiers: how often a fragment is repeated, and how each engine spells it.
 
 `{n,m}+` is possessive to `regex` and the repetition of a repetition to Oniguruma; `{n}?` is lazy to
 `regex`, which changes nothing, and makes the whole optional to Oniguruma.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from bpe_beam.tokenizer.regex.part import Dialect, Part, Reader
+from bpe_beam.tokenizer.regex.fragment import Dialect, Fragment, Reader
 
 _MOST_REPEATS = 100_000  # Oniguruma's own limit
 _INTERVAL: dict[Dialect, re.Pattern[str]] = {
@@ -80,8 +80,8 @@ def read_quantifier(reader: Reader, dialect: Dialect) -> Quantifier | None:
     return replace(found, suffix=suffix)
 
 
-def repeated(atom: Part, quantifier: Quantifier, dialect: Dialect) -> Part:
-    """Return the part that a quantifier makes of an atom.
+def repeated(atom: Fragment, quantifier: Quantifier, dialect: Dialect) -> Fragment:
+    """Return the fragment that a quantifier makes of an atom.
 
     Args:
         atom: What stands before the quantifier.

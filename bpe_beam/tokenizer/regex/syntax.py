@@ -1,6 +1,6 @@
 r"""Regular expressions that two engines read alike: `regex` runs them here, Oniguruma elsewhere.
 
-An expression is read by the rules of one engine and spelled for both, from the same parts. Only
+An expression is read by the rules of one engine and spelled for both, from the same fragments. Only
 what is known to mean the same is read, by this list: characters, `.`, escapes, classes, properties,
 groups of all kinds, lookaround, back references, quantifiers and anchors. Everything else, and what
 cannot be spelled alike, is refused with its position. Oniguruma's rules are those of its own
@@ -30,12 +30,12 @@ from bpe_beam.tokenizer.regex.escapes import (
     spelled,
 )
 from bpe_beam.tokenizer.regex.folding import has_case, is_several, may_join, turkish_variants
-from bpe_beam.tokenizer.regex.part import (
+from bpe_beam.tokenizer.regex.fragment import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
     Dialect,
     Flags,
-    Part,
+    Fragment,
     Reader,
 )
 from bpe_beam.tokenizer.regex.quantifiers import read_quantifier, repeated
@@ -88,10 +88,10 @@ def translate(expression: str, dialect: Dialect) -> Translation:
             f"pattern {expression[:200]!r}: must have at most {_LONGEST:,} characters, got "
             f"{len(expression):,}"
         )
-    part = _Parser(expression, dialect).parse()
+    fragment = _Parser(expression, dialect).parse()
     if dialect == "regex":
-        _check_again(expression, part.oniguruma)
-    return Translation(part.regex, part.oniguruma)
+        _check_again(expression, fragment.oniguruma)
+    return Translation(fragment.regex, fragment.oniguruma)
 
 
 def _check_again(expression: str, spelled: str) -> None:
@@ -117,18 +117,18 @@ class _Parser:
         self.in_lookbehind = ""  # or the opening of the lookbehind
         self.depth = 0
 
-    def parse(self) -> Part:
+    def parse(self) -> Fragment:
         """Read all of it."""
-        part = self._alternation(Flags())
+        fragment = self._alternation(Flags())
         if self.reader.next:
             self.reader.refuse(self.reader.at, "closes no group", r"write \)")
         if self.numbered_references and (self.names or self.has_branch_reset):
             self.reader.refuse(
                 0, f"has groups without numbers, so a number {READ_OTHERWISE}", "refer to names"
             )
-        return part
+        return fragment
 
-    def _alternation(self, flags: Flags) -> Part:
+    def _alternation(self, flags: Flags) -> Fragment:
         """Read branches up to a closing parenthesis or the end."""
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -137,7 +137,7 @@ class _Parser:
         while self.reader.accept("|"):
             branches.append(self._sequence(flags))
         self.depth -= 1
-        return Part(
+        return Fragment(
             "|".join(branch.regex for branch in branches),
             "|".join(branch.oniguruma for branch in branches),
             min(branch.least for branch in branches),
@@ -146,10 +146,10 @@ class _Parser:
             frozenset().union(*(branch.last for branch in branches)),
         )
 
-    def _sequence(self, flags: Flags) -> Part:
+    def _sequence(self, flags: Flags) -> Fragment:
         """Read one branch."""
         reader = self.reader
-        parts: list[Part] = []
+        fragments: list[Fragment] = []
         last: frozenset[str] = frozenset()
         self._skip(flags)
         while reader.next and reader.next not in "|)":
@@ -158,23 +158,23 @@ class _Parser:
             if inner is not None:
                 rest = self._alternation(inner)
                 # A branch behind it belongs to the flag's group there, and here to the whole.
-                if parts and "|" in reader.text[start : reader.at]:
+                if fragments and "|" in reader.text[start : reader.at]:
                     reader.at = reader.text.index(")", start) + 1
                     reader.refuse(start, READ_OTHERWISE, "put it at the start, or write (?i:...)")
-                parts.append(_group(rest, _opening(flags, inner)))
+                fragments.append(_group(rest, _opening(flags, inner)))
                 break
-            part = self._quantified(self._atom(flags), flags, start)
-            self._check_joint(last, part, start)
-            last = part.last if part.least else last | part.last
-            parts.append(part)
+            fragment = self._quantified(self._atom(flags), flags, start)
+            self._check_joint(last, fragment, start)
+            last = fragment.last if fragment.least else last | fragment.last
+            fragments.append(fragment)
             self._skip(flags)
-        if self.in_lookbehind and not parts:
+        if self.in_lookbehind and not fragments:
             reader.refuse(reader.at, f"is an empty branch: in a lookbehind {NOT_SUPPORTED}")
-        return self._joined(parts)
+        return self._joined(fragments)
 
-    def _check_joint(self, before: frozenset[str], part: Part, start: int) -> None:
+    def _check_joint(self, before: frozenset[str], fragment: Fragment, start: int) -> None:
         """Refuse letters that are one character in another case."""
-        pair = may_join(before, part.first)
+        pair = may_join(before, fragment.first)
         if pair:
             self.reader.refuse(
                 start,
@@ -182,21 +182,21 @@ class _Parser:
                 "write the letters in both cases, such as [sS]",
             )
 
-    def _joined(self, parts: list[Part]) -> Part:
-        """The sequence of `parts`; line starts before a character need no translation."""
+    def _joined(self, fragments: list[Fragment]) -> Fragment:
+        """The sequence of `fragments`; line starts before a character need no translation."""
         least = 0
         spelled: list[tuple[str, str]] = []
-        for part in reversed(parts):
-            spelled.append(spelled_before(part, least))
-            least += part.least
+        for fragment in reversed(fragments):
+            spelled.append(spelled_before(fragment, least))
+            least += fragment.least
         spelled.reverse()
-        return Part(
+        return Fragment(
             "".join(regex for regex, _ in spelled),
             "".join(oniguruma for _, oniguruma in spelled),
             least,
-            bool(parts) and all(part.is_position for part in parts),
-            _edge(parts, "first"),
-            _edge(parts[::-1], "last"),
+            bool(fragments) and all(fragment.is_position for fragment in fragments),
+            _edge(fragments, "first"),
+            _edge(fragments[::-1], "last"),
         )
 
     def _skip(self, flags: Flags) -> None:
@@ -232,7 +232,7 @@ class _Parser:
         names_off = {known[letter]: False for letter in off if known[letter]}
         return flags._replace(**{**names_on, **names_off})
 
-    def _quantified(self, atom: Part, flags: Flags, start: int) -> Part:
+    def _quantified(self, atom: Fragment, flags: Flags, start: int) -> Fragment:
         """Read the quantifiers behind an atom."""
         reader = self.reader
         self._skip(flags)
@@ -251,7 +251,7 @@ class _Parser:
             reader.refuse(after, "repeats a repetition", "put the inner one into (?:...)")
         return repeated(atom, quantifier, self.dialect)
 
-    def _atom(self, flags: Flags) -> Part:
+    def _atom(self, flags: Flags) -> Fragment:
         """Read what a quantifier may follow."""
         reader = self.reader
         start = reader.at
@@ -266,7 +266,7 @@ class _Parser:
         if character == "\\":
             return self._escape(flags, start)
         if character == ".":
-            return Part("(?s:.)", "(?m:.)") if flags.dot_all else Part(".", ".")
+            return Fragment("(?s:.)", "(?m:.)") if flags.dot_all else Fragment(".", ".")
         if character == "^":
             return line_start(self.dialect)
         if character == "$":
@@ -282,11 +282,11 @@ class _Parser:
             reader.at = start + 1
         return self._character(character, flags, start)
 
-    def _character(self, character: str, flags: Flags, start: int) -> Part:
-        """The part of one character."""
+    def _character(self, character: str, flags: Flags, start: int) -> Fragment:
+        """The fragment of one character."""
         text = spelled(character, _SPECIAL)
         if not flags.ignore_case:
-            return Part(text, text)
+            return Fragment(text, text)
         if is_several(character):
             self.reader.refuse(
                 start,
@@ -297,9 +297,9 @@ class _Parser:
         if turkish is not None:
             text = f"(?-i:[{turkish}])"
         letters = frozenset(character.casefold()) if has_case(character) else frozenset(character)
-        return Part(text, text, first=letters, last=letters)
+        return Fragment(text, text, first=letters, last=letters)
 
-    def _escape(self, flags: Flags, start: int) -> Part:
+    def _escape(self, flags: Flags, start: int) -> Fragment:
         """Read what stands behind a backslash."""
         reader = self.reader
         letter = reader.next
@@ -319,7 +319,7 @@ class _Parser:
             reader.take()
             if self.in_lookbehind:
                 reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", r"write [\r\n]")
-            return Part(_ANY_LINE_BREAK, _ANY_LINE_BREAK)
+            return Fragment(_ANY_LINE_BREAK, _ANY_LINE_BREAK)
         anchor = read_anchor(reader, self.dialect, in_lookbehind=bool(self.in_lookbehind))
         if anchor is not None:
             return anchor
@@ -329,10 +329,10 @@ class _Parser:
         if flags.ignore_case and not keeps_under_ignore_case(found):
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
         if flags.ignore_case:
-            return Part(f"(?-i:{found.bare_regex})", f"(?-i:{found.bare_oniguruma})")
-        return Part(found.bare_regex, found.bare_oniguruma)
+            return Fragment(f"(?-i:{found.bare_regex})", f"(?-i:{found.bare_oniguruma})")
+        return Fragment(found.bare_regex, found.bare_oniguruma)
 
-    def _number_reference(self, flags: Flags, start: int) -> Part:
+    def _number_reference(self, flags: Flags, start: int) -> Fragment:
         number = self.reader.take()
         while self.reader.next.isdecimal() and self.reader.next.isascii():
             number += self.reader.take()
@@ -342,19 +342,19 @@ class _Parser:
         self.numbered_references = True
         return self._reference(f"\\{number}", f"\\{number}", flags, start)
 
-    def _name_reference(self, name: str, flags: Flags, start: int) -> Part:
+    def _name_reference(self, name: str, flags: Flags, start: int) -> Fragment:
         if not self.names.get(name):
             self.reader.refuse(start, NOT_SUPPORTED, "refer to the name of a group before it")
         return self._reference(f"(?P={name})", rf"\k<{name}>", flags, start)
 
-    def _reference(self, regex: str, oniguruma: str, flags: Flags, start: int) -> Part:
+    def _reference(self, regex: str, oniguruma: str, flags: Flags, start: int) -> Fragment:
         if flags.ignore_case or self.in_lookbehind:
             self.reader.refuse(
                 start, f"{READ_OTHERWISE} under (?i and in a lookbehind", "put it outside"
             )
-        return Part(regex, oniguruma, 0)
+        return Fragment(regex, oniguruma, 0)
 
-    def _parenthesis(self, flags: Flags, start: int) -> Part:
+    def _parenthesis(self, flags: Flags, start: int) -> Fragment:
         """Read a group, or what else begins with a parenthesis."""
         reader = self.reader
         if not reader.accept("?"):
@@ -378,15 +378,15 @@ class _Parser:
             if not _NAME.match(name) or name in self.names:
                 reader.refuse(start, NOT_SUPPORTED, "give each group one name of ASCII letters")
             self.names[name] = False
-            part = self._capturing(f"(?<{name}>", flags, start)
+            fragment = self._capturing(f"(?<{name}>", flags, start)
             self.names[name] = True
-            return part
+            return fragment
         if self.dialect == "regex" and reader.accept("|"):
             self.has_branch_reset = True
             return _group(self._body(flags, start), "(?:")
         return self._flagged(flags, start)
 
-    def _flagged(self, flags: Flags, start: int) -> Part:
+    def _flagged(self, flags: Flags, start: int) -> Fragment:
         """Read a group with flags of its own; refuse all others."""
         reader = self.reader
         match = _GROUP_FLAGS.match(reader.text, reader.at)
@@ -397,7 +397,7 @@ class _Parser:
         inner = self._changed(flags, match[1] or "", (match[2] or "")[1:], start)
         return _group(self._body(inner, start), _opening(flags, inner))
 
-    def _capturing(self, opening: str, flags: Flags, start: int) -> Part:
+    def _capturing(self, opening: str, flags: Flags, start: int) -> Fragment:
         if self.in_lookbehind:
             self.reader.refuse(start, "captures in a lookbehind", "write (?:...)")
         index = len(self.groups)
@@ -406,7 +406,7 @@ class _Parser:
         self.groups[index] = True
         return _group(body, opening)
 
-    def _lookaround(self, opening: str, flags: Flags, start: int) -> Part:
+    def _lookaround(self, opening: str, flags: Flags, start: int) -> Fragment:
         if self.in_lookbehind and opening != "(?<=":
             self.reader.refuse(
                 start, f"in a lookbehind {NOT_SUPPORTED}", "put it outside the lookbehind"
@@ -417,9 +417,9 @@ class _Parser:
         body = self._body(flags, start)
         self.in_lookbehind = outer
         found = _group(body, opening)
-        return Part(found.regex, found.oniguruma, 0, True)
+        return Fragment(found.regex, found.oniguruma, 0, True)
 
-    def _body(self, flags: Flags, start: int) -> Part:
+    def _body(self, flags: Flags, start: int) -> Fragment:
         """Read up to the parenthesis that closes a group."""
         body = self._alternation(flags)
         if not self.reader.accept(")"):
@@ -427,22 +427,24 @@ class _Parser:
         return body
 
 
-def _edge(parts: list[Part], side: str) -> frozenset[str]:
+def _edge(fragments: list[Fragment], side: str) -> frozenset[str]:
     """The letters that a match of a sequence may begin, or seen from its end, may end with."""
     letters: frozenset[str] = frozenset()
-    for part in parts:
-        letters |= getattr(part, side)
-        if part.least:
+    for fragment in fragments:
+        letters |= getattr(fragment, side)
+        if fragment.least:
             break
     return letters
 
 
-def _group(part: Part, opening: str) -> Part:
-    return replace(part, regex=f"{opening}{part.regex})", oniguruma=f"{opening}{part.oniguruma})")
+def _group(fragment: Fragment, opening: str) -> Fragment:
+    return replace(
+        fragment, regex=f"{opening}{fragment.regex})", oniguruma=f"{opening}{fragment.oniguruma})"
+    )
 
 
 def _opening(outer: Flags, inner: Flags) -> str:
-    """How a group begins that changes `outer` to `inner`; other flags are in its parts."""
+    """How a group begins that changes `outer` to `inner`; other flags are in its fragments."""
     if outer.ignore_case == inner.ignore_case:
         return "(?:"
     return "(?i:" if inner.ignore_case else "(?-i:"

@@ -12,8 +12,8 @@ import apache_beam as beam
 from bpe_beam.counts.manifest import part_name
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.known_elements import GivenElements
-from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.transforms.create_elements import CreateElements
+from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers import processes
 from bpe_beam.workers.count_split import CountTask, RangePlace, count_split, write_partition
@@ -54,10 +54,10 @@ class CountSplits(beam.PTransform):
         """Wires the steps."""
         counted = (
             begin
-            | "Splits" >> SpreadWorks(self.works)
+            | "Splits" >> SpreadTasks(self.works)
             | "CountSplit" >> beam.ParDo(_CountSplit(self.task, self.partitions))
         )
-        known = begin | "KnownBlocks" >> GivenElements(self.known, tuple[int, RangePlace])
+        known = begin | "KnownBlocks" >> CreateElements(self.known, tuple[int, RangePlace])
         return (
             (counted, known)
             | "AllBlocks" >> beam.Flatten().with_output_types(tuple[int, RangePlace])

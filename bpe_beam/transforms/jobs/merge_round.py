@@ -12,7 +12,7 @@ import apache_beam as beam
 
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers.rounds.apply_merges import rewrite_piece, see_part
 from bpe_beam.workers.rounds.segment_words import add_segments, cut_piece, sum_pairs
 from bpe_beam.workers.rounds.task import PieceWork, Place, RoundTask
@@ -43,7 +43,7 @@ class MergeRound(beam.PTransform):
         """Wires the steps."""
         written = (
             begin
-            | "Pieces" >> SpreadWorks(self.works)
+            | "Pieces" >> SpreadTasks(self.works)
             | "Rewrite" >> beam.ParDo(_Rewrite(self.task))
         )
         pieces = written | "Piece" >> beam.ParDo(_Piece())
@@ -174,7 +174,7 @@ class SeeParts(beam.PTransform):
         parts = [str(number) for number in range(len(self.task.manifest.parts))]
         return (
             begin
-            | "Parts" >> SpreadWorks(parts)
+            | "Parts" >> SpreadTasks(parts)
             | "See" >> beam.ParDo(_See(self.task, self.recipe))
         )
 

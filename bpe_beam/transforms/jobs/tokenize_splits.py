@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.spread_tasks import SpreadWorks
+from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers import processes
 from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
 
@@ -37,7 +37,7 @@ class TokenizeSplits(beam.PTransform):
         """Wires the steps."""
         return (
             begin
-            | "Splits" >> SpreadWorks(self.works)
+            | "Splits" >> SpreadTasks(self.works)
             | "TokenizeSplit" >> beam.ParDo(_TokenizeSplit(self.task))
         )
 

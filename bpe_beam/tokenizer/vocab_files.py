@@ -12,8 +12,8 @@ from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
-from bpe_beam.tokenizer.models import BPE, Model, Naming
-from bpe_beam.tokenizer.spec import Parts, byte_level_parts
+from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model
+from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 from bpe_beam.tokenizer.tokenizer_json import read_vocab
 
 _VERSION = "#version"
@@ -64,7 +64,7 @@ def read_vocab_and_merges(
     *,
     vocab_source: str,
     merges_source: str,
-) -> Parts:
+) -> TokenizerSpec:
     """Reads a byte-level BPE tokenizer from GPT-2's pair of files.
 
     Args:
@@ -76,7 +76,7 @@ def read_vocab_and_merges(
         merges_source: How messages name the second.
 
     Returns:
-        The tokenizer's parts: no normalizer, GPT-2's pattern, no post-processor.
+        The tokenizer's spec: no normalizer, GPT-2's pattern, no post-processor.
 
     Raises:
         UsageError: A file is broken, or the two do not fit; names the file and the place.
@@ -90,12 +90,12 @@ def read_vocab_and_merges(
         next_id += token_id == next_id
         added.append(AddedToken(id=token_id, content=content))
     by_id = tuple(sorted(added, key=lambda token: token.id))
-    naming = Naming(
+    location = ErrorLocation(
         token=lambda token: f"{vocab_source}: {shortened(token)}",
         merge=lambda rank: f"{merges_source}: line {lines[rank]}",
         added=lambda _: "special_tokens",
     )
-    return byte_level_parts(BPE(vocab=ids, merges=pairs), by_id, naming)
+    return byte_level_spec(BPE(vocab=ids, merges=pairs), by_id, location)
 
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[int]]:

@@ -16,7 +16,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms import CountWords, Tokenize
-from bpe_beam.transforms.texts import document_utf8, text_column, tokens_type
+from bpe_beam.transforms.elements import document_utf8, text_column, tokens_type
 
 
 class Page(typing.NamedTuple):
@@ -24,7 +24,7 @@ class Page(typing.NamedTuple):
     body: str
 
 
-TOKENIZER = Tokenizer.from_learned([*map(chr, range(33, 127)), "ab", "Ġ"], [("a", "b")])
+TOKENIZER = Tokenizer.from_merges([*map(chr, range(33, 127)), "ab", "Ġ"], [("a", "b")])
 """Knows ASCII only: other characters cannot be encoded."""
 
 TEXT = "ab c"

@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 
 
-class GivenElements(beam.PTransform):
+class CreateElements(beam.PTransform):
     """A collection of elements that are given; they travel in the pipeline's description.
 
     What Beam's own Create does, but its steps are labelled by line numbers of Beam, and have no

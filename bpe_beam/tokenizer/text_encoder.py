@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.record import record
-from bpe_beam.tokenizer import native_parts, streaming, text_input
+from bpe_beam.tokenizer import native_encoder, text_chunks, text_input
 from bpe_beam.tokenizer.added_tokens import AddedTokens
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,10 +41,10 @@ class SpecialRules:
 
 
 class TextEncoder:
-    """Encodes texts with a tokenizer's parts. Threads may share it."""
+    """Encodes texts with a tokenizer's spec. Threads may share it."""
 
-    def __init__(self, parts: Parts, added: AddedTokens) -> None:
-        self._parts = parts
+    def __init__(self, spec: TokenizerSpec, added: AddedTokens) -> None:
+        self._spec = spec
         self._added = added
 
     def rules(
@@ -141,9 +141,9 @@ class TextEncoder:
     def _ids_of_pieces(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
         done = 0
         # A token that may take spaces or be found in normalized text can depend on all around it.
-        safe_cuts = streaming.cuts_of(self._parts) if self._added.plain_text else None
+        safe_cuts = text_chunks.cuts_of(self._spec) if self._added.plain_text else None
         active = self._added.active(rules.allowed)
-        for piece in streaming.pieces(chunks, safe_cuts, self._added, active):
+        for piece in text_chunks.pieces(chunks, safe_cuts, self._added, active):
             ids = self._checked(self._native.encode, piece, rules, done)
             # As Python integers, the ids of a very long word would be many times its size.
             for start in range(0, len(ids), _IDS_AT_ONCE):
@@ -152,7 +152,7 @@ class TextEncoder:
 
     def _missing(self, data: bytes, missing: ValueError, done: int = 0) -> DataError:
         _, begin, end = missing.args
-        as_bytes = self._parts.model_reads_bytes
+        as_bytes = self._spec.model_reads_bytes
         return text_input.missing_symbol(data, begin, end, as_bytes=as_bytes, done=done)
 
     @cached_property
@@ -160,6 +160,6 @@ class TextEncoder:
         from bpe_beam import _native
 
         try:
-            return native_parts.make_encoder(self._parts)
+            return native_encoder.make_encoder(self._spec)
         except _native.TextGrowthError as error:  # of an added token
             raise UsageError(str(error)) from None

@@ -1,4 +1,4 @@
-"""A part of a regular expression, spelled for each of the two engines that must agree on it."""
+"""A fragment of a regular expression, spelled for each of the two engines that must agree on it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Flags(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of an expression with the same meaning to both engines.
+class Fragment:
+    """A fragment of an expression with the same meaning to both engines.
 
     Attributes:
         regex: Its spelling for `regex`, version 1 with MULTILINE. A quantifier may follow.

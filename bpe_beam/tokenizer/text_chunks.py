@@ -7,7 +7,7 @@ from functools import partial
 
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.pretokenizers import steps_of
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.text_input import portions
 
 # How much text is gathered before it is encoded: enough to make the calls cheap.
@@ -17,10 +17,10 @@ SafeCuts = Callable[[bytes], Iterator[int]]
 """From the beginning of a text to the places where it may be cut, the last first."""
 
 
-def cuts_of(parts: Parts) -> SafeCuts | None:
+def cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
     """The places where a tokenizer's texts may be cut; None if no place is known to be safe."""
-    steps = steps_of(parts.pre_tokenizer, last_as_bytes=parts.model_reads_bytes)
-    if parts.normalizer is not None or len(steps) != 1 or steps[0][0] != "scan":
+    steps = steps_of(spec.pre_tokenizer, last_as_bytes=spec.model_reads_bytes)
+    if spec.normalizer is not None or len(steps) != 1 or steps[0][0] != "scan":
         return None
     from bpe_beam.tokenizer.safe_cuts import safe_cuts
 

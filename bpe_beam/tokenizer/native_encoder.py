@@ -11,7 +11,7 @@ from bpe_beam.tokenizer.deadline import text_seconds
 from bpe_beam.tokenizer.models import BPE, WordPiece, as_dict, byte_token
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
     from bpe_beam import _native
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 _NO_ID = 2**32 - 1
 
 
-def make_encoder(parts: Parts) -> _native.Encoder:
+def make_encoder(spec: TokenizerSpec) -> _native.Encoder:
     """The encoder of a tokenizer; immutable, for any number of threads."""
     from bpe_beam import _native
 
-    return _native.Encoder(make_pipeline(parts), make_model(parts))
+    return _native.Encoder(make_pipeline(spec), make_model(spec))
 
 
-def make_pipeline(parts: Parts) -> _native.Pipeline:
+def make_pipeline(spec: TokenizerSpec) -> _native.Pipeline:
     """What cuts a text into the words that the tokenizer's model sees."""
     return pipeline_of(
-        parts.added_tokens,
-        parts.normalizer,
-        parts.pre_tokenizer,
-        last_as_bytes=parts.model_reads_bytes,
+        spec.added_tokens,
+        spec.normalizer,
+        spec.pre_tokenizer,
+        last_as_bytes=spec.model_reads_bytes,
     )
 
 
@@ -76,13 +76,13 @@ def _has_regex(native: Any) -> bool:
     return (len(native) > 0 and native[0] == "regex") or any(map(_has_regex, native))
 
 
-def make_model(parts: Parts) -> _native.Model:
+def make_model(spec: TokenizerSpec) -> _native.Model:
     """What turns a word into tokens."""
     from bpe_beam import _native
 
-    model = parts.model
+    model = spec.model
     if isinstance(model, BPE):
-        return _byte_bpe(model) if parts.model_reads_bytes else _char_bpe(model)
+        return _byte_bpe(model) if spec.model_reads_bytes else _char_bpe(model)
     unknown = model.vocab.get(model.unk_token)
     if isinstance(model, WordPiece):
         prefix = model.continuing_subword_prefix

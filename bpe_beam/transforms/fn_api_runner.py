@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 
 
-def lose_nothing() -> None:
+def disable_timed_flush() -> None:
     """Has Beam's runner in process send elements by the size of what was gathered alone.
 
     For all pipelines of this process that are run after the call.

@@ -11,19 +11,19 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder
-from bpe_beam.tokenizer.spec import Parts
+from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
 class IdDecoder:
     """Turns a tokenizer's ids into text.
 
     Args:
-        parts: The tokenizer's parts.
+        spec: The tokenizer's spec.
         tokens: Token by id, added tokens included.
     """
 
-    def __init__(self, parts: Parts, tokens: Mapping[int, str]) -> None:
-        self._parts = parts
+    def __init__(self, spec: TokenizerSpec, tokens: Mapping[int, str]) -> None:
+        self._spec = spec
         self._tokens = tokens
 
     @cached_property
@@ -34,7 +34,7 @@ class IdDecoder:
         added token stands for its own text.
         """
         pieces = {token_id: token.encode() for token_id, token in self._tokens.items()}
-        own_text = {token.id for token in self._parts.added_tokens}
+        own_text = {token.id for token in self._spec.added_tokens}
         for token_id, text in self._normalized().items():
             pieces[token_id] = text
             own_text.remove(token_id)
@@ -48,18 +48,18 @@ class IdDecoder:
 
     def _normalized(self) -> dict[int, bytes]:
         """Added tokens that a normalizer changes: as Hugging Face, they come back changed."""
-        if self._parts.normalizer is None:
+        if self._spec.normalizer is None:
             return {}
         from bpe_beam import _native
 
-        step = self._parts.normalizer.native()
-        texts = {t.id: t.content.encode() for t in self._parts.added_tokens if t.normalized}
+        step = self._spec.normalizer.native()
+        texts = {t.id: t.content.encode() for t in self._spec.added_tokens if t.normalized}
         found = {i: _native.normalize(step, text, False)[0] for i, text in texts.items()}
         return {i: text for i, text in found.items() if text != texts[i]}
 
     @property
     def _joins_bytes(self) -> bool:
-        return isinstance(self._parts.decoder, ByteLevelDecoder)
+        return isinstance(self._spec.decoder, ByteLevelDecoder)
 
     def decode(self, ids: Iterable[int], left_out: Collection[int], *, lossy: bool) -> bytes:
         """Applies the file's decoder.
@@ -90,7 +90,7 @@ class IdDecoder:
             ) from None
         if self._joins_bytes:
             return b"".join(pieces)
-        decoder = self._parts.decoder
+        decoder = self._spec.decoder
         if decoder is None:
             return b" ".join(pieces)
         with deadline_of(sum(map(len, pieces))):
