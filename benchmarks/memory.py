@@ -383,7 +383,7 @@ def tokenize_transform(folder: Path) -> Found:
 
 def write_tokens(folder: Path) -> Found:
     """Documents of a few tokens, of one shard."""
-    from bpe_beam.shards.formats import shard_name
+    from bpe_beam.shards.numbering import shard_name
     from bpe_beam.transforms import write_tokens as module
 
     documents = 300_000

@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "record": set(),
     "messages": set(),
     "storage": {"errors", "messages"},
-    "folders": {"errors", "messages", "shards", "storage"},
+    "folders": {"errors", "messages", "storage"},
     "amounts": set(),
     "progress": {"amounts"},
     "corpus": EVERYWHERE,

@@ -36,7 +36,7 @@ from bpe_beam.folders.job_folder import (
     side_by_side,
 )
 from bpe_beam.folders.job_json import JOB_FILE, JobRecord, differences
-from bpe_beam.folders.shard_numbering import NumberedPiece
+from bpe_beam.folders.publication import Publication
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute, is_local
@@ -189,14 +189,14 @@ class OutputFolder(JobFolder):
         for receipt in forgotten:
             self._kept.pop(receipt["piece"], None)
 
-    def publish(self, pieces: Iterable[NumberedPiece]) -> list[Receipt]:
+    def publish(self, pieces: Iterable[Publication]) -> list[Receipt]:
         """Move the shards of all splits from `work/` to their final names.
 
         Where this is broken off, the next run does the rest: a receipt names the files of its piece
         where they are, except for the pieces that were being moved, which are made again.
 
         Args:
-            pieces: All splits of the job, see `folders/shard_numbering.py`.
+            pieces: All splits of the job, see `shards/numbering.py`.
 
         Returns:
             The receipts with the final names.
@@ -224,7 +224,7 @@ class OutputFolder(JobFolder):
         self._record_names(self._claimed | final)
         return receipts
 
-    def _withdraw_piece(self, piece: NumberedPiece) -> NumberedPiece:
+    def _withdraw_piece(self, piece: Publication) -> Publication:
         """Move a shard with the final name of an earlier run, which is another one now, back."""
         receipt = piece.receipt
         if all(name == final or name.startswith(f"{WORK}/") for name, final in piece.moves):
@@ -241,9 +241,9 @@ class OutputFolder(JobFolder):
         files += receipt["files"][len(names) :]
         self.write_receipt(receipt["piece"], files, receipt["facts"])
         finals = [final for _, final in piece.moves]
-        return NumberedPiece(receipt, tuple(zip(names, finals, strict=True)))
+        return Publication(receipt, tuple(zip(names, finals, strict=True)))
 
-    def _publish_piece(self, piece: NumberedPiece) -> None:
+    def _publish_piece(self, piece: Publication) -> None:
         if self._move_files(piece.moves):
             receipt = piece.receipt
             self.write_receipt(receipt["piece"], receipt["files"], receipt["facts"])

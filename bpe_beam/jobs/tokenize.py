@@ -17,7 +17,6 @@ from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_templ
 from bpe_beam.errors import DataError
 from bpe_beam.folders.job_folder import WORK, JobFolder, Receipt
 from bpe_beam.folders.output_folder import OutputFolder
-from bpe_beam.folders.shard_numbering import numbered
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import (
     check_documents,
@@ -28,8 +27,8 @@ from bpe_beam.jobs.corpus_checks import (
 from bpe_beam.jobs.source_summary import shard_source_facts, source_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import TokenizeSettings
-from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import SUFFIXES, Manifest
+from bpe_beam.shards.numbering import numbered, shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.jobs.tokenize_splits import TokenizeSplits

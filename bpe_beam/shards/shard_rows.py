@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.json_fields import check_sha256, read_object, shown
+from bpe_beam.shards.numbering import shard_name
 
 _TOKENLESS = {"split": int, "slices": list, "documents": int, "text_bytes": int, "rejects": int}
 _SHARD = {"name": str, **_TOKENLESS, "tokens": int, "files": list}

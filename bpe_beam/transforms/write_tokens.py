@@ -21,9 +21,9 @@ from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.manifest import MANIFEST, Manifest
+from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute

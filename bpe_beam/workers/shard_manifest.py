@@ -10,8 +10,8 @@ from bpe_beam.corpus import Plan, Split
 from bpe_beam.corpus.losses import losses_of
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.shard_numbering import numbered, shard_files
 from bpe_beam.shards.manifest import MANIFEST, Manifest
+from bpe_beam.shards.numbering import numbered, shard_files
 from bpe_beam.shards.shard_rows import Shard, SourceFacts, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
@@ -49,7 +49,7 @@ def manifest_of(
             "sources": _sources(facts),
         }
         if files:
-            name = files[0].name.rpartition(".")[0]
+            name = files[0].name.partition(".")[0]
             shards.append(Shard(name=name, tokens=facts["tokens"], files=tuple(files), **row))
         else:
             tokenless.append(TokenlessSplit(**row))

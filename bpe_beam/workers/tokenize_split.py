@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.numbering import shard_name
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents

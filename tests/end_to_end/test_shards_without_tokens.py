@@ -244,6 +244,7 @@ def as_earlier_version(out: Path) -> None:
     (out / "manifest.json").write_text(json.dumps({**value, "version": 1}, indent=2) + "\n")
     job = json.loads((out / "job.json").read_bytes())
     del job["sha256"]
+    job["version"] = 1
     job["files"]["numbered"] = [
         names for names in job["files"]["numbered"] if not names["before"].startswith("work/")
     ]

@@ -36,8 +36,8 @@ from bpe_beam.settings.common import (
     TokenizeSettings,
     VerifySettings,
 )
-from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.checksum import with_checksum

@@ -14,7 +14,7 @@ from made_text import documents, write
 from power_cut import Disk, Files, write_files
 from read_back import tree
 
-from bpe_beam.folders.shard_numbering import numbered
+from bpe_beam.shards.numbering import numbered
 from bpe_beam.storage import Storage
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.workers.stream.window_log import WindowFolder

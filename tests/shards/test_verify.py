@@ -19,10 +19,10 @@ import pytest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
-from bpe_beam.shards.formats import shard_name
 from bpe_beam.shards.formats.megatron import MegatronWriter
 from bpe_beam.shards.formats.megatron_reader import MegatronReader
 from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
 from bpe_beam.storage import Storage

@@ -23,17 +23,3 @@ class ShardFiles:
     documents: int
     tokens: int
     files: tuple[FileInfo, ...]
-
-
-def shard_name(index: int, count: int) -> str:
-    """Return the name of a shard.
-
-    Args:
-        index: the shard's number, from 0.
-        count: how many shards there are.
-
-    Returns:
-        For 3 and 12 `shard-00003-of-00012`: five digits, or more where a number needs them. Up to
-        100,000 shards the names sort in the order of the shards.
-    """
-    return f"shard-{index:05d}-of-{count:05d}"

@@ -10,7 +10,7 @@ from typing import Any
 from bpe_beam.corpus import Limit, ReadSettings
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats import shard_name
+from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import SplitWork, require_seen

@@ -14,7 +14,7 @@ from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.losses import read_losses
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.shard_numbering import NumberedPiece
+from bpe_beam.folders.publication import Publication
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Found
 from bpe_beam.workers import metric_names as measures
@@ -178,7 +178,7 @@ class Watcher:
         self._log.close(window)
         self._handed_out.pop(window.number, None)
 
-    def _publish(self, window: Window, folder: WindowFolder, pieces: list[NumberedPiece]) -> None:
+    def _publish(self, window: Window, folder: WindowFolder, pieces: list[Publication]) -> None:
         stream = self.stream
         receipts = [piece.receipt for piece in pieces]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)

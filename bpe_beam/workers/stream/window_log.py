@@ -20,9 +20,9 @@ from typing import Any
 from bpe_beam.corpus import Plan
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.folders.shard_numbering import NumberedPiece, numbered
-from bpe_beam.shards.formats import shard_name
+from bpe_beam.folders.publication import Publication
 from bpe_beam.shards.manifest import MANIFEST
+from bpe_beam.shards.numbering import numbered, shard_name
 from bpe_beam.storage import Found, Storage, redact
 from bpe_beam.storage.checksum import check_checksum, with_checksum
 from bpe_beam.storage.create_exclusive import write_once
@@ -86,7 +86,7 @@ class WindowFolder:
         """Whether the window has its manifest."""
         return self.storage.exists(self.storage.join(self.url, MANIFEST))
 
-    def pieces(self, plan: Plan) -> list[NumberedPiece] | None:
+    def pieces(self, plan: Plan) -> list[Publication] | None:
         """Return what was recorded of the splits of a plan, in order; None until all are there.
 
         A receipt that is not of this window, or whose files are not there, is removed and left out:
@@ -110,7 +110,7 @@ class WindowFolder:
             self.storage.remove(self._receipt(piece))
         return [piece for piece, stands in zip(named, whole, strict=True) if stands]
 
-    def finish(self, pieces: Iterable[NumberedPiece], manifest: bytes, tokenizer: str) -> None:
+    def finish(self, pieces: Iterable[Publication], manifest: bytes, tokenizer: str) -> None:
         """Write what makes the folder whole, the manifest last.
 
         Several watchers may finish one window at the same moment: they write the same bytes, and
@@ -178,7 +178,7 @@ class WindowFolder:
         except (ValueError, KeyError, TypeError, AttributeError, DataError):
             return None
 
-    def _is_whole(self, piece: NumberedPiece) -> bool:
+    def _is_whole(self, piece: Publication) -> bool:
         """Return whether the files of a piece are there, under the one name or the other."""
         finals = {final: name for name, final in piece.moves}
         return all(

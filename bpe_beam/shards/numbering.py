@@ -8,28 +8,28 @@ names follow from the plan and the receipts alone, whoever made which shard, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from bpe_beam.shards.formats import shard_name
+from bpe_beam.folders.publication import Publication
 
 _REJECTS = "rejects/"
 
 
-@dataclass(frozen=True)
-class NumberedPiece:
-    """A split's receipt and how its shard gets its final name.
+def shard_name(index: int, count: int) -> str:
+    """Return the name of a shard.
 
-    Attributes:
-        receipt: The receipt with the final names; without shard files if there is no token.
-        moves: (name now, final name) of each file of the shard.
+    Args:
+        index: the shard's number, from 0.
+        count: how many shards there are.
+
+    Returns:
+        For 3 and 12 `shard-00003-of-00012`: five digits, or more where a number needs them. Up to
+        100,000 shards the names sort in the order of the shards.
     """
-
-    receipt: dict[str, Any]
-    moves: tuple[tuple[str, str], ...]
+    return f"shard-{index:05d}-of-{count:05d}"
 
 
-def numbered(receipts: Sequence[Mapping[str, Any]]) -> list[NumberedPiece]:
+def numbered(receipts: Sequence[Mapping[str, Any]]) -> list[Publication]:
     """Return the receipts of all splits with the final names of their shards.
 
     Args:
@@ -45,11 +45,12 @@ def shard_files(receipt: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [file for file in receipt["files"] if not file["name"].startswith(_REJECTS)]
 
 
-def _numbered(receipt: Mapping[str, Any], name: str | None) -> NumberedPiece:
+def _numbered(receipt: Mapping[str, Any], name: str | None) -> Publication:
     files, moves = [], []
     for file in shard_files(receipt) if name is not None else ():
-        final = f"{name}.{file['name'].rpartition('.')[2]}"
+        suffix = file["name"].rpartition("/")[2].partition(".")[2]
+        final = f"{name}.{suffix}"
         files.append({**file, "name": final})
         moves.append((file["name"], final))
     rejects = [file for file in receipt["files"] if file["name"].startswith(_REJECTS)]
-    return NumberedPiece({**receipt, "files": [*files, *rejects]}, tuple(moves))
+    return Publication({**receipt, "files": [*files, *rejects]}, tuple(moves))
