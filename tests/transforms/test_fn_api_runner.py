@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -78,7 +79,7 @@ def test_no_stream_is_sent_off_by_the_clock(
         begin(self, *args, **more)
 
     monkeypatch.setattr(data_plane.TimeBasedBufferingClosableOutputStream, "__init__", recorded)
-    monkeypatch.setattr("test_fn_api_runner.SECONDS", 0.05)
+    monkeypatch.setattr(sys.modules[__name__], "SECONDS", 0.05)
     given, kept = run(tmp_path)
     assert kept == given > 0
     assert not clocks
