@@ -1,0 +1,154 @@
+"""Public functions with two or more arguments say what they take, return and raise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import bpe_beam
+
+pytestmark = pytest.mark.quick
+
+PACKAGE = Path(bpe_beam.__file__).parent
+
+NOT_YET = {
+    "cli",
+    "corpus",
+    "counts",
+    "engines",
+    "errors",
+    "folders",
+    "jobs",
+    "progress",
+    "settings",
+    "shards",
+    "storage",
+    "tokenizer",
+    "training",
+    "transforms",
+    "workers",
+}
+"""Rooms whose docstrings are not complete yet. Whoever completes a room takes it out."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def public_functions(tree: ast.Module) -> Iterator[tuple[str, Function, str]]:
+    """Yield name, node and docstring of each public function and method.
+
+    `__init__` is documented by the docstring of its class.
+    """
+    for node in tree.body:
+        if isinstance(node, Function) and not node.name.startswith("_"):
+            yield node.name, node, ast.get_docstring(node) or ""
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        for method in node.body:
+            if not isinstance(method, Function):
+                continue
+            name = f"{node.name}.{method.name}"
+            own = ast.get_docstring(method) or ""
+            if method.name == "__init__":
+                yield name, method, own if "Args:" in own else ast.get_docstring(node) or ""
+            elif not method.name.startswith("_"):
+                yield name, method, own
+
+
+def arguments_of(function: Function) -> list[str]:
+    """The names of a function's arguments, without `self`, `cls` and those with an underscore."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    names = [argument.arg for argument in every]
+    return [name for name in names if name not in ("self", "cls") and not name.startswith("_")]
+
+
+def returns_nothing(function: Function) -> bool:
+    """Whether a function's annotation says that it returns nothing."""
+    annotation = "None" if function.returns is None else ast.unparse(function.returns)
+    return annotation in ("None", "NoReturn") or function.name == "__init__"
+
+
+def raises(function: Function) -> bool:
+    """Whether a function itself raises an error of ours, but for errors that it passes on."""
+    nodes = [*function.body]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, Function):
+            continue
+        if isinstance(node, ast.Raise) and node.exc is not None:
+            named = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+            if ast.unparse(named) in ("UsageError", "DataError", "NotFoundError", "TextError"):
+                return True
+        nodes += ast.iter_child_nodes(node)
+    return False
+
+
+def missing_in(function: Function, text: str) -> list[str]:
+    """What a docstring leaves out: sections, and arguments that `Args:` does not name."""
+    # A method that another class documents, or overrides one of a library, refers to it.
+    if text.startswith("See `"):
+        return []
+    names = arguments_of(function)
+    if len(names) < 2:
+        return []
+    missing = []
+    if "Args:" not in text:
+        missing.append("Args")
+    else:
+        missing += [name for name in names if f"{name}: " not in text]
+    first = text.split(maxsplit=1)[0] if text else ""
+    returned = first in ("Return", "Yield") or "Returns:" in text or "Yields:" in text
+    if not returned and not returns_nothing(function):
+        missing.append("Returns")
+    if raises(function) and "Raises:" not in text:
+        missing.append("Raises")
+    return missing
+
+
+def incomplete(room: str) -> list[str]:
+    """The public functions of a room whose docstrings leave something out."""
+    found = []
+    paths = sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / f"{room}.py"]
+    for path in paths:
+        for name, function, text in public_functions(ast.parse(path.read_text("utf-8"))):
+            missing = missing_in(function, text)
+            if missing:
+                where = f"{path.relative_to(PACKAGE)}:{function.lineno}"
+                found.append(f"{where} {name}: {', '.join(missing)}")
+    return found
+
+
+ROOMS = sorted(
+    {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
+)
+
+
+@pytest.mark.parametrize("room", sorted({*ROOMS} - NOT_YET))
+def test_docstrings_are_complete(room: str) -> None:
+    assert not incomplete(room)
+
+
+def test_rooms_not_done_yet_exist() -> None:
+    assert {*ROOMS} >= NOT_YET
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("def f(a):\n  '''The a.'''", []),
+        ("def f(a, b) -> int:\n  '''The sum.'''", ["Args", "Returns"]),
+        ("def f(a, b) -> int:\n  '''Return it.\n\n  Args:\n    a: One.\n  '''", ["b"]),
+        (
+            "def f(a, b):\n  '''Add.\n\n  Args:\n    a: One.\n    b: Two.\n  '''\n"
+            "  raise UsageError('no')",
+            ["Raises"],
+        ),
+        ("def f(a, b):\n  '''Add.\n\n  Args:\n    a: One.\n    b: Two.\n  '''\n  raise", []),
+    ],
+)
+def test_what_is_missing_is_found(source: str, missing: list[str]) -> None:
+    (_, function, text), *_ = public_functions(ast.parse(source))
+    assert missing_in(function, text) == missing
