@@ -16,7 +16,8 @@ from typing import Any
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.kinds import COUNTS, refuse_other
 from bpe_beam.storage import Storage
-from bpe_beam.storage.checksum import check_checksum, with_checksum
+from bpe_beam.storage.json_fields import check_type
+from bpe_beam.storage.json_file import check_checksum, with_checksum
 
 MANIFEST = "manifest.json"
 VERSIONS = (1, 2, 3)
@@ -27,7 +28,6 @@ MAX_SOURCES = 1000
 MAX_SOURCE_NAME = 1000
 """Characters of a source's name: it stands in every row and at every block."""
 
-_MOST = 2**63 - 1
 _NEW = ("sources", "filtered")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -149,7 +149,7 @@ class CountsManifest:
         document["parts"] = [part.facts() for part in self.parts]
         if not self.lost:
             del document["lost"]
-        return with_checksum(document, _to_bytes)
+        return with_checksum(document)
 
     @staticmethod
     def from_bytes(data: bytes, place: str) -> CountsManifest:
@@ -219,10 +219,6 @@ def part_name(partition: int, partitions: int) -> str:
     return f"part-{partition:05}-of-{partitions:05}.parquet"
 
 
-def _to_bytes(values: Any) -> bytes:
-    return f"{json.dumps(values, indent=2, ensure_ascii=False)}\n".encode()
-
-
 def read_manifest(storage: Storage, folder: str) -> CountsManifest:
     """Reads the manifest of a counts folder.
 
@@ -289,14 +285,13 @@ def _manifest(document: Mapping[str, Any], version: int) -> CountsManifest:
     known = [field.name for field in fields(CountsManifest) if field.name != "lost"]
     values = {name: document[name] for name in known if version > 1 or name not in _NEW}
     for name in ("documents", "text_bytes", "words", "unique_words", "word_bytes"):
-        _check_number(name, values[name])
-    if type(values["with_places"]) is not bool:
-        raise TypeError("with_places must be true or false")
+        check_type(values[name], int, name)
+    check_type(values["with_places"], bool, "with_places")
     values["special_tokens"] = _texts("special_tokens", values["special_tokens"])
     values["rejects"] = {
-        reason: _check_number("rejects", count) for reason, count in values["rejects"].items()
+        reason: check_type(count, int, "rejects") for reason, count in values["rejects"].items()
     }
-    values["inputs"] = tuple((name, _check_number(name, size)) for name, size in values["inputs"])
+    values["inputs"] = tuple((name, check_type(size, int, name)) for name, size in values["inputs"])
     _texts("inputs", [name for name, _ in values["inputs"]])
     values["parts"] = tuple(_part(part) for part in values["parts"])
     values["lost"] = tuple(_lost(row) for row in document.get("lost", ()))
@@ -323,10 +318,10 @@ def _part(row: Mapping[str, Any]) -> CountsPart:
     if not isinstance(part.name, str) or _NAME.fullmatch(part.name) is None:
         raise ValueError(f"a part's name is {part.name!r}")
     for name in ("unique_words", "word_bytes", "bytes"):
-        _check_number(name, getattr(part, name))
+        check_type(getattr(part, name), int, name)
     _texts("sha256", [part.sha256])
     for name, rows in ({} if part.sources is None else part.sources).items():
-        _check_number(name, rows)
+        check_type(rows, int, name)
     return part
 
 
@@ -339,14 +334,14 @@ def _lost(row: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError("a row of lost must have file, bytes, positions and perhaps records")
     _texts("lost", [row["file"]])
     for name in row.keys() - {"file"}:
-        _check_number(name, row[name])
+        check_type(row[name], int, name)
     return dict(row)
 
 
 def _filtered(row: Mapping[str, Any]) -> Filtered:
     filtered = Filtered(**row)
     for name in ("min_count", "unique_words", "words"):
-        _check_number(name, getattr(filtered, name))
+        check_type(getattr(filtered, name), int, name)
     if filtered.sources is None:
         return filtered
     return Filtered(**{**row, "sources": _texts("sources", filtered.sources)})
@@ -354,19 +349,9 @@ def _filtered(row: Mapping[str, Any]) -> Filtered:
 
 def _numbers(totals: SourceTotals) -> SourceTotals:
     for name, value in asdict(totals).items():
-        _check_number(name, value)
+        check_type(value, int, name)
     return totals
 
 
-def _check_number(name: str, value: Any) -> int:
-    # The exact type: True is an int to isinstance.
-    if type(value) is not int or not 0 <= value <= _MOST:
-        raise ValueError(f"{name} is {str(value)[:50]!r}, not a number from 0 to {_MOST}")
-    return value
-
-
 def _texts(name: str, values: Iterable[Any]) -> tuple[str, ...]:
-    texts = tuple(values)
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name} holds what is no text")
-    return texts
+    return tuple(check_type(value, str, name) for value in values)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.job_json import JOB_FILE, JobRecord, json_bytes
+from bpe_beam.folders.job_json import JOB_FILE, JobRecord
 from bpe_beam.storage import Storage
-from bpe_beam.storage.checksum import check_checksum, with_checksum
+from bpe_beam.storage.json_file import check_checksum, with_checksum
 from bpe_beam.storage.names import attempted_name
 
 WORK = "work"
@@ -79,7 +79,7 @@ class ReceiptWriter:
             "facts": dict(facts),
         }
         url = self.storage.join(self.url, WORK, f"{piece}.json")
-        self.storage.write_bytes(url, with_checksum(receipt, json_bytes))
+        self.storage.write_bytes(url, with_checksum(receipt))
 
 
 @dataclass

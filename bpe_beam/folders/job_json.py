@@ -14,7 +14,7 @@ from typing import Any
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.compact_names import pack_names, unpack_names
 from bpe_beam.messages import first_few
-from bpe_beam.storage.checksum import check_checksum, with_checksum
+from bpe_beam.storage.json_file import check_checksum, with_checksum
 
 JOB_FILE = "job.json"
 _KEYS = ("job", "version", "fingerprint", "settings", "final", "files")
@@ -68,7 +68,7 @@ class JobRecord:
             "final": self.final,
             "files": pack_names(self.names),
         }
-        return with_checksum(record, json_bytes)
+        return with_checksum(record)
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
@@ -133,14 +133,3 @@ def _flatten(name: str, value: Any) -> Iterable[tuple[str, str]]:
     else:
         text = json.dumps(value, ensure_ascii=False)
         yield name, text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def json_bytes(value: Any) -> bytes:
-    """JSON as all artifacts have it: readable, in the order given, UTF-8, one newline at its end.
-
-    Raises:
-        ValueError: If a number is not finite.
-    """
-    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
-    # A file's name that is not UTF-8 holds lone surrogates: written as JSON's escapes for them.
-    return (text + "\n").encode("utf-8", "backslashreplace")

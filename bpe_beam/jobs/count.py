@@ -17,7 +17,6 @@ from bpe_beam.engines.beam import run_pipeline, summary_of
 from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.folders.job_folder import JobFolder, Receipt
-from bpe_beam.folders.job_json import json_bytes
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import (
@@ -30,6 +29,7 @@ from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import CountSettings, InputSettings
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.transforms.jobs.count_splits import CountSplits
 from bpe_beam.transforms.metrics import Measured
 from bpe_beam.workers import metric_names as measures

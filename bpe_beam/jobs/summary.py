@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
 from bpe_beam.amounts import format_bytes, format_seconds
-from bpe_beam.folders.job_json import json_bytes
 from bpe_beam.messages import and_more
+from bpe_beam.storage.json_file import json_bytes
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5

@@ -7,7 +7,6 @@ unknown, missing or of another type is refused by its place.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,14 +14,8 @@ from typing import Any
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
+from bpe_beam.messages import shortened
 from bpe_beam.shards.formats import MAX_VOCAB_SIZE
-from bpe_beam.shards.json_fields import (
-    check_sha256,
-    check_type,
-    parsed,
-    read_object,
-    shown,
-)
 from bpe_beam.shards.shard_rows import (
     Shard,
     SourceFacts,
@@ -33,7 +26,13 @@ from bpe_beam.shards.shard_rows import (
     read_tokenless,
 )
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.checksum import CHECKSUM, check_checksum, with_checksum
+from bpe_beam.storage.json_fields import (
+    check_sha256,
+    check_type,
+    parse_json,
+    read_object,
+)
+from bpe_beam.storage.json_file import CHECKSUM, check_checksum, with_checksum
 
 MANIFEST = "manifest.json"
 VERSIONS = (1, 2, 3)
@@ -116,7 +115,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Returns the bytes of `manifest.json`; `Manifest.from_bytes` gives an equal manifest."""
-        return with_checksum(self.to_json(), _to_bytes)
+        return with_checksum(self.to_json())
 
     @staticmethod
     def from_bytes(data: bytes, place: str = MANIFEST) -> Manifest:
@@ -131,7 +130,7 @@ class Manifest:
                 was written.
         """
         try:
-            value = parsed(data)
+            value = parse_json(data)
         except ValueError as error:
             raise DataError(f"{place}: cannot be read as JSON: {error}") from error
         signed = check_checksum(data, value, place)
@@ -156,13 +155,6 @@ class Manifest:
             return _manifest(value)
         except ValueError as error:
             raise DataError(f"{place}: {error}") from error
-
-
-def _to_bytes(values: Any) -> bytes:
-    text = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False)
-    # A file name that is not UTF-8 holds lone surrogates; backslashreplace writes each as the
-    # JSON escape that it is.
-    return f"{text}\n".encode("utf-8", "backslashreplace")
 
 
 def _added_up(rows: Iterable[SourceFacts]) -> SourceFacts:
@@ -206,20 +198,17 @@ def _manifest(value: object) -> Manifest:
     version = value.get("version", 1) if isinstance(value, dict) else 1
     if type(version) is not int or version not in VERSIONS:
         known = ", ".join(map(str, VERSIONS))
-        raise ValueError(f"version is {shown(version)}; this bpe-beam reads {known}")
+        raise ValueError(f"version is {shortened(version)}; this bpe-beam reads {known}")
     top = read_object(_in_new_form(value) if version < VERSIONS[-1] else value, "", _TOP)
     if top["format"] not in SUFFIXES:
-        raise ValueError(f"format is {shown(top['format'])}; allowed: {', '.join(SUFFIXES)}")
+        raise ValueError(f"format is {shortened(top['format'])}; allowed: {', '.join(SUFFIXES)}")
     tokenizer = read_object(top["tokenizer"], "tokenizer", _TOKENIZER)
     if not 1 <= tokenizer["vocab_size"] <= MAX_VOCAB_SIZE:
         raise ValueError(
             f"tokenizer.vocab_size is {tokenizer['vocab_size']}; allowed: 1 to {MAX_VOCAB_SIZE}"
         )
     plan = dict(top["plan"])
-    has_lost = isinstance(top["rejects"], dict) and "lost" in top["rejects"]
-    rejects = read_object(
-        top["rejects"], "rejects", {**_REJECTS, **({"lost": list} if has_lost else {})}
-    )
+    rejects = read_object(top["rejects"], "rejects", _REJECTS, {"lost": list})
     rows = [*top["shards"], *top["splits_without_tokens"]]
     sources = any(isinstance(row, dict) and "sources" in row for row in rows) or version == 2
     if sources and version == 1:
@@ -299,18 +288,14 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     listed = isinstance(allowed, list) and all(isinstance(token, str) for token in allowed)
     if not listed and allowed not in ("none", "all"):
         raise ValueError(
-            f"settings.allowed_special is {shown(allowed)}; expected 'none', 'all' or a list of "
-            "strings"
+            f"settings.allowed_special is {shortened(allowed)}; expected 'none', 'all' or a "
+            "list of strings"
         )
     return settings
 
 
 def _lost(value: object, index: int) -> dict[str, Any]:
-    known = isinstance(value, dict) and "records" in value
-    fields = read_object(
-        value, f"rejects.lost[{index}]", {**_LOST, **({"records": int} if known else {})}
-    )
-    return fields
+    return read_object(value, f"rejects.lost[{index}]", _LOST, {"records": int})
 
 
 def _reject_files(rows: list[Any]) -> tuple[FileInfo, ...]:
@@ -320,10 +305,10 @@ def _reject_files(rows: list[Any]) -> tuple[FileInfo, ...]:
         file = read_file(row, place)
         folder, _, name = file.name.partition("/")
         if folder != "rejects" or name in ("", ".", "..") or "/" in name:
-            raise ValueError(f"{place}.name is {shown(file.name)}; expected rejects/NAME")
+            raise ValueError(f"{place}.name is {shortened(file.name)}; expected rejects/NAME")
         if files and file.name <= files[-1].name:
             raise ValueError(
-                f"{place}.name is {shown(file.name)}; expected names in rising order, each once"
+                f"{place}.name is {shortened(file.name)}; expected names in rising order, each once"
             )
         files.append(file)
     return tuple(files)

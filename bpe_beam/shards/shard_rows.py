@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.json_fields import check_sha256, read_object, shown
+from bpe_beam.messages import shortened
 from bpe_beam.shards.numbering import shard_name
+from bpe_beam.storage.json_fields import check_sha256, read_object
 
 _TOKENLESS = {"split": int, "slices": list, "documents": int, "text_bytes": int, "rejects": int}
 _SHARD = {"name": str, **_TOKENLESS, "tokens": int, "files": list}
@@ -179,14 +180,14 @@ def read_shard(
     fields = _split_fields(value, place, _SHARD, sources)
     name = shard_name(index, count)
     if fields["name"] != name:
-        raise ValueError(f"{place}.name is {shown(fields['name'])}; expected {name!r}")
+        raise ValueError(f"{place}.name is {shortened(fields['name'])}; expected {name!r}")
     files = []
     for number, row in enumerate(fields["files"]):
         file = read_file(row, f"{place}.files[{number}]")
         # Only these names are opened by whoever follows the manifest; none can lead elsewhere.
         if number >= len(suffixes) or file.name != f"{name}{suffixes[number]}":
             raise ValueError(
-                f"{place}.files[{number}].name is {shown(file.name)}; expected "
+                f"{place}.files[{number}].name is {shortened(file.name)}; expected "
                 f"{' and '.join(name + suffix for suffix in suffixes)}, in this order"
             )
         files.append(file)

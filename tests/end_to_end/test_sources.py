@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from command_line import ROOT, run, run_whole
-from damage import pretty
 from made_text import documents, write
 from read_back import read_shards, tree
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError
-from bpe_beam.storage.checksum import with_checksum
+from bpe_beam.storage.json_file import with_checksum
 from bpe_beam.workers import count_split as counting
 
 NAMES = {"en": "*en/*", "zh": "*zh/*", "code": "code.txt"}
@@ -450,13 +449,13 @@ class TestTokens:
         document = json.loads((out / "manifest.json").read_bytes())
         del document["sha256"]
         document["shards"][0]["sources"]["en"]["tokens"] += 1
-        (out / "manifest.json").write_bytes(with_checksum(document, pretty))
+        (out / "manifest.json").write_bytes(with_checksum(document))
         ran = run("verify", out)
         assert ran.code == 1
         assert "its sources add up to" in ran.message
         document["shards"][0]["sources"]["en"]["more"] = 1
-        (out / "manifest.json").write_bytes(with_checksum(document, pretty))
-        assert "unknown key 'more'" in run("verify", out).message
+        (out / "manifest.json").write_bytes(with_checksum(document))
+        assert 'unknown key "more"' in run("verify", out).message
 
     def test_a_source_that_cannot_be_encoded_has_no_figure(
         self, corpus: Path, tmp_path: Path

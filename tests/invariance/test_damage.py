@@ -40,7 +40,7 @@ from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
 from bpe_beam.storage import Storage
-from bpe_beam.storage.checksum import with_checksum
+from bpe_beam.storage.json_file import with_checksum
 from bpe_beam.training import reference
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
@@ -233,7 +233,7 @@ def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
 
 
 def signed(value: dict[str, Any]) -> bytes:
-    return with_checksum({key: each for key, each in value.items() if key != "sha256"}, pretty)
+    return with_checksum({key: each for key, each in value.items() if key != "sha256"})
 
 
 def adding_up(manifest: Manifest) -> Manifest:

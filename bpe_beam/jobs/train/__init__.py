@@ -16,7 +16,6 @@ from typing import Any
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.job_json import json_bytes
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder
 from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
 from bpe_beam.jobs.counts.shared import manifest_hash, same_folder
@@ -33,6 +32,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import CountSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.vocab_files import vocab_txt
 from bpe_beam.training.initial_vocabulary import check_distributed

@@ -24,8 +24,8 @@ from bpe_beam.folders.publication import Publication
 from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.shards.numbering import numbered, shard_name
 from bpe_beam.storage import Found, Storage, redact
-from bpe_beam.storage.checksum import check_checksum, with_checksum
 from bpe_beam.storage.create_exclusive import write_once
+from bpe_beam.storage.json_file import check_checksum, json_bytes, with_checksum
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.split_task import WORK
 
@@ -71,7 +71,7 @@ class WindowFolder:
             "files": [dict(file) for file in files],
             "facts": dict(facts),
         }
-        self.storage.write_bytes(self._receipt(piece), with_checksum(receipt, _json_line))
+        self.storage.write_bytes(self._receipt(piece), with_checksum(receipt, indent=None))
 
     def prepare(self) -> None:
         """Make the folders that a shard's writer needs."""
@@ -219,7 +219,7 @@ class Window:
             "plan": plan.to_json(),
             "tags": [file.tag for file in plan.files],
         }
-        return Window(number, plan, with_checksum(row, _json_lines))
+        return Window(number, plan, with_checksum(row, indent=1))
 
     @staticmethod
     def read(data: bytes, number: int, stream: str, root: str, place: str) -> Window:
@@ -259,14 +259,6 @@ class Window:
         return hashlib.sha256(self.record).hexdigest()
 
 
-def _json_line(values: Any) -> bytes:
-    return json.dumps(values, ensure_ascii=False).encode("utf-8", "backslashreplace")
-
-
-def _json_lines(values: Any) -> bytes:
-    return f"{json.dumps(values, ensure_ascii=False, indent=1)}\n".encode()
-
-
 def window_name(number: int) -> str:
     """The name of a window's folder: `window-00000007`."""
     return f"window-{number:08}"
@@ -293,7 +285,7 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         UsageError: The folder's windows name files from another root.
     """
     row = {"version": _INPUT_VERSION, "root_sha256": watched.root_fingerprint}
-    data = f"{json.dumps(row, indent=1)}\n".encode()
+    data = json_bytes(row, indent=1)
     url = storage.join(output, INPUT_FILE)
     if write_once(storage, url, data):
         return
