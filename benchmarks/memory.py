@@ -35,8 +35,7 @@ from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
-from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.recipe import BpeRecipe

@@ -15,11 +15,12 @@ PACKAGE = Path(bpe_beam.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 
-EVERYWHERE = {"_native", "errors", "messages", "record", "storage"}
+EVERYWHERE = {"_native", "errors", "limits", "messages", "record", "storage"}
 PLAIN = {"corpus", "counts", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "record": set(),
+    "limits": set(),
     "messages": set(),
     "storage": {"errors", "messages"},
     "folders": {"errors", "messages", "storage"},

@@ -229,7 +229,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
     """
     from bpe_beam.jobs.corpus_checks import losses_summary  # as for counts
     from bpe_beam.jobs.source_summary import shard_source_facts
-    from bpe_beam.shards.formats.megatron_reader import MegatronReader
+    from bpe_beam.shards.formats import shard_format
     from bpe_beam.shards.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
@@ -240,7 +240,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
             break
         if shard.documents == 0:
             continue
-        with MegatronReader(storage, path, shard.name) as reader:
+        with shard_format(manifest.format).reader(storage, path, shard.name) as reader:
             for index in range(min(len(reader), _DOCUMENTS - len(documents))):
                 length = int(reader.lengths(index, index + 1)[0])
                 ids = reader.document(index)[:_DOCUMENT_TOKENS]

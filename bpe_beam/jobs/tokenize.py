@@ -27,7 +27,8 @@ from bpe_beam.jobs.corpus_checks import (
 from bpe_beam.jobs.source_summary import shard_source_facts, source_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import TokenizeSettings
-from bpe_beam.shards.manifest import SUFFIXES, Manifest
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import numbered, shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -118,7 +119,9 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
 def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
     """Every file that the job may write."""
     shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
-    files = [f"{shard}{suffix}" for shard in shards for suffix in SUFFIXES[settings.format]]
+    files = [
+        f"{shard}{suffix}" for shard in shards for suffix in shard_format(settings.format).suffixes
+    ]
     # The final names are these where every split has tokens; see `OutputFolder.publish`.
     return [
         _TOKENIZER,
@@ -170,6 +173,7 @@ def _tokenize(
             reading=corpus_input.read_settings(settings.input),
             encoding=encoding.kept_at(folder.storage, folder.path(_TOKENIZER)),
             splits=len(plan.splits),
+            shard_format=settings.format,
         )
         with progress.stage("tokenize", plan.size, "bytes") as stage:
             stage.advance(corpus_input.bytes_read(plan, "shard", done))

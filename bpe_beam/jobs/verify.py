@@ -181,7 +181,7 @@ def _compare(
     framing = {name: chosen.pop(name) for name in FRAMING}
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
-    task = CompareTask(storage, folder, ReadSettings(**chosen), encoding)
+    task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)
     works = works_of(plan)
     rows = manifest.splits
 

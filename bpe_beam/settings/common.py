@@ -23,6 +23,7 @@ from bpe_beam.settings.checks import (
     require_special_tokens,
     require_text,
 )
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
 INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
@@ -36,14 +37,10 @@ PRETOKENIZERS = (
     "gpt2", "cl100k", "llama3", "qwen2", "o200k", "bert", "whitespace", "whitespace_split",
     "metaspace", "digits", "punctuation", "none",
 )  # fmt: skip
-SHARD_FORMATS = ("megatron",)
 
 # DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
 # jobs run FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
 IN_PROCESS_RUNNERS = ("fnapi", "direct")
-
-MAX_VOCAB_SIZE = 2**31
-"""Ids are at most 2^31 - 1: what every format of shards can hold."""
 
 MAX_RANGE_BYTES = 2**44
 """A place in a file is kept in 44 bits."""
@@ -258,7 +255,7 @@ class TokenizeSettings:
     tokenizer: str
     output: str
     run: RunSettings = RunSettings()
-    format: str = "megatron"
+    format: str = DEFAULT_SHARD_FORMAT
     append: str | None = None
     prepend: str | None = None
     allowed_special: Literal["none", "all"] | tuple[str, ...] = "none"

@@ -15,6 +15,7 @@ from bpe_beam.settings.option import Option, choice
 from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.settings.train import TrainSettings as Train
 from bpe_beam.settings.train_options import LEARNING
+from bpe_beam.shards.formats import SHARD_FORMATS
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ JOBS: dict[str, Job] = {
                 Option("--output", "DIR", "folder of the shards", required=True),
                 Option(
                     "--format",
-                    choice(settings.SHARD_FORMATS),
+                    choice(SHARD_FORMATS),
                     f"(default {TokenizeSettings.format})",
                 ),
                 *_FRAMING,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.engines.dataflow import require_reachable
+from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.settings.checks import (
     require,
     require_choice,
@@ -19,7 +20,6 @@ from bpe_beam.settings.checks import (
 )
 from bpe_beam.settings.common import (
     ALPHABETS,
-    MAX_VOCAB_SIZE,
     MERGE_ROUNDS,
     MODELS,
     SYMBOLS,

@@ -14,8 +14,9 @@ from typing import Any
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
+from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
-from bpe_beam.shards.formats import MAX_VOCAB_SIZE
+from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.shard_rows import (
     Shard,
     SourceFacts,
@@ -39,16 +40,13 @@ VERSIONS = (1, 2, 3)
 """Version 3 is written. Versions 1 (without sources) and 2 (with them) have a shard of every split,
 also of those without tokens, and no checksum."""
 
-SUFFIXES: Mapping[str, tuple[str, ...]] = {"megatron": (".bin", ".idx")}
-"""The files of a shard, by format."""
-
 
 @dataclass(frozen=True)
 class Manifest:
     """What stands in a tokens folder.
 
     Attributes:
-        format: the shards' format, a key of `SUFFIXES`.
+        format: the shards' format, one of SHARD_FORMATS.
         tokenizer: the SHA-256 of the bytes of the folder's `tokenizer.json`.
         vocab_size: one more than the tokenizer's greatest id; 1 to `MAX_VOCAB_SIZE`.
         settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
@@ -200,8 +198,11 @@ def _manifest(value: object) -> Manifest:
         known = ", ".join(map(str, VERSIONS))
         raise ValueError(f"version is {shortened(version)}; this bpe-beam reads {known}")
     top = read_object(_in_new_form(value) if version < VERSIONS[-1] else value, "", _TOP)
-    if top["format"] not in SUFFIXES:
-        raise ValueError(f"format is {shortened(top['format'])}; allowed: {', '.join(SUFFIXES)}")
+    if top["format"] not in SHARD_FORMATS:
+        raise ValueError(
+            f"format is {shortened(top['format'])}; allowed: {', '.join(SHARD_FORMATS)}"
+        )
+    suffixes = shard_format(top["format"]).suffixes
     tokenizer = read_object(top["tokenizer"], "tokenizer", _TOKENIZER)
     if not 1 <= tokenizer["vocab_size"] <= MAX_VOCAB_SIZE:
         raise ValueError(
@@ -222,7 +223,7 @@ def _manifest(value: object) -> Manifest:
         plan_fingerprint=check_sha256(plan.pop("fingerprint", None), "plan.fingerprint"),
         plan=plan,
         shards=tuple(
-            read_shard(row, index, count, SUFFIXES[top["format"]], sources)
+            read_shard(row, index, count, suffixes, sources)
             for index, row in enumerate(top["shards"])
         ),
         totals=Totals(**read_object(top["totals"], "totals", _TOTALS)),

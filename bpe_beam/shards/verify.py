@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,9 +19,9 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
+from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.files import RangeFile
-from bpe_beam.shards.formats.megatron import token_dtype
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
 from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage, redact
@@ -36,7 +35,6 @@ _TOKENIZER = "tokenizer.json"
 _REJECTS = "rejects"
 _BLOCK = 4 << 20
 _TOKENS = 1 << 20
-_LOOKS_LIKE_OURS = re.compile(r"^(shard-|rejects/)|\.(bin|idx)$")
 
 
 @dataclass(frozen=True)
@@ -115,9 +113,10 @@ def verify(
     problems.extend(_check_tokenizer(storage, folder, manifest, progress))
     problems.extend(_check_rejects(storage, folder, manifest, there, progress))
     documents = tokens = whole = 0
+    format_ = shard_format(manifest.format)
 
     def check(shard: Shard) -> _ShardFindings:
-        return _check_shard(storage, folder, shard, manifest.vocab_size, there, progress)
+        return _check_shard(storage, folder, format_, shard, manifest.vocab_size, there, progress)
 
     pool = ThreadPoolExecutor(workers)
     try:
@@ -134,7 +133,7 @@ def verify(
 
 
 def compare_split(
-    reader: MegatronReader,
+    reader: ShardReader,
     expected_batches: Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]],
 ) -> str | None:
     """Compares a shard with the documents that it should hold; streams both sides.
@@ -268,8 +267,10 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
 def _check_foreign(manifest: Manifest, there: Set[str]) -> Iterator[str]:
     """Files that stand there without the manifest's knowledge; a reader would take them in."""
     known = {file.name for file in _all_files(manifest)}
+    suffixes = shard_format(manifest.format).suffixes
     for name in sorted(there - known):
-        if _LOOKS_LIKE_OURS.search(name) and attempted_name(name) is None:
+        ours = name.startswith(("shard-", "rejects/")) or name.endswith(suffixes)
+        if ours and attempted_name(name) is None:
             yield f"{name}: stands in the folder, and not in the manifest"
 
 
@@ -360,62 +361,38 @@ class _ShardFindings:
 def _check_shard(
     storage: Storage,
     folder: str,
+    format_: ShardFormat,
     shard: Shard,
     vocab_size: int,
     there: Set[str],
     progress: _Progress,
 ) -> _ShardFindings:
-    bin_facts, idx_facts = shard.files
-    ids = _FileCheck(storage, folder, bin_facts, there, progress)
-    dtype = token_dtype(vocab_size)
-    outside: tuple[int, int] | None = None
-    outside_count = 0
-    token = 0
-    for block in ids.blocks():
-        # int32 is read as uint32: a negative id is one that is far too great.
-        values = np.frombuffer(block, f"<u{dtype.itemsize}", len(block) // dtype.itemsize)
-        if values.size and int(values.max()) >= vocab_size:
-            bad = np.flatnonzero(values >= vocab_size)
-            outside = outside or (token + int(bad[0]), int(values[bad[0]]))
-            outside_count += bad.size
-        token += values.size
-    index = _FileCheck(storage, folder, idx_facts, there, progress)
-    for _ in index.blocks():
-        pass
-    findings = _ShardFindings(ids.problems + index.problems)
+    check = format_.check(shard.name, vocab_size)
+    findings = _ShardFindings([])
     problems = findings.problems
+    for file, suffix in zip(shard.files, format_.suffixes, strict=True):
+        file_check = _FileCheck(storage, folder, file, there, progress)
+        for block in file_check.blocks():
+            check.add(suffix, block)
+        problems += file_check.problems
     if not shard.tokens:
         problems.append(
-            f"{shard.name}: has no token: Megatron cannot train on it; tokenize again into another "
+            f"{shard.name}: has no token, which trainers cannot read; tokenize again into another "
             "folder, which leaves such shards out"
         )
-    place = ""
     try:
-        with MegatronReader(storage, folder, shard.name) as reader:
+        with format_.reader(storage, folder, shard.name) as reader:
             findings.documents, findings.tokens = len(reader), reader.token_count
-            if reader.dtype != dtype:
-                # What was read above as ids was none.
-                outside = None
-                problems.append(
-                    f"{idx_facts.name}: byte 17: ids are stored as {reader.dtype}; expected "
-                    f"{dtype} for a vocabulary of {vocab_size}"
-                )
-            elif outside:
-                place = "document {}, token {}, ".format(*reader.locate(outside[0]))
             for what, found, expected in (
-                ("documents", len(reader), shard.documents),
-                ("tokens", reader.token_count, shard.tokens),
+                ("documents", findings.documents, shard.documents),
+                ("tokens", findings.tokens, shard.tokens),
             ):
                 if found != expected:
                     problems.append(f"{shard.name}: has {found} {what}; expected {expected}")
+            problems += check.problems(reader)
     except DataError as error:
-        # A missing file is told already.
+        # A missing file is reported already.
         if not any(problem.endswith(": is missing") for problem in problems):
             problems.append(str(error))
-    if outside:
-        at, value = outside
-        problems.append(
-            f"{bin_facts.name}: {place}byte {at * dtype.itemsize}: the id is {value}; expected 0 "
-            f"to {vocab_size - 1}; {outside_count} such ids in this shard"
-        )
+        problems += check.problems(None)
     return findings

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 from bpe_beam.errors import UsageError
+from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS
@@ -17,7 +18,6 @@ Symbols = Literal["bytes", "characters"]
 TIE_BREAKS: tuple[TieBreak, ...] = ("lowest_id", "first_seen", "greatest_bytes")
 ALPHABETS: tuple[Alphabet, ...] = ("bytes", "seen")
 SYMBOLS: tuple[Symbols, ...] = ("bytes", "characters")
-MAX_VOCAB_SIZE = 2**31 - 1
 
 
 @dataclass(frozen=True)

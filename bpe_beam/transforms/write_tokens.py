@@ -21,7 +21,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.manifest import MANIFEST, Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
@@ -62,7 +62,7 @@ class WriteTokens(beam.PTransform):
 
     Takes whatever `Tokenize` gives: `pyarrow.UInt32Array`, a document each, dicts or rows with
     a list of ids in the field `tokens`, Arrow batches or tables with a column `tokens`, and any
-    of them with a key, which is left out. Writes up to `shards` Megatron pairs, the tokenizer,
+    of them with a key, which is left out. Writes up to `shards` shards, the tokenizer,
     and at last a manifest, so `bpe-beam verify` proves the folder. For bounded input in the
     global window. A shard's worker holds about 50 bytes a document, and its ids in a local
     temporary file. The output is the manifest's URL.
@@ -272,8 +272,8 @@ class _WriteShard(beam.DoFn):
             if len(names) != any(size for _, _, _, size in places):
                 raise DataError(_LOST)
             name = min(names, default=f"shard {shard} without tokens")
-            writer = MegatronWriter(target.storage, target.folder, name, target.vocab_size)
-            with writer:
+            format_ = shard_format(DEFAULT_SHARD_FORMAT)
+            with format_.writer(target.storage, target.folder, name, target.vocab_size) as writer:
                 for pieces in _documents(places):
                     read = []
                     for _, _, start, size in pieces:
@@ -352,7 +352,7 @@ class _WriteManifest(beam.DoFn):
         data = self.target.tokenizer_json.encode()
         storage.write_bytes(storage.join(folder, "tokenizer.json"), data)
         manifest = Manifest(
-            format="megatron",
+            format=DEFAULT_SHARD_FORMAT,
             tokenizer=hashlib.sha256(data).hexdigest(),
             vocab_size=self.target.vocab_size,
             settings={"append": None, "prepend": None, "allowed_special": "none"},

@@ -14,12 +14,15 @@ from bpe_beam.corpus.file_types import COLUMN_FORMATS
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.rejects import TOO_MANY_TOKENS
 from bpe_beam.errors import DataError, TextError
-from bpe_beam.shards.formats.megatron import MAX_DOCUMENT_TOKENS
 from bpe_beam.workers.document_encoding import Encoding
 
 
 def encode_documents(
-    encoding: Encoding, batch: pa.RecordBatch, plan: Plan, on_reject: Callable[[Reject], None]
+    encoding: Encoding,
+    batch: pa.RecordBatch,
+    plan: Plan,
+    on_reject: Callable[[Reject], None],
+    max_tokens: int,
 ) -> tuple[pa.RecordBatch, pa.LargeListArray]:
     """Encode a batch of documents, and reject those of more tokens than a shard's index can say.
 
@@ -30,7 +33,8 @@ def encode_documents(
         encoding: How documents become ids.
         batch: The documents, of `BATCH_SCHEMA`.
         plan: The plan of the split that they are from.
-        on_reject: Gets each document of more than `MAX_DOCUMENT_TOKENS` tokens.
+        on_reject: Gets each document of more than `max_tokens` tokens.
+        max_tokens: The most tokens that the format of the shards holds in one document.
 
     Returns:
         The documents that are left, and the ids of each.
@@ -43,21 +47,18 @@ def encode_documents(
     except TextError as error:
         raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
     lengths = np.diff(ids.offsets.to_numpy())
-    if lengths.max(initial=0) <= MAX_DOCUMENT_TOKENS:
+    if lengths.max(initial=0) <= max_tokens:
         return batch, ids
-    fits = lengths <= MAX_DOCUMENT_TOKENS
+    fits = lengths <= max_tokens
     for number in np.flatnonzero(~fits).tolist():
-        on_reject(_reject(batch, number, plan, int(lengths[number])))
+        on_reject(_reject(batch, number, plan, int(lengths[number]), max_tokens))
     kept: npt.NDArray[np.int64] = np.flatnonzero(fits)
     return batch.take(pa.array(kept)), ids.take(pa.array(kept))
 
 
-def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int) -> Reject:
+def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tokens: int) -> Reject:
     text = batch.column("text")[number].as_py().encode("utf-8", "surrogatepass")
-    detail = (
-        f"the document has {tokens:,} tokens; a shard holds at most {MAX_DOCUMENT_TOKENS:,} a "
-        "document"
-    )
+    detail = f"the document has {tokens:,} tokens; a shard holds at most {max_tokens:,} a document"
     found = _place(batch, number, plan)
     if found is None:
         name = plan.files[plan.splits[0].slices[0].file].name

@@ -10,6 +10,7 @@ from bpe_beam.corpus import Plan, Split
 from bpe_beam.corpus.losses import losses_of
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import MANIFEST, Manifest
 from bpe_beam.shards.numbering import numbered, shard_files
 from bpe_beam.shards.shard_rows import Shard, SourceFacts, SourceSlice, TokenlessSplit, Totals
@@ -21,7 +22,7 @@ def manifest_of(
     receipts: Sequence[Mapping[str, Any]],
     tokenizer: Tokenizer,
     settings: Mapping[str, Any],
-    shard_format: str = "megatron",
+    shard_format: str = DEFAULT_SHARD_FORMAT,
 ) -> Manifest:
     """The manifest.
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.shards.formats.megatron import MegatronWriter
+from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.document_encoding import Encoding
@@ -47,6 +47,7 @@ class TokenizeTask:
         reading: How splits become documents.
         encoding: How documents become ids.
         splits: How many splits the plan has.
+        shard_format: The shards' format, one of SHARD_FORMATS.
         pool: The processes that encode, see `worker_processes`; None: the worker itself does.
         stage: The progress stage, in bytes, that work is reported to.
         lose_changed: See `read_split`.
@@ -56,6 +57,7 @@ class TokenizeTask:
     reading: ReadSettings
     encoding: Encoding
     splits: int
+    shard_format: str = DEFAULT_SHARD_FORMAT
     pool: str | None = None
     stage: str = "tokenize"
     lose_changed: bool = False
@@ -83,8 +85,8 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         rejects = stack.enter_context(reject_writer(receipts, work))
         bound = task.encoding.tokenizer().max_id + 1
         folder = receipts.storage.join(receipts.url, WORK)
-        writer = MegatronWriter(receipts.storage, folder, name, bound)
-        stack.enter_context(writer)
+        format_ = shard_format(task.shard_format)
+        writer = stack.enter_context(format_.writer(receipts.storage, folder, name, bound))
         for batch in read_texts(
             receipts.storage,
             work,
@@ -94,7 +96,9 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
             task.stage,
             lose_changed=task.lose_changed,
         ):
-            batch, ids = encode_documents(task.encoding, batch, work.plan, rejects.add)
+            batch, ids = encode_documents(
+                task.encoding, batch, work.plan, rejects.add, format_.max_document_tokens
+            )
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
             size += text_bytes(batch)
             if task.reading.names_sources:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bpe_beam import progress
 from bpe_beam.corpus import ReadSettings, Reject, read_split
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit
 from bpe_beam.shards.verify import compare_split
@@ -31,6 +31,7 @@ class CompareTask:
         folder: The folder of the shards.
         reading: How splits become documents.
         encoding: How documents become ids.
+        shard_format: The shards' format, one of SHARD_FORMATS.
         stage: The progress stage, in bytes, that gets the stored bytes as they are read.
     """
 
@@ -38,6 +39,7 @@ class CompareTask:
     folder: str
     reading: ReadSettings
     encoding: Encoding
+    shard_format: str
     stage: str = "compare"
 
 
@@ -55,7 +57,7 @@ def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSp
     read = _ReadAgain(task, SplitWork.from_json(element))
     name = row.name if isinstance(row, Shard) else f"split {row.split}"
     if isinstance(row, Shard):
-        with MegatronReader(task.storage, task.folder, row.name) as reader:
+        with shard_format(task.shard_format).reader(task.storage, task.folder, row.name) as reader:
             difference = compare_split(reader, read.encoded())
     else:
         difference = read.first_token()
@@ -74,6 +76,7 @@ class _ReadAgain:
     def encoded(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield the ids of all documents in batches, as `compare_split` takes them."""
         task, work = self._task, self._work
+        most = shard_format(task.shard_format).max_document_tokens
         for batch in read_split(
             task.storage,
             work.plan,
@@ -82,7 +85,7 @@ class _ReadAgain:
             self._reject,
             on_read=lambda count: progress.report(task.stage, done=count),
         ):
-            batch, ids = encode_documents(task.encoding, batch, work.plan, self._reject)
+            batch, ids = encode_documents(task.encoding, batch, work.plan, self._reject, most)
             self._found["documents"] += batch.num_rows
             self._found["text_bytes"] += text_bytes(batch)
             yield ids.values.to_numpy(), ids.offsets.to_numpy()

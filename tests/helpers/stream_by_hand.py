@@ -11,7 +11,7 @@ from typing import Any
 
 from made_text import documents, write
 
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage

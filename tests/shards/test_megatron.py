@@ -16,9 +16,8 @@ import pytest
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.formats import ShardFiles
-from bpe_beam.shards.formats.megatron import MegatronWriter, token_dtype
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.interface import ShardFiles
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter, token_dtype
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage
 

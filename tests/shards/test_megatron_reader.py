@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from megatron_core import Tensor, gpt_samples, importable
 
-from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.megatron

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 
 NAME = "shard-00000-of-00001"

@@ -19,8 +19,7 @@ import pytest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
-from bpe_beam.shards.formats.megatron import MegatronWriter
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
@@ -359,7 +358,7 @@ def test_a_shard_without_tokens_is_refused(tmp_path: Path, documents: int) -> No
     shards = (first, *manifest.shards[1:])
     totals = Totals.of(shards, manifest.tokenless)
     bless(tmp_path, replace(manifest, shards=shards, totals=totals))
-    assert f"{FIRST}: has no token: Megatron cannot train on it" in one_problem(tmp_path)
+    assert f"{FIRST}: has no token, which trainers cannot read" in one_problem(tmp_path)
 
 
 # The manifest against the shards, and against itself.

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bpe_beam.errors import UsageError
+from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.training.recipe import (
-    MAX_VOCAB_SIZE,
     BpeRecipe,
     WordLevelRecipe,
     WordPieceRecipe,
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.quick
     [
         ({"vocab_size": 0}, "vocab_size is 0: from 1 to 2147483647"),
         ({"vocab_size": -5}, "vocab_size is -5"),
-        ({"vocab_size": MAX_VOCAB_SIZE + 1}, "vocab_size is 2147483648"),
+        ({"vocab_size": MAX_VOCAB_SIZE + 1}, "vocab_size is 2147483649"),
         ({"min_frequency": -1}, "min_frequency is -1: 0 or more"),
         ({"tie_break": "best"}, "tie_break is 'best': one of lowest_id, first_seen"),
         ({"alphabet": "some"}, "alphabet is 'some': one of bytes, seen"),

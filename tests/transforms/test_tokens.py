@@ -16,7 +16,7 @@ from apache_beam.transforms.window import FixedWindows
 from bpe_beam import Tokenizer
 from bpe_beam.corpus import ReadSettings
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.shards.formats.megatron_reader import MegatronReader
+from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage

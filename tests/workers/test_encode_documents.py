@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from bpe_beam import Tokenizer
 from bpe_beam.jobs import tokenize, verify
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings, TokenizeSettings, VerifySettings
+from bpe_beam.shards.formats import megatron
 from bpe_beam.training import reference
-from bpe_beam.workers import encode_documents as encoded_documents
 
 QUIET = Progress(quiet=True, stream=io.StringIO())
 TEXTS = ["four", "ten tokens", "eleven-long", "", "and a much longer one", "five5"]
@@ -47,7 +48,7 @@ def test_a_document_of_too_many_tokens_is_a_reject_with_its_place(
     kind: str,
     places: list[dict[str, Any]],
 ) -> None:
-    monkeypatch.setattr(encoded_documents, "MAX_DOCUMENT_TOKENS", LIMIT)
+    monkeypatch.setattr(megatron, "FORMAT", replace(megatron.FORMAT, max_document_tokens=LIMIT))
     path = tmp_path / f"in.{kind}"
     if kind == "jsonl":
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))

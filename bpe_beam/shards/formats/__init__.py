@@ -1,25 +1,25 @@
-"""The formats of token shards, a module each, and the facts that every writer reports."""
+"""The formats of token shards: a module a format, found by its name.
+
+Importing this registry imports no format: `bpe-beam --help` needs the names only.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
+from typing import TYPE_CHECKING
 
-from bpe_beam.folders.file_info import FileInfo
+if TYPE_CHECKING:
+    from bpe_beam.shards.formats.interface import ShardFormat
 
-MAX_VOCAB_SIZE = 2**31
-"""Ids are at most 2^31 - 1, so that 32 bits hold them with a sign or without."""
+SHARD_FORMATS = ("megatron",)
+"""The names of all formats. Each names the module of this folder that defines its `FORMAT`."""
+
+DEFAULT_SHARD_FORMAT = SHARD_FORMATS[0]
 
 
-@dataclass(frozen=True)
-class ShardFiles:
-    """One shard as it was written.
-
-    Attributes:
-        documents: how many documents it holds, empty ones included.
-        tokens: how many token ids it holds.
-        files: its files, in the order in which they became visible; none if it has no token.
-    """
-
-    documents: int
-    tokens: int
-    files: tuple[FileInfo, ...]
+def shard_format(name: str) -> ShardFormat:
+    """Return the format with this name, one of SHARD_FORMATS."""
+    if name not in SHARD_FORMATS:
+        raise ValueError(f"format must be one of {', '.join(SHARD_FORMATS)}, got {name!r}")
+    found: ShardFormat = importlib.import_module(f"{__name__}.{name}").FORMAT
+    return found

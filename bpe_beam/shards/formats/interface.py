@@ -1,0 +1,121 @@
+"""What a format of token shards defines: its files, a writer, a reader and a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.storage import Storage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class ShardFiles:
+    """One shard as it was written.
+
+    Attributes:
+        documents: The number of its documents, empty ones included.
+        tokens: The number of its token ids.
+        files: Its files in the order of the format's suffixes; empty if it has no token.
+    """
+
+    documents: int
+    tokens: int
+    files: tuple[FileInfo, ...]
+
+
+class ShardWriter(Protocol):
+    """Writes one shard as a stream; a context manager.
+
+    When the `with` block ends without an exception, the files become visible, each as a whole. When
+    it ends with one, no reader takes what is left for a shard. A shard without tokens has no files.
+    Equal documents give equal bytes.
+    """
+
+    def __enter__(self) -> ShardWriter: ...
+
+    def __exit__(self, *exception: Any) -> None: ...
+
+    def write_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """Append documents.
+
+        Args:
+            ids: uint32[tokens], the ids of all documents one after the other.
+            offsets: int64[documents + 1], the start of each document in `ids` and the end of the
+                last; from 0 to `len(ids)`, never falling.
+
+        Raises:
+            DataError: A document is too long, an id is not in the vocabulary, or storage fails.
+            ValueError: The arrays do not belong together.
+        """
+
+    def result(self) -> ShardFiles:
+        """Return what was written, after the `with` block.
+
+        Raises:
+            ValueError: The block has not ended, or ended with an exception.
+        """
+
+
+class ShardReader(Protocol):
+    """Reads one shard; `len` is its number of documents. A context manager.
+
+    Attributes:
+        token_count: The number of ids in the shard.
+    """
+
+    token_count: int
+
+    def __enter__(self) -> ShardReader: ...
+
+    def __exit__(self, *exception: Any) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        """Return int32[stop - start]: the numbers of tokens of the documents in [start, stop)."""
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """Return uint32[stop - start]: the ids in [start, stop) of the shard."""
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """Return uint32[tokens]: the ids of one document."""
+
+
+class ShardCheck(Protocol):
+    """Checks what the bytes of one shard's files say, while they are read for their hashes."""
+
+    def add(self, suffix: str, block: bytes) -> None:
+        """Take the next bytes of the file with this suffix; files come in the format's order."""
+
+    def problems(self, reader: ShardReader | None) -> Iterator[str]:
+        """Yield a sentence for each problem; `reader` is None if the shard cannot be opened."""
+
+
+@dataclass(frozen=True)
+class ShardFormat:
+    """A format of token shards.
+
+    Attributes:
+        name: What `--format` and manifests call it; also the name of its module.
+        suffixes: The ends of the names of a shard's files, in the order in which they become
+            visible: one or several.
+        max_document_tokens: The most tokens that a document may have.
+        writer: Opens a writer: storage, URL of an existing folder, the shard's name without a
+            suffix, and the size of the vocabulary, 1 to MAX_VOCAB_SIZE.
+        reader: Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
+            Raises DataError if a file is missing or breaks the layout.
+        check: Makes a check of a shard: its name, and the size of the vocabulary.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    max_document_tokens: int
+    writer: Callable[[Storage, str, str, int], ShardWriter]
+    reader: Callable[[Storage, str, str], ShardReader]
+    check: Callable[[str, int], ShardCheck]

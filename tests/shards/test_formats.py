@@ -1,0 +1,85 @@
+"""The registry of shard formats: names without imports, and one module a format."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpe_beam.shards import formats
+from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
+from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.storage import Storage
+
+FOLDER = Path(formats.__file__).parent
+SHARED = {"__init__", "documents", "files", "interface"}
+
+
+def test_a_module_a_format() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} - SHARED == set(SHARD_FORMATS)
+
+
+@pytest.mark.parametrize("name", SHARD_FORMATS)
+def test_a_format_is_called_after_its_module(name: str) -> None:
+    module = importlib.import_module(f"bpe_beam.shards.formats.{name}")
+    assert isinstance(module.FORMAT, ShardFormat)
+    assert module.FORMAT.name == name
+    assert shard_format(name) is module.FORMAT
+    assert len(set(module.FORMAT.suffixes)) == len(module.FORMAT.suffixes) >= 1
+
+
+@pytest.mark.parametrize("name", SHARD_FORMATS)
+def test_what_a_format_writes_it_reads_and_checks(name: str, tmp_path: Path) -> None:
+    format_ = shard_format(name)
+    storage = Storage()
+    ids = np.array([5, 6, 7, 299], np.uint32)
+    offsets = np.array([0, 3, 3, 4], np.int64)
+    with format_.writer(storage, str(tmp_path), "shard-00000-of-00001", 300) as writer:
+        writer.write_documents(ids, offsets)
+    result = writer.result()
+    assert (result.documents, result.tokens) == (3, 4)
+    assert [file.name for file in result.files] == [
+        f"shard-00000-of-00001{suffix}" for suffix in format_.suffixes
+    ]
+    for vocab_size, found in ((300, 0), (299, 1)):
+        check = format_.check("shard-00000-of-00001", vocab_size)
+        for file, suffix in zip(result.files, format_.suffixes, strict=True):
+            check.add(suffix, (tmp_path / file.name).read_bytes())
+        with format_.reader(storage, str(tmp_path), "shard-00000-of-00001") as reader:
+            assert len(list(check.problems(reader))) == found
+            assert (len(reader), reader.token_count) == (3, 4)
+            assert reader.lengths(0, 3).tolist() == [3, 0, 1]
+            assert reader.tokens(0, 4).tolist() == ids.tolist()
+            assert reader.document(0).tolist() == [5, 6, 7]
+
+
+def test_a_name_that_is_no_format() -> None:
+    with pytest.raises(ValueError, match="format must be one of megatron, got 'tape'"):
+        shard_format("tape")
+
+
+def test_names_cost_no_imports() -> None:
+    script = (
+        "import sys, bpe_beam.shards.formats as f; assert f.SHARD_FORMATS; "
+        "print({'numpy', 'pyarrow', 'apache_beam'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
+def test_no_other_module_knows_a_format_by_name() -> None:
+    package = FOLDER.parents[1]
+    knowing = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if FOLDER not in path.parents
+        for name in SHARD_FORMATS
+        if f"formats.{name}" in path.read_text("utf-8") or f'"{name}"' in path.read_text("utf-8")
+    }
+    assert not knowing
