@@ -29,7 +29,7 @@ import tiktoken
 import tokenizers
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer.patterns import PATTERNS
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 
 HARD = [
     "a" * 100_000,
@@ -101,7 +101,7 @@ def compare(published: Published, texts: list[str], folder: Path) -> int:
     )
     theirs = tiktoken.Encoding(
         published.name,
-        pat_str=PATTERNS[published.pretokenizer],
+        pat_str=NAMED_PATTERNS[published.pretokenizer].expression,
         mergeable_ranks=published.ranks,
         special_tokens=published.special_tokens,
     )

@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "jobs": EVERYWHERE
     | PLAIN
     | {"amounts", "engines", "folders", "progress", "settings", "transforms", "workers"},
-    "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings"},
+    "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings", "training"},
     "__main__": {"cli"},
     "__init__": {"tokenizer"},
 }

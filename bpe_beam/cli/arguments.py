@@ -32,6 +32,7 @@ from bpe_beam.settings.parsing import (
 )
 from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.settings.train import TrainSettings
+from bpe_beam.training.recipe import TIE_BREAKS
 
 Parse = Callable[[str, str], Any]
 
@@ -236,7 +237,7 @@ def _plan(given: Given) -> s.PlanSettings:
 
 def _count(given: Given) -> s.CountSettings:
     tie_break = given.one("tie_break") or "lowest_id"
-    require_choice("tie_break", tie_break, s.TIE_BREAKS)
+    require_choice("tie_break", tie_break, TIE_BREAKS)
     return s.CountSettings(
         _input(given),
         given.required("output"),

@@ -26,17 +26,7 @@ from bpe_beam.settings.checks import (
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
 INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
-MODELS = ("bpe", "wordpiece", "prefix_bpe", "word_level")
 MERGE_ROUNDS = ("auto", "local", "distributed")
-TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
-ALPHABETS = ("bytes", "seen")
-SYMBOLS = ("bytes", "characters")
-# As in bpe_beam.tokenizer, which would take long to import for a page of help; a test compares.
-NORMALIZERS = ("none", "nfc", "nfd", "nfkc", "nfkd", "lowercase", "strip_accents", "bert")
-PRETOKENIZERS = (
-    "gpt2", "cl100k", "llama3", "qwen2", "o200k", "bert", "whitespace", "whitespace_split",
-    "metaspace", "digits", "punctuation", "none",
-)  # fmt: skip
 
 # DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
 # jobs run FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.

@@ -16,6 +16,9 @@ from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.settings.train import TrainSettings as Train
 from bpe_beam.settings.train_options import LEARNING
 from bpe_beam.shards.formats import SHARD_FORMATS
+from bpe_beam.tokenizer.normalizers import NORMALIZERS
+from bpe_beam.tokenizer.pretokenizers import PRETOKENIZERS
+from bpe_beam.training.recipe import TIE_BREAKS
 
 
 @dataclass(frozen=True)
@@ -168,13 +171,13 @@ _CUTTING = (
     Option(
         "--normalizer",
         "NAME",
-        f"what is done to the text: {', '.join(settings.NORMALIZERS)}, or several joined by +, "
+        f"what is done to the text: {', '.join(NORMALIZERS)}, or several joined by +, "
         "such as nfkc+lowercase (default none)",
     ),
     Option(
         "--pretokenizer",
         "NAME",
-        f"how the text is cut into words: {', '.join(settings.PRETOKENIZERS)}, or regex:PATTERN "
+        f"how the text is cut into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN "
         "(default gpt2)",
     ),
 )
@@ -211,7 +214,7 @@ JOBS: dict[str, Job] = {
                 _SPECIAL,
                 Option(
                     "--tie-break",
-                    choice(settings.TIE_BREAKS),
+                    choice(TIE_BREAKS),
                     "the tie rule of trainings to come: first_seen also keeps where each word "
                     "occurs first (default lowest_id)",
                 ),

@@ -18,15 +18,8 @@ from bpe_beam.settings.checks import (
     require_special_tokens,
     require_text,
 )
-from bpe_beam.settings.common import (
-    ALPHABETS,
-    MERGE_ROUNDS,
-    MODELS,
-    SYMBOLS,
-    TIE_BREAKS,
-    InputSettings,
-    RunSettings,
-)
+from bpe_beam.settings.common import MERGE_ROUNDS, InputSettings, RunSettings
+from bpe_beam.training.recipe import ALPHABETS, MODELS, SYMBOLS, TIE_BREAKS
 
 # Options that only some models have; the others refuse them.
 _OF_MODELS = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bpe_beam.settings import common as settings
 from bpe_beam.settings.option import Option, choice
 from bpe_beam.settings.train import TrainSettings as Train
+from bpe_beam.training import recipe
 
 LEARNING = (
     Option(
         "--model",
-        choice(settings.MODELS),
+        choice(recipe.MODELS),
         "what is learned; wordpiece goes by likelihood, prefix_bpe is what Hugging Face calls "
         f"WordPiece training (default {Train.model})",
     ),
@@ -34,18 +34,18 @@ LEARNING = (
     ),
     Option(
         "--tie-break",
-        choice(settings.TIE_BREAKS),
+        choice(recipe.TIE_BREAKS),
         "which of several best pairs is merged (default lowest_id)",
     ),
     Option(
         "--symbols",
-        choice(settings.SYMBOLS),
+        choice(recipe.SYMBOLS),
         "what words are made of at first (default: bytes for the pre-tokenizers of patterns, "
         "characters for all others)",
     ),
     Option(
         "--alphabet",
-        choice(settings.ALPHABETS),
+        choice(recipe.ALPHABETS),
         "start from all 256 bytes, or from the symbols seen; with bytes any text can be encoded "
         "(default: bytes where symbols are bytes, else seen)",
     ),

@@ -8,13 +8,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 from bpe_beam.errors import UsageError
+from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.record import names_of, record
 
 if TYPE_CHECKING:
     from bpe_beam import _native
 
-MAX_ID = 2**31 - 1
+MAX_ID = MAX_VOCAB_SIZE - 1
 """The greatest id: the formats that hold token ids have 31 bits for them."""
 
 MAX_TOKEN_CHARS = 4_096

@@ -1,8 +1,8 @@
-"""The patterns by which text is cut: those with a scanner of their own, by name, and any other.
+"""The patterns by which text is split into words: the named ones, and any other.
 
 A pattern's text is what `tokenizer.json` files hold, in the syntax of Hugging Face's engine
-(Oniguruma); `regex` runs the same, translated by `regex_syntax`. A scanner of bpe_beam/native is
-the same thing, faster. `SAME_AS` leads from each known spelling to its scanner.
+(Oniguruma); `regex` runs the same pattern, translated by `regex/syntax.py`. A named pattern also
+has a scanner in native/scan, which finds the same words faster. `NAMED_PATTERNS` registers them.
 """
 
 from __future__ import annotations
@@ -24,66 +24,93 @@ _STEPS = 4e9  # of a search, some seconds
 _REPETITION = re.compile(r"[*+]|\{\d*,\}")
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
+_CL100K_CONTRACTIONS = (_CONTRACTION, "'(?i:[sdmt]|ll|ve|re)")
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 _BEFORE = r"[^\r\n\p{L}\p{N}]?"
+_SIGNS = r" ?[^\s\p{L}\p{N}]"
 _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
-def _cl100k(numbers: str) -> str:
-    """The pattern of cl100k's family; they differ in how many digits make a word."""
-    return rf"{_CONTRACTION}|{_BEFORE}\p{{L}}+|{numbers}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}"
+@record
+class NamedPattern:
+    """A pattern that has a name on the command line and a scanner in the native code.
+
+    Attributes:
+        name: The name on the command line.
+        scanner: The scanner's name in native/scan/scanners.hpp. Patterns that match the same share
+            one.
+        spellings: The pattern as text, in the ways in which `tokenizer.json` files spell it. A new
+            tokenizer gets the first.
+        lookahead: How many characters after a cut must be known for the cut to be safe, at least 1;
+            proved in safe_cuts.py.
+        cuts_before_upper: Whether a cut before an upper-case letter can be safe; proved there too.
+    """
+
+    name: str
+    scanner: str
+    spellings: tuple[str, ...]
+    lookahead: int
+    cuts_before_upper: bool = True
+
+    @property
+    def expression(self) -> str:
+        """The pattern as a new tokenizer's file spells it; `regex` runs the same text."""
+        return self.spellings[0]
 
 
-PATTERNS: dict[str, str] = {
-    "gpt2": r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-    "cl100k": _cl100k(r"\p{N}{1,3}"),
-    "llama3": _cl100k(r"\p{N}{1,3}"),
-    "qwen2": _cl100k(r"\p{N}"),
-    "o200k": (
-        rf"{_BEFORE}{_UPPER}*{_LOWER}+{_CONTRACTION}?|{_BEFORE}{_UPPER}+{_LOWER}*{_CONTRACTION}?"
-        rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_SPACES}"
-    ),
-}
-"""The named patterns, for the `regex` package. Llama 3's is cl100k's,
-Qwen 2's serves Qwen 2.5 and 3 too."""
-
-GPT2_PATTERN = PATTERNS["gpt2"]
-
-_GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
-_CL100K_CONTRACTIONS = (_CONTRACTION, "'(?i:[sdmt]|ll|ve|re)")
-
-
-def _spellings() -> Iterator[tuple[str, str]]:
-    """Known spellings with the name of their scanner.
+def _gpt2_spellings() -> Iterator[str]:
+    """Yield the known spellings of GPT-2's pattern.
 
     Possessive quantifiers change nothing where what follows cannot match what they took. GPT-2's
     newest spelling takes the spaces before the text's end first, which `\\s+(?!\\S)` does anyway.
     """
     for contraction in _GPT2_CONTRACTIONS:
-        yield rf"{contraction}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+", "gpt2"
-        yield (
-            rf"{contraction}| ?[\p{{L}}]+| ?[\p{{N}}]+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+",
-            "gpt2",
-        )
-        yield (
-            rf"{contraction}| ?\p{{L}}++| ?\p{{N}}++| ?[^\s\p{{L}}\p{{N}}]++|\s++$|\s+(?!\S)|\s",
-            "gpt2",
-        )
-    for name, numbers in (("cl100k", r"\p{N}{1,3}"), ("qwen2", r"\p{N}")):
-        signs = r" ?[^\s\p{L}\p{N}]"
-        for contraction in _CL100K_CONTRACTIONS:
-            start = rf"{contraction}|{_BEFORE}"
-            yield rf"{start}\p{{L}}+|{numbers}|{signs}+[\r\n]*|{_SPACES}", name
-            yield (
-                rf"{start}+\p{{L}}+|{numbers}|{signs}++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
-                name,
-            )
-    yield PATTERNS["o200k"], "o200k"
+        yield rf"{contraction}| ?\p{{L}}+| ?\p{{N}}+|{_SIGNS}+|\s+(?!\S)|\s+"
+        yield rf"{contraction}| ?[\p{{L}}]+| ?[\p{{N}}]+|{_SIGNS}+|\s+(?!\S)|\s+"
+        yield rf"{contraction}| ?\p{{L}}++| ?\p{{N}}++|{_SIGNS}++|\s++$|\s+(?!\S)|\s"
 
 
-SAME_AS: dict[str, str] = dict(_spellings())
-"""The scanner of each known spelling; a spelling that is not here runs on `regex`.
+def _cl100k_spellings(numbers: str) -> Iterator[str]:
+    """Yield the known spellings of a pattern of cl100k's family.
+
+    Args:
+        numbers: The pattern of a word of digits, in which the family differs.
+    """
+    for contraction in _CL100K_CONTRACTIONS:
+        start = rf"{contraction}|{_BEFORE}"
+        yield rf"{start}\p{{L}}+|{numbers}|{_SIGNS}+[\r\n]*|{_SPACES}"
+        yield rf"{start}+\p{{L}}+|{numbers}|{_SIGNS}++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+
+
+_CL100K = tuple(_cl100k_spellings(r"\p{N}{1,3}"))
+_O200K = (
+    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_CONTRACTION}?|{_BEFORE}{_UPPER}+{_LOWER}*{_CONTRACTION}?"
+    rf"|\p{{N}}{{1,3}}|{_SIGNS}+[\r\n/]*|{_SPACES}"
+)
+
+NAMED_PATTERNS: dict[str, NamedPattern] = {
+    pattern.name: pattern
+    for pattern in (
+        NamedPattern("gpt2", "gpt2", tuple(_gpt2_spellings()), lookahead=2),
+        NamedPattern("cl100k", "cl100k", _CL100K, lookahead=2),
+        NamedPattern("llama3", "cl100k", _CL100K, lookahead=2),
+        NamedPattern("qwen2", "qwen2", tuple(_cl100k_spellings(r"\p{N}")), lookahead=2),
+        NamedPattern("o200k", "o200k", (_O200K,), lookahead=3, cuts_before_upper=False),
+    )
+}
+"""The named patterns, the one registry of them: names on the command line, pre-tokenizers, scanners
+and safe cuts follow from it. Qwen 2's pattern serves Qwen 2.5 and 3 too."""
+
+GPT2_PATTERN = NAMED_PATTERNS["gpt2"].expression
+
+SCANNER_BY_SPELLING: dict[str, str] = {
+    spelling: pattern.scanner
+    for pattern in NAMED_PATTERNS.values()
+    for spelling in pattern.spellings
+}
+"""The scanner of each known spelling; any other spelling runs on `regex`.
 
 Not here: tiktoken's newest spelling of cl100k, with `\\s++$`. At a text's end it makes one word of
 `"\\n "`, where all others make two. Nor spellings that write out both cases of the contractions:
@@ -128,7 +155,7 @@ class Pattern:
         Raises:
             UsageError: `regex` does not take the expression, or it cannot be spelled so.
         """
-        if expression in SAME_AS:
+        if expression in SCANNER_BY_SPELLING:
             return cls("Regex", expression)
         _check_compiles(expression, expression)
         from bpe_beam.tokenizer.regex.syntax import translate
@@ -242,7 +269,7 @@ class Pattern:
 
 def scanner_of(pattern: Pattern) -> str | None:
     """The name of the scanner that does what the pattern does; None if there is none."""
-    return SAME_AS.get(pattern.value) if pattern.kind == "Regex" else None
+    return SCANNER_BY_SPELLING.get(pattern.value) if pattern.kind == "Regex" else None
 
 
 @lru_cache(maxsize=256)

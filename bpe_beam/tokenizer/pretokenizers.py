@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from bpe_beam.errors import UsageError
 from bpe_beam.record import record
-from bpe_beam.tokenizer.patterns import PATTERNS, Pattern, scanner_of
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern, scanner_of
 
 Behavior = Literal["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
 PrependScheme = Literal["first", "never", "always"]
@@ -269,7 +269,7 @@ _BY_NAME: dict[str, PreTokenizer] = {
     "punctuation": Punctuation(),
 }
 
-PRETOKENIZERS = (*PATTERNS, *_BY_NAME, "none")
+PRETOKENIZERS = (*NAMED_PATTERNS, *_BY_NAME, "none")
 """The names on the command line; besides them, `regex:PATTERN`."""
 
 _REGEX = "regex:"
@@ -277,7 +277,7 @@ _REGEX = "regex:"
 
 def is_byte_level_name(name: str) -> bool:
     """Tells whether BPE works on bytes with this pre-tokenizer unless told otherwise."""
-    return name in PATTERNS or name.startswith(_REGEX)
+    return name in NAMED_PATTERNS or name.startswith(_REGEX)
 
 
 def check_pretokenizer_name(name: str) -> None:
@@ -311,8 +311,10 @@ def pretokenizer_from_name(name: str, *, byte_level: bool) -> PreTokenizer | Non
     if name == "gpt2" and byte_level:
         return ByteLevelPreTokenizer()
     cutting: Sequence[PreTokenizer] = ()
-    if name in PATTERNS:
-        cutting = [Split(Pattern("Regex", PATTERNS[name]), "Isolated", invert=False)]
+    if name in NAMED_PATTERNS:
+        cutting = [
+            Split(Pattern("Regex", NAMED_PATTERNS[name].expression), "Isolated", invert=False)
+        ]
     elif name.startswith(_REGEX):
         pattern = Pattern.from_regex(name.removeprefix(_REGEX))
         cutting = [Split(pattern, "Isolated", invert=False)]

@@ -1,5 +1,5 @@
-"""Places where a text may be cut in two and still give the same words: what lets a long or endless
-text be encoded piece by piece.
+"""Offsets where a text can be cut in two without changing its words. They let a long or endless
+text be encoded chunk by chunk.
 
 *What is to be proved.* D is the beginning of a text, whole characters; what follows it is not
 known. A cut at e is safe if for every text T that begins with D the words of T are the words of
@@ -29,7 +29,7 @@ left of a word that ends at e' <= e:
   character at least.
 - gpt2: a contraction that fails sees at most two characters after its apostrophe, where the word
   has one or more: e' + 1. With fewer characters it fails as well.
-- cl100k, llama3, qwen2: a contraction that fails for its second letter has seen a letter after the
+- cl100k, qwen2: a contraction that fails for its second letter has seen a letter after the
   apostrophe, and that letter belongs to the word: it sees e' at most.
 - o200k: what may follow the letters, a contraction, sees e' + 2 when it fails, and fails with
   fewer characters too; when it succeeds it is part of the word. And U* sees to the end q of
@@ -39,7 +39,8 @@ left of a word that ends at e' <= e:
   impossible there: the word would go on with it and not end at e or before.
 
 So gpt2 wants two characters after e, cl100k's family one, o200k three, the first of them not of U.
-We ask cl100k's family for two.
+We ask cl100k's family for two. These numbers are `lookahead` and `cuts_before_upper` of
+`NamedPattern`.
 """
 
 from __future__ import annotations
@@ -47,24 +48,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bpe_beam import _native
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 
-# How many characters must be known after a cut.
-_RUNS = {
-    name: 1
-    for name in (
-        "bert",
-        "whitespace",
-        "whitespace_split",
-        "digits",
-        "digits_individual",
-        "punctuation",
-    )
-}
-_BYTE_LEVEL = {"gpt2": 2, "cl100k": 2, "llama3": 2, "qwen2": 2, "o200k": 3}
+_RUNS = (
+    "bert", "whitespace", "whitespace_split", "digits", "digits_individual", "punctuation",
+)  # fmt: skip
+"""The scanners of runs, which want one character after a cut."""
+
+_BY_SCANNER = {pattern.scanner: pattern for pattern in NAMED_PATTERNS.values()}
 
 
 def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
-    """Finds places where a text may be cut in two and still give the same words.
+    """Yield the offsets where a text can be cut in two without changing its words.
 
     Args:
         scanner_name: One of `_native.SCANNERS`.
@@ -72,34 +67,33 @@ def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
             follows is not known.
 
     Yields:
-        Offsets in bytes, the last first. For each, whatever follows: the words of the whole text
-        are the words of `data[:offset]`, then those of the rest. Without such a place (one
-        endless word, endless spaces, the scanner `none`) there is none. The proof stands in the
-        module's docstring.
+        Offsets in bytes, the last first. Whatever follows `data`, the words of the whole text are
+        the words of `data[:offset]`, then those of the rest. One endless word, endless spaces and
+        the scanner `none` have no such offset. The module's docstring has the proof.
 
     Raises:
-        ValueError: A name that is not of a scanner.
+        ValueError: There is no scanner of this name.
     """
     if scanner_name == "none":
         return
-    byte_level = scanner_name in _BYTE_LEVEL
+    pattern = _BY_SCANNER.get(scanner_name)
     last = len(data)
-    for _ in range(_BYTE_LEVEL[scanner_name] if byte_level else _RUNS.get(scanner_name, 0)):
+    for _ in range(pattern.lookahead if pattern else int(scanner_name in _RUNS)):
         last = _start_of_last(data, last)
     # Only the ends, as plain integers: a list of pairs would be many times the text.
     for end in reversed(_native.scan_words(data, scanner_name)[:, 1].tolist()):
         if end > last:
             continue
         # str.isspace holds for all that the patterns' \s does, and some controls more.
-        if byte_level and data[_start_of_last(data, end) : end].decode().isspace():
+        if pattern and data[_start_of_last(data, end) : end].decode().isspace():
             continue
-        if scanner_name == "o200k" and _is_upper_like(data, end):
+        if pattern and not pattern.cuts_before_upper and _is_upper_like(data, end):
             continue
         yield end
 
 
 def _start_of_last(data: bytes, end: int) -> int:
-    """Where the last character of `data[:end]` begins; 0 if there is none."""
+    """Return where the last character of `data[:end]` begins; 0 if there is none."""
     start = end - 1
     while start > 0 and data[start] & 0xC0 == 0x80:
         start -= 1
@@ -107,7 +101,7 @@ def _start_of_last(data: bytes, end: int) -> int:
 
 
 def _is_upper_like(data: bytes, start: int) -> bool:
-    """Whether the character that begins at `start` is one of U."""
+    """Tell whether the character that begins at `start` is one of U."""
     end = start + 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1

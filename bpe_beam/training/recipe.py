@@ -1,9 +1,13 @@
-"""Settings of a training run: frozen, checked when they are made."""
+"""What is trained: a frozen recipe a model, checked when it is made.
+
+The enumerations of models, tie rules, alphabets and symbols are here too. Light to import, since
+the command line needs them for its help: no NumPy, no Arrow.
+"""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from bpe_beam.errors import UsageError
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -11,27 +15,32 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.models import MAX_TOKEN_CHARS
 
+Model = Literal["bpe", "wordpiece", "prefix_bpe", "word_level"]
 TieBreak = Literal["lowest_id", "first_seen", "greatest_bytes"]
 Alphabet = Literal["bytes", "seen"]
 Symbols = Literal["bytes", "characters"]
 
-TIE_BREAKS: tuple[TieBreak, ...] = ("lowest_id", "first_seen", "greatest_bytes")
-ALPHABETS: tuple[Alphabet, ...] = ("bytes", "seen")
-SYMBOLS: tuple[Symbols, ...] = ("bytes", "characters")
+# The choices of the command line and of every check; the native code takes the same names.
+MODELS: tuple[Model, ...] = get_args(Model)
+TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
+ALPHABETS: tuple[Alphabet, ...] = get_args(Alphabet)
+SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 
 
 @dataclass(frozen=True)
 class _Entries:
-    """What every recipe has.
+    """The settings of every recipe.
 
     Attributes:
-        vocab_size: Entries at which to stop: special tokens, alphabet and what is learned.
-        min_frequency: The least count of what is learned; 0 is as 1.
-        special_tokens: The first entries, in this order.
-        unk_token: The token of what is not in the vocabulary; the very first entry unless it is
-            one of the special tokens.
-        template: What the tokenizer puts around a text where that is asked for: special tokens
-            and `$A`, the text, between blanks, such as `[CLS] $A [SEP]`. Empty: nothing.
+        vocab_size: Entries of the vocabulary at which training stops, special tokens and alphabet
+            included; 1 to `MAX_VOCAB_SIZE`.
+        min_frequency: The least count of a pair that is merged, or of a word that is kept; 0 is as
+            1.
+        special_tokens: The first entries of the vocabulary, in this order.
+        unk_token: The token that encodes what is not in the vocabulary; the very first entry unless
+            it is one of the special tokens.
+        template: Special tokens that the tokenizer puts around a text, `$A`, on request: separated
+            by blanks, such as `[CLS] $A [SEP]`. Empty: none.
     """
 
     vocab_size: int
@@ -42,38 +51,43 @@ class _Entries:
     template: str = ""
 
     def __post_init__(self) -> None:
-        """Checks each setting."""
+        """Check each setting."""
         if not 1 <= self.vocab_size <= MAX_VOCAB_SIZE:
-            raise UsageError(f"vocab_size is {self.vocab_size}: from 1 to {MAX_VOCAB_SIZE}")
+            raise UsageError(
+                f"vocab_size must be from 1 to {MAX_VOCAB_SIZE:,}, got {self.vocab_size:,}"
+            )
         if self.min_frequency < 0:
-            raise UsageError(f"min_frequency is {self.min_frequency}: 0 or more")
+            raise UsageError(f"min_frequency must be at least 0, got {self.min_frequency}")
         if len(set(self.special_tokens)) < len(self.special_tokens):
-            raise UsageError(f"special_tokens holds one twice: {', '.join(self.special_tokens)}")
+            raise UsageError(
+                f"special_tokens must not repeat a token, got {', '.join(self.special_tokens)}"
+            )
         for name, tokens in (
             ("special_tokens", self.special_tokens),
             ("unk_token", () if self.unk_token is None else (self.unk_token,)),
         ):
             if "" in tokens:
-                raise UsageError(f"{name} holds an empty token")
+                raise UsageError(f"{name} must not be empty, got ''")
             _refuse_surrogates(name, tokens)
             for token in tokens:
                 if len(token) > MAX_TOKEN_CHARS:
                     raise UsageError(
-                        f"{name} must hold tokens of at most {MAX_TOKEN_CHARS:,} characters, got "
+                        f"{name} must be tokens of at most {MAX_TOKEN_CHARS:,} characters, got "
                         f"{shortened(token)} of {len(token):,}"
                     )
         self._check_template()
 
     def _check_template(self) -> None:
-        pieces = self.template.split()
-        if not pieces:
+        parts = self.template.split()
+        if not parts:
             return
-        if pieces.count("$A") != 1:
-            raise UsageError(f"template is {self.template!r}: it must hold $A, the text, once")
-        unknown = [piece for piece in pieces if piece != "$A" and piece not in self.specials]
+        if parts.count("$A") != 1:
+            raise UsageError(f"template must contain $A, the text, once, got {self.template!r}")
+        unknown = [part for part in parts if part != "$A" and part not in self.specials]
         if unknown:
             raise UsageError(
-                f"template is {self.template!r}: {unknown[0]!r} is not one of the special tokens"
+                f"template must consist of $A and special tokens, got {unknown[0]!r} in "
+                f"{self.template!r}"
             )
 
     @property
@@ -86,15 +100,15 @@ class _Entries:
 
 @dataclass(frozen=True, kw_only=True)
 class _Merging(_Entries):
-    """What recipes have whose vocabulary is learned by merges.
+    """The settings of recipes whose vocabulary is learned by merges.
 
     Attributes:
-        tie_break: Which of the best pairs is taken.
-        initial_alphabet: Characters that stand in the vocabulary even if they do not occur.
+        tie_break: Which of the best pairs is merged.
+        initial_alphabet: Characters that are in the vocabulary even if they do not occur.
         limit_alphabet: How many characters are kept, `initial_alphabet` first, then the most
-            frequent; the others are deleted from the words. None: all.
-        max_token_length: No token of this many characters or more is made, but for those of two;
-            None: no limit.
+            frequent; the others are deleted from the words. At least 0. None: all.
+        max_token_length: Never make a token of this many or more characters (at least 1); tokens of
+            two characters are always allowed. None: no limit.
     """
 
     tie_break: TieBreak = "lowest_id"
@@ -103,18 +117,17 @@ class _Merging(_Entries):
     max_token_length: int | None = None
 
     def __post_init__(self) -> None:
-        """Checks each setting."""
+        """Check each setting."""
         super().__post_init__()
-        if self.tie_break not in TIE_BREAKS:
-            raise UsageError(f"tie_break is {self.tie_break!r}: one of {', '.join(TIE_BREAKS)}")
+        require_choice("tie_break", self.tie_break, TIE_BREAKS)
         for character in self.initial_alphabet:
             if len(character) != 1:
-                raise UsageError(f"initial_alphabet holds {character!r}: single characters only")
+                raise UsageError(f"initial_alphabet must be single characters, got {character!r}")
         _refuse_surrogates("initial_alphabet", self.initial_alphabet)
         if self.limit_alphabet is not None and self.limit_alphabet < 0:
-            raise UsageError(f"limit_alphabet is {self.limit_alphabet}: 0 or more")
+            raise UsageError(f"limit_alphabet must be at least 0, got {self.limit_alphabet}")
         if self.max_token_length is not None and self.max_token_length < 1:
-            raise UsageError(f"max_token_length is {self.max_token_length}: 1 or more")
+            raise UsageError(f"max_token_length must be at least 1, got {self.max_token_length}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,21 +135,21 @@ class BpeRecipe(_Merging):
     """How BPE is trained; see docs/algorithm.md.
 
     Attributes:
-        symbols: What words are made of at first: `bytes`, written in the byte-level alphabet, or
-            `characters`. `initial_alphabet` is written in the same.
-        alphabet: `bytes`: all 256 bytes are in the vocabulary; `seen`: those symbols that occur.
+        symbols: What words consist of before the first merge: `bytes`, written in the byte-level
+            alphabet, or `characters`. `initial_alphabet` is written in the same way.
+        alphabet: `bytes`: all 256 bytes are in the vocabulary; `seen`: the symbols that occur.
             None: `bytes` where symbols are bytes, else `seen`.
         end_of_word_suffix: Added to the last character of every word.
-        end_of_word_symbol: A character that stands after every word as a symbol of its own.
+        end_of_word_symbol: A character that follows every word as a symbol of its own.
         continuing_subword_prefix: Put before every character of a word but the first; dropped
             from the right part when two tokens are joined.
-        byte_fallback: The tokens `<0x00>` to `<0xFF>` stand after the special tokens; they encode
+        byte_fallback: The tokens `<0x00>` to `<0xFF>` follow the special tokens; they encode
             characters that are not in the vocabulary.
         for_wordpiece: The vocabulary is for a WordPiece model, as Hugging Face's trainer of that
             name makes it; needs an unknown token and a prefix.
 
     Raises:
-        UsageError: A setting out of its range, or two that exclude each other.
+        UsageError: A setting is out of its range, or two exclude each other.
     """
 
     symbols: Symbols = "bytes"
@@ -148,12 +161,11 @@ class BpeRecipe(_Merging):
     for_wordpiece: bool = False
 
     def __post_init__(self) -> None:
-        """Checks each setting, and what they are together."""
+        """Check each setting, and those that exclude each other."""
         super().__post_init__()
-        if self.symbols not in SYMBOLS:
-            raise UsageError(f"symbols is {self.symbols!r}: one of {', '.join(SYMBOLS)}")
-        if self.alphabet is not None and self.alphabet not in ALPHABETS:
-            raise UsageError(f"alphabet is {self.alphabet!r}: one of {', '.join(ALPHABETS)}")
+        require_choice("symbols", self.symbols, SYMBOLS)
+        if self.alphabet is not None:
+            require_choice("alphabet", self.alphabet, ALPHABETS)
         decorations = {
             "end_of_word_suffix": self.end_of_word_suffix,
             "end_of_word_symbol": self.end_of_word_symbol,
@@ -164,40 +176,41 @@ class BpeRecipe(_Merging):
         if self.symbols == "bytes":
             self._check_bytes({**decorations, "byte_fallback": self.byte_fallback})
         elif self.alphabet == "bytes":
-            raise UsageError("alphabet is 'bytes', but symbols is 'characters': must be 'seen'")
+            raise UsageError("alphabet must be 'seen' where symbols is 'characters', got 'bytes'")
         if len(self.end_of_word_symbol) > 1:
             raise UsageError(
-                f"end_of_word_symbol is {self.end_of_word_symbol!r}: a single character"
+                f"end_of_word_symbol must be a single character, got {self.end_of_word_symbol!r}"
             )
         if self.end_of_word_symbol.isspace():
             raise UsageError(
-                f"end_of_word_symbol is {self.end_of_word_symbol!r}: words do not hold whitespace"
+                f"end_of_word_symbol must not be whitespace, got {self.end_of_word_symbol!r}"
             )
         if self.end_of_word_symbol and self.end_of_word_suffix:
-            raise UsageError("end_of_word_symbol and end_of_word_suffix: only one of them")
+            raise UsageError("end_of_word_symbol and end_of_word_suffix exclude each other")
         if self.for_wordpiece and not (self.unk_token and self.continuing_subword_prefix):
             raise UsageError("for_wordpiece needs unk_token and continuing_subword_prefix")
 
     def _check_bytes(self, for_characters: dict[str, object]) -> None:
         for name, value in for_characters.items():
             if value:
-                raise UsageError(f"{name} is {value!r}: needs symbols 'characters', not 'bytes'")
+                raise UsageError(f"{name} needs symbols 'characters', got {value!r} with 'bytes'")
         for token in self.specials:
             # It would be one entry with two meanings: the token, and that byte.
             if len(token) == 1 and byte_level.is_ambiguous(token):
                 raise UsageError(
-                    f"special_tokens holds {token!r}, which is also how byte "
+                    f"special_tokens must not contain {token!r}, which is also how byte "
                     f"0x{byte_level.to_bytes(token)[0]:02X} is written: give another text"
                 )
         for character in self.initial_alphabet:
             if not byte_level.is_byte_level(character):
                 raise UsageError(
-                    f"initial_alphabet holds {character!r}, which is not in the byte-level alphabet"
+                    "initial_alphabet must be characters of the byte-level alphabet, got "
+                    f"{character!r}"
                 )
 
     @property
     def all_bytes(self) -> bool:
-        """Whether all 256 bytes stand in the vocabulary."""
+        """Whether all 256 bytes are in the vocabulary."""
         return self.symbols == "bytes" and self.alphabet != "seen"
 
 
@@ -206,19 +219,19 @@ class WordPieceRecipe(_Merging):
     """How WordPiece is trained by likelihood; see docs/algorithm.md.
 
     Attributes:
-        unk_token: As in every recipe; WordPiece cannot do without.
+        unk_token: As in every recipe; WordPiece requires one.
         continuing_subword_prefix: Put before every character of a word but the first; dropped
             from the right part when two tokens are joined.
 
     Raises:
-        UsageError: A setting out of its range.
+        UsageError: A setting is out of its range.
     """
 
     unk_token: str = "[UNK]"
     continuing_subword_prefix: str = "##"
 
     def __post_init__(self) -> None:
-        """Checks each setting."""
+        """Check each setting."""
         super().__post_init__()
         _refuse_surrogates("continuing_subword_prefix", (self.continuing_subword_prefix,))
 
@@ -228,10 +241,10 @@ class WordLevelRecipe(_Entries):
     """How a word-level vocabulary is made: the most frequent words.
 
     Attributes:
-        unk_token: As in every recipe; a word-level model cannot do without.
+        unk_token: As in every recipe; a word-level model requires one.
 
     Raises:
-        UsageError: A setting out of its range.
+        UsageError: A setting is out of its range.
     """
 
     unk_token: str = "<unk>"
@@ -240,7 +253,22 @@ class WordLevelRecipe(_Entries):
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
 
 
+def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the choices.
+
+    Args:
+        name: The parameter, for the message.
+        value: Its value.
+        choices: What it may be.
+
+    Raises:
+        UsageError: The value is not among them.
+    """
+    if value not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
 def _refuse_surrogates(name: str, texts: tuple[str, ...]) -> None:
     for text in texts:
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise UsageError(f"{name} holds {text!r}: a lone surrogate is no text")
+            raise UsageError(f"{name} must be valid Unicode, got the lone surrogate of {text!r}")

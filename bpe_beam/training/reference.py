@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, require_choice
 
 Pair = tuple[str, str]
 
-TIE_BREAKS = ("lowest_id", "first_seen", "greatest_bytes")
-ALPHABETS = ("bytes", "seen")
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
@@ -68,10 +67,7 @@ class Rules:
 
     def __post_init__(self) -> None:
         """Checks the tie rule."""
-        if self.tie_break not in TIE_BREAKS:
-            raise UsageError(
-                f"tie_break={self.tie_break!r}: must be one of {', '.join(TIE_BREAKS)}"
-            )
+        require_choice("tie_break", self.tie_break, TIE_BREAKS)
 
     def may_join(self, left: Symbol, right: Symbol) -> bool:
         """Whether the joined token would not be too long at this place."""
@@ -137,8 +133,7 @@ def learn_bpe(
     rules = Rules(
         vocab_size, min_frequency, tie_break, max_token_length, prefix, symbol_bytes=symbol_bytes
     )
-    if alphabet not in ALPHABETS:
-        raise UsageError(f"alphabet={alphabet!r}: must be one of {', '.join(ALPHABETS)}")
+    require_choice("alphabet", alphabet, ALPHABETS)
     words = end_words(words, end_of_word_symbol)
     initial = {*initial_alphabet, *end_of_word_symbol}
     if alphabet == "bytes":

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs, encode_pairs
 from bpe_beam.counts.word_counts import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.training.recipe import SYMBOLS, require_choice
 from bpe_beam.transforms.coders import PairCountsCoder
 from bpe_beam.transforms.count_words import HELD_SECONDS, TABLE_BYTES
 from bpe_beam.transforms.elements import text_column
-
-SYMBOLS = ("bytes", "characters")
 
 SCHEMA = pa.schema([("left", pa.string()), ("right", pa.string()), ("count", pa.int64())])
 
@@ -58,8 +57,7 @@ class PairCountsFn(beam.CombineFn):
     """
 
     def __init__(self, symbols: str = "bytes") -> None:
-        if symbols not in SYMBOLS:
-            raise UsageError(f"symbols is {symbols!r}: one of {', '.join(SYMBOLS)}")
+        require_choice("symbols", symbols, SYMBOLS)
         self.symbols = symbols
 
     def create_accumulator(self) -> PairCounts:

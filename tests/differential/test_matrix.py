@@ -40,7 +40,7 @@ from tokenizers import (
 )
 
 from bpe_beam import Tokenizer
-from bpe_beam.tokenizer.patterns import PATTERNS
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 
 SHOWN = 5
 
@@ -212,7 +212,7 @@ def roberta() -> Any:
 
 
 def split_by(name: str, *, ignore_merges: bool = False, **parts: Any) -> Any:
-    cutting = to_bytes(pre_tokenizers.Split(Regex(PATTERNS[name]), "isolated"))
+    cutting = to_bytes(pre_tokenizers.Split(Regex(NAMED_PATTERNS[name].expression), "isolated"))
     model = "bytes, ignore_merges" if ignore_merges else "bytes"
     made = tokenizer(model, pre_tokenizer=cutting, decoder=decoders.ByteLevel(), **parts)
     made.add_special_tokens(["<s>", "</s>", "[X]"])

@@ -21,7 +21,7 @@ from tokenizers import (
     trainers,
 )
 
-from bpe_beam.tokenizer.patterns import PATTERNS
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 
 BEHAVIORS = ("removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous")
 
@@ -224,8 +224,8 @@ PRE_TOKENIZERS: dict[str, Any] = {
         for invert in (False, True)
     },
     **{
-        f"{name} {flags}": pre_tokenizers.Split(Regex(pattern), *flags)
-        for name, pattern in PATTERNS.items()
+        f"{name} {flags}": pre_tokenizers.Split(Regex(pattern.expression), *flags)
+        for name, pattern in NAMED_PATTERNS.items()
         for flags in (("isolated", False), ("removed", True))
     },
     "whitespace, digits": pre_tokenizers.Sequence(

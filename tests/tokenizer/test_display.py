@@ -7,13 +7,16 @@ import pytest
 from bpe_beam.tokenizer.decoders import WordPieceDecoder
 from bpe_beam.tokenizer.display import describe, text_of
 from bpe_beam.tokenizer.normalizers import NFKC, BertNormalizer, NormalizerSequence, Replace
-from bpe_beam.tokenizer.patterns import PATTERNS, Pattern
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern
 from bpe_beam.tokenizer.postprocessors import BertProcessing
 from bpe_beam.tokenizer.pretokenizers import Metaspace, PreTokenizerSequence, Split, Whitespace
 
 pytestmark = pytest.mark.quick
 
 BERT = "clean_text yes, handle_chinese_chars yes, strip_accents default, lowercase yes"
+
+
+O200K = Pattern("Regex", NAMED_PATTERNS["o200k"].expression)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,10 @@ BERT = "clean_text yes, handle_chinese_chars yes, strip_accents default, lowerca
         ),
         (
             PreTokenizerSequence(
-                (Split(Pattern("Regex", PATTERNS["o200k"]), "Isolated", False), Metaspace())
+                (
+                    Split(Pattern("Regex", NAMED_PATTERNS["o200k"].expression), "Isolated", False),
+                    Metaspace(),
+                )
             ),
             "Split (pattern o200k, behavior 'Isolated', invert no) then "
             "Metaspace (replacement '▁', prepend_scheme 'always', split yes)",

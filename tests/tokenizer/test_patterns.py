@@ -14,7 +14,7 @@ import regex
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.deadline import search_within
-from bpe_beam.tokenizer.patterns import PATTERNS, SAME_AS, Pattern
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, SCANNER_BY_SPELLING, Pattern
 
 pytestmark = pytest.mark.quick
 
@@ -42,20 +42,27 @@ NEWEST_CL100K = (
 
 
 def test_names() -> None:
-    assert set(PATTERNS) <= set(_native.SCANNERS)
-    assert set(SAME_AS.values()) <= set(PATTERNS)
-    for name, expression in PATTERNS.items():
-        assert PATTERNS[SAME_AS[expression]] == PATTERNS[name]
+    assert {pattern.scanner for pattern in NAMED_PATTERNS.values()} <= set(_native.SCANNERS)
+    assert [pattern.name for pattern in NAMED_PATTERNS.values()] == [*NAMED_PATTERNS]
+
+
+def test_patterns_that_share_a_spelling_share_the_rest() -> None:
+    """A file's spelling leads to one scanner, whichever of its names trained it."""
+    for one, other in itertools.combinations(NAMED_PATTERNS.values(), 2):
+        if set(one.spellings).intersection(other.spellings) or one.scanner == other.scanner:
+            assert (one.scanner, one.spellings) == (other.scanner, other.spellings)
+            assert one.lookahead == other.lookahead
+            assert one.cuts_before_upper == other.cuts_before_upper
 
 
 def test_published_spellings_have_their_scanner() -> None:
-    assert {spelling: SAME_AS.get(spelling) for spelling in PUBLISHED} == PUBLISHED
+    assert {spelling: SCANNER_BY_SPELLING.get(spelling) for spelling in PUBLISHED} == PUBLISHED
 
 
-@pytest.mark.parametrize("spelling", SAME_AS)
+@pytest.mark.parametrize("spelling", SCANNER_BY_SPELLING)
 def test_spellings_mean_the_same(spelling: str) -> None:
     expression = regex.compile(spelling)
-    scanner = SAME_AS[spelling]
+    scanner = SCANNER_BY_SPELLING[spelling]
     for alphabet in ("a1! \n", "'lLs\u017f", " \n\ra/"):
         for characters in itertools.product(alphabet, repeat=5):
             text = "".join(characters)
@@ -65,9 +72,9 @@ def test_spellings_mean_the_same(spelling: str) -> None:
 
 
 def test_the_newest_spelling_of_cl100k_is_another_pattern() -> None:
-    assert NEWEST_CL100K not in SAME_AS
+    assert NEWEST_CL100K not in SCANNER_BY_SPELLING
     assert regex.findall(NEWEST_CL100K, "a\n ") == ["a", "\n "]
-    assert regex.findall(PATTERNS["cl100k"], "a\n ") == ["a", "\n", " "]
+    assert regex.findall(NAMED_PATTERNS["cl100k"].expression, "a\n ") == ["a", "\n", " "]
 
 
 def test_spans() -> None:

@@ -8,11 +8,9 @@ import pytest
 from bpe_beam import _native
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import UsageError
-from bpe_beam.settings import common as settings
 from bpe_beam.tokenizer.byte_level import to_chars
 from bpe_beam.tokenizer.normalizers import (
     NFKC,
-    NORMALIZERS,
     Lowercase,
     NormalizerSequence,
     normalizer_from_name,
@@ -39,11 +37,6 @@ def test_names() -> None:
     for name in ("nfx", "nfc+", "nfc+none", ""):
         with pytest.raises(UsageError, match="is none of none, nfc, nfd, nfkc, nfkd, "):
             normalizer_from_name(name)
-
-
-def test_the_command_line_names_them_all() -> None:
-    assert settings.NORMALIZERS == NORMALIZERS
-    assert settings.PRETOKENIZERS == PRETOKENIZERS
 
 
 @pytest.mark.parametrize("name", [*PRETOKENIZERS, r"regex:\w+|\W"])

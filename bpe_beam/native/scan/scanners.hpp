@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include "scan/char_runs.hpp"
 #include "scan/cl100k_scanner.hpp"
@@ -158,27 +159,37 @@ struct WholeText {
   static Word next(std::string_view text, std::size_t from) { return {from, text.size()}; }
 };
 
-inline constexpr std::array<std::string_view, 12> kScannerNames = {
-    "gpt2",        "cl100k",     "llama3",           "qwen2",  "o200k",
-    "bert",        "whitespace", "whitespace_split", "digits", "digits_individual",
-    "punctuation", "none"};
+template <typename Scanner>
+struct NamedScanner {
+  std::string_view name;
+};
+
+/// The one list of scanners.
+inline constexpr std::tuple kScanners{
+    NamedScanner<Gpt2>{"gpt2"},
+    NamedScanner<Cl100k>{"cl100k"},
+    NamedScanner<Qwen2>{"qwen2"},
+    NamedScanner<O200k>{"o200k"},
+    NamedScanner<Bert>{"bert"},
+    NamedScanner<Whitespace>{"whitespace"},
+    NamedScanner<WhitespaceSplit>{"whitespace_split"},
+    NamedScanner<Digits>{"digits"},
+    NamedScanner<DigitsIndividual>{"digits_individual"},
+    NamedScanner<Punctuation>{"punctuation"},
+    NamedScanner<WholeText>{"none"},
+};
+
+inline constexpr auto kScannerNames = std::apply(
+    [](auto... scanners) { return std::array{scanners.name...}; }, kScanners);
 
 /// Calls `use` with the scanner (an empty object) of a name of kScannerNames; false if there is no
 /// such name.
 template <typename Use>
 bool with_scanner(std::string_view name, Use&& use) {
-  if (name == "gpt2") return use(Gpt2{}), true;
-  if (name == "cl100k" || name == "llama3") return use(Cl100k{}), true;
-  if (name == "qwen2") return use(Qwen2{}), true;
-  if (name == "o200k") return use(O200k{}), true;
-  if (name == "bert") return use(Bert{}), true;
-  if (name == "whitespace") return use(Whitespace{}), true;
-  if (name == "whitespace_split") return use(WhitespaceSplit{}), true;
-  if (name == "digits") return use(Digits{}), true;
-  if (name == "digits_individual") return use(DigitsIndividual{}), true;
-  if (name == "punctuation") return use(Punctuation{}), true;
-  if (name == "none") return use(WholeText{}), true;
-  return false;
+  const auto use_if_named = [&]<typename Scanner>(NamedScanner<Scanner> scanner) {
+    return scanner.name == name && (use(Scanner{}), true);
+  };
+  return std::apply([&](auto... scanners) { return (use_if_named(scanners) || ...); }, kScanners);
 }
 
 }  // namespace bpe_beam

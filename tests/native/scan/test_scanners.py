@@ -14,8 +14,9 @@ import regex
 from gpt2_scanner_checks import left_out
 
 from bpe_beam import _native
-from bpe_beam.tokenizer.patterns import PATTERNS
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 
+PATTERNS = {pattern.scanner: pattern.expression for pattern in NAMED_PATTERNS.values()}
 PUNCTUATION = r"\p{P}$+<=>^`|~"
 EXPRESSIONS = PATTERNS | {
     "bert": rf"[{PUNCTUATION}]|[^\s{PUNCTUATION}]+",
@@ -127,13 +128,13 @@ def in_texts_of(contexts: list[str], characters: list[str], name: str) -> None:
         check("".join(context.replace("_", c) for c in some for context in contexts), name)
 
 
-@pytest.mark.parametrize("name", [name for name in EXPRESSIONS if name != "llama3"])
+@pytest.mark.parametrize("name", EXPRESSIONS)
 def test_every_code_point(name: str, characters: list[str]) -> None:
     in_texts_of(["'_B "], characters, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in PATTERNS if name != "llama3"])
+@pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("before", ["", "A", "x'", "\n"])
 def test_every_code_point_between_all_kinds_of_neighbours(
     name: str, before: str, characters: list[str]
