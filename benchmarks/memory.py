@@ -28,9 +28,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bpe_beam import Tokenizer, _native
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile, Plan
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts

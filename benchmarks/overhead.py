@@ -26,7 +26,10 @@ from typing import Any
 
 from corpus import make, texts_of
 
-from bpe_beam.corpus import Plan, ReadSettings, make_plan, read_split
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
 from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.jobs import count, tokenize, train

@@ -15,7 +15,11 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from bpe_beam.corpus import Plan, ReadSettings, Reject, make_plan, read_split
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 
 

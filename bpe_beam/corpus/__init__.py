@@ -1,28 +1,18 @@
-"""Where documents come from: a plan of files and splits, readers to Arrow batches, rejects."""
+"""Where documents come from: a plan of files and splits, readers to Arrow batches, rejects.
 
-from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.corpus.boundaries import apart
-from bpe_beam.corpus.limits import Limit
-from bpe_beam.corpus.losses import FileLoss, Loss
-from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
-from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
-from bpe_beam.corpus.rejects import Reject, RejectWriter
-from bpe_beam.corpus.split_planning import make_plan
+`split_planning` makes the plan, `readers` reads a split of it; `formats/` has a module a format,
+`streams/` the compressions. `ReadSettings`, which users' pipelines name, is imported on first use,
+so that the names of formats cost no other import.
+"""
 
-__all__ = [
-    "BATCH_SCHEMA",
-    "FileLoss",
-    "InputFile",
-    "Limit",
-    "Loss",
-    "Plan",
-    "ReadSettings",
-    "Reject",
-    "RejectWriter",
-    "Slice",
-    "Split",
-    "apart",
-    "make_plan",
-    "read_split",
-]
+from typing import Any
+
+__all__ = ["ReadSettings"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ReadSettings":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bpe_beam.corpus.read_settings import ReadSettings
+
+    return ReadSettings

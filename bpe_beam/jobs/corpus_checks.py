@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bpe_beam.amounts import format_bytes
-from bpe_beam.corpus import Plan
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.losses import FileLoss, lost_records, read_losses
+from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.corpus_input import read_settings

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from bpe_beam.corpus import Plan, ReadSettings, apart, make_plan
-from bpe_beam.corpus.boundaries import from_json, without_units
+from bpe_beam.corpus.boundaries import apart, from_json, without_units
 from bpe_beam.corpus.new_files import names_below
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.slices import Edges
-from bpe_beam.corpus.split_planning import can_be_cut
+from bpe_beam.corpus.split_planning import can_be_cut, make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.job_folder import JobFolder, Receipt
 from bpe_beam.folders.kinds import JOB, kind_of

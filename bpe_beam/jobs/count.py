@@ -10,7 +10,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from bpe_beam.corpus import Plan
+from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.engines.beam import run_pipeline, summary_of

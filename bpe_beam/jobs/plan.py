@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bpe_beam.amounts import format_bytes
-from bpe_beam.corpus import InputFile, Plan, Split
+from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.summary import format_summary, quoted, write_summary

@@ -9,8 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from bpe_beam.corpus import Plan
-from bpe_beam.corpus.plan import stored_bytes
+from bpe_beam.corpus.plan import Plan, stored_bytes
 from bpe_beam.engines.beam import run_pipeline, summary_of
 from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of

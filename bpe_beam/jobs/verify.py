@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from bpe_beam.corpus import Plan, ReadSettings
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.engines.beam import workers_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.job_json import JOB_FILE, JobRecord

@@ -25,7 +25,7 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 
 from bpe_beam import transforms
-from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters

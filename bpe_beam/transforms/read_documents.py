@@ -11,21 +11,16 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.corpus import (
-    FileLoss,
-    Limit,
-    Plan,
-    ReadSettings,
-    Reject,
-    RejectWriter,
-    apart,
-    make_plan,
-    read_split,
-)
-from bpe_beam.corpus.boundaries import from_json, parts_of_guessed_files, to_json
-from bpe_beam.corpus.losses import add_losses
+from bpe_beam.corpus.boundaries import apart, from_json, parts_of_guessed_files, to_json
+from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.losses import FileLoss, add_losses
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.record_names import names_in
+from bpe_beam.corpus.rejects import Reject, RejectWriter
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name

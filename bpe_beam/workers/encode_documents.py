@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe_beam.corpus import Reject
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.file_types import COLUMN_FORMATS
 from bpe_beam.corpus.plan import InputFile, Plan
-from bpe_beam.corpus.rejects import TOO_MANY_TOKENS
+from bpe_beam.corpus.rejects import TOO_MANY_TOKENS, Reject
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.workers.document_encoding import Encoding
 

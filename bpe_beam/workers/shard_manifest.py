@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bpe_beam.corpus import Plan, Split
 from bpe_beam.corpus.losses import losses_of
+from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT

@@ -13,17 +13,11 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from bpe_beam import progress
-from bpe_beam.corpus import (
-    InputFile,
-    Plan,
-    ReadSettings,
-    Reject,
-    RejectWriter,
-    Slice,
-    Split,
-    read_split,
-)
 from bpe_beam.corpus import boundaries as edges_json
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject, RejectWriter
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.numbering import shard_name

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bpe_beam import progress
-from bpe_beam.corpus import ReadSettings, Reject, read_split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit

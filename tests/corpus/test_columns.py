@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from corpus_reading import STORAGE, Found, cut, read, read_file
 
-from bpe_beam.corpus import InputFile, Plan, ReadSettings, Slice, Split, read_split
 from bpe_beam.corpus.batches import PLACE_BITS
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Found as StoredFile
 from bpe_beam.storage import Storage

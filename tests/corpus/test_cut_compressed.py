@@ -15,9 +15,13 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from bpe_beam.corpus import Plan, ReadSettings, Reject, Slice, Split, apart, make_plan, read_split
-from bpe_beam.corpus.boundaries import parts_of_guessed_files, without_units
+from bpe_beam.corpus.boundaries import apart, parts_of_guessed_files, without_units
+from bpe_beam.corpus.plan import Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.storage import Storage
 

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.corpus import Plan, ReadSettings
 from bpe_beam.corpus.first_records import TRIED_RECORDS, Tried, tried_in_vain
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bpe_beam.corpus import make_plan
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 

@@ -14,9 +14,8 @@ import pytest
 from compressors import COMPRESSORS, LINES
 from corpus_reading import Found, read_file
 
-from bpe_beam.corpus import FileLoss, Loss, RejectWriter
-from bpe_beam.corpus.losses import add_losses, lost_records
-from bpe_beam.corpus.rejects import KEPT_BYTES, Reject
+from bpe_beam.corpus.losses import FileLoss, Loss, add_losses, lost_records
+from bpe_beam.corpus.rejects import KEPT_BYTES, Reject, RejectWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from bpe_beam.corpus import InputFile, Plan, Slice, Split, make_plan
-from bpe_beam.corpus.split_planning import _slices, _splits
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.corpus.split_planning import _slices, _splits, make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Found, Storage
 

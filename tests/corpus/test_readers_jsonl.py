@@ -9,7 +9,7 @@ import pytest
 from corpus_reading import check_json, expected_json, read_file
 
 from bpe_beam import _native
-from bpe_beam.corpus import Loss
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.read_settings import MAX_PATH_DEPTH
 
 pytestmark = pytest.mark.quick

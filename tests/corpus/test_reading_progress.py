@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.corpus import ReadSettings, make_plan, read_split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick

@@ -19,8 +19,9 @@ from corpus_reading import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe_beam.corpus import InputFile, ReadSettings, make_plan
-from bpe_beam.corpus.split_planning import _slices, _splits, can_be_cut
+from bpe_beam.corpus.plan import InputFile
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.split_planning import _slices, _splits, can_be_cut, make_plan
 
 # a fixture's folder serves all examples of a test; each writes its file anew
 property_test = settings(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bpe_beam.corpus import Reject
 from bpe_beam.corpus.record_names import names_in
+from bpe_beam.corpus.rejects import Reject
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bpe_beam.corpus import Limit, Reject, RejectWriter
+from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.rejects import Reject, RejectWriter
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 

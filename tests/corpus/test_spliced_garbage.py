@@ -13,8 +13,13 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe_beam.corpus import Plan, ReadSettings, Reject, Slice, Split, apart, make_plan, read_split
+from bpe_beam.corpus.boundaries import apart
+from bpe_beam.corpus.plan import Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 
 STORAGE = Storage()

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from bpe_beam.corpus import ReadSettings, Reject, make_plan, read_split
 from bpe_beam.corpus.file_types import compression_of
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.corpus.streams import BrokenStream, open_source
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage

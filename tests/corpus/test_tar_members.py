@@ -14,8 +14,8 @@ import pytest
 from corpus_reading import BOM, Found, read_file
 from guessed_cuts import plan_of, read_cut
 
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.formats import tar_members
+from bpe_beam.corpus.read_settings import ReadSettings
 
 pytestmark = pytest.mark.quick
 

@@ -13,8 +13,8 @@ from read_back import read_shards, tree
 from stream_by_hand import run_stream
 
 from bpe_beam import Tokenizer
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError
 from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.shards.manifest import MANIFEST

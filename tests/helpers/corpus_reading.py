@@ -11,7 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe_beam.corpus import BATCH_SCHEMA, Plan, ReadSettings, Reject, Slice, Split, read_split
+from bpe_beam.corpus.batches import BATCH_SCHEMA
+from bpe_beam.corpus.plan import Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from corpus_reading import STORAGE, Found
 
-from bpe_beam.corpus import BATCH_SCHEMA, InputFile, Plan, ReadSettings, Slice, Split, apart
+from bpe_beam.corpus.batches import BATCH_SCHEMA
+from bpe_beam.corpus.boundaries import apart
 from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.slices import Edges
 

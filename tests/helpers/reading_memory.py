@@ -9,7 +9,9 @@ from pathlib import Path
 READ = """
 import re, sys
 from pathlib import Path
-from bpe_beam.corpus import ReadSettings, make_plan, read_split
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.split_planning import make_plan
+from bpe_beam.corpus.readers import read_split
 from bpe_beam.storage import Storage
 
 def peak():

@@ -20,8 +20,8 @@ from damage import all_edits, pretty, sample
 from made_text import documents, write
 
 from bpe_beam import Tokenizer
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.artifact import iter_parts
 from bpe_beam.counts.manifest import read_manifest as read_counts
 from bpe_beam.errors import DataError, UsageError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import run_process
 
-from bpe_beam.corpus import Plan
+from bpe_beam.corpus.plan import Plan
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick

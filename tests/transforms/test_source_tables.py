@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.batches import BATCH_SCHEMA
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage

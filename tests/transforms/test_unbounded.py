@@ -20,8 +20,8 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.window import FixedWindows, GlobalWindows, TimestampedValue
 
 from bpe_beam import Tokenizer
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN

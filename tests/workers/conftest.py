@@ -9,8 +9,8 @@ import pytest
 from stream_by_hand import DOCUMENTS
 
 from bpe_beam import Tokenizer
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.storage import Storage
 from bpe_beam.training import reference
 from bpe_beam.workers.document_encoding import Encoding

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from bpe_beam.corpus import ReadSettings
 from bpe_beam.corpus.plan import InputFile
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.word_counts import PARTITIONS
 from bpe_beam.errors import DataError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from bpe_beam.corpus import Limit
+from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.losses import read_losses
 from bpe_beam.corpus.split_planning import plan_of_files

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bpe_beam.corpus import Plan
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.plan import Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.publication import Publication
 from bpe_beam.shards.manifest import MANIFEST

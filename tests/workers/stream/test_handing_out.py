@@ -12,8 +12,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from stream_by_hand import STORAGE, expected, file_names, put, run_stream, texts, windows, work_off
 
-from bpe_beam.corpus import InputFile
 from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.plan import InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Found, Storage
 from bpe_beam.storage.create_exclusive import write_once
