@@ -11,6 +11,16 @@ from engines import Cluster, Engine
 LOCAL = ("flink", "prism", "spark")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keeps the tests of the cluster in one process under `--dist loadgroup`: two are too large."""
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        engine = parameters.params.get("engine") if parameters else None
+        if engine == "cluster" or "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("cluster"))
+
+
 @pytest.fixture(scope="session")
 def local_engine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Engine]:
     """Gives a runner of this machine by its name."""

@@ -80,7 +80,7 @@ ALL_BYTES = ("bytes", "greatest", "short", "frequent", "special", "fallback")
 
 
 @pytest.mark.parametrize(
-    ("pieces", "memory"), [(1, NOTHING), (1, 6_000), (7, 3_000), (64, EVERYTHING)]
+    ("pieces", "memory"), [(1, NOTHING), (1, 6_000), (4, 3_000), (64, EVERYTHING)]
 )
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_merges_are_those_of_one_learner(
@@ -127,12 +127,12 @@ def test_the_text_of_all_merges_is_limited(
     assert learn_by_hand(job)[0].text_full
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_broken_off_lists_and_full_tables_change_nothing(seed: int, tmp_path: Path) -> None:
     tie_break = ("lowest_id", "greatest_bytes")[seed % 2]
     recipe = BpeRecipe(60, symbols="characters", tie_break=tie_break)  # type: ignore[arg-type]
     counts = counts_folder(tmp_path / "counts", made_words(seed))
-    job = job_of(tmp_path / "rounds", counts, recipe, (NOTHING, 3_000)[seed // 2 % 2])
+    job = job_of(tmp_path / "rounds", counts, recipe, (NOTHING, 3_000)[seed // 2])
     same(learn_by_hand(job, seed=seed, small=True)[0], learned_here(counts, recipe))
 
 
