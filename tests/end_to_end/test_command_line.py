@@ -55,10 +55,9 @@ def test_every_job_ends_well(jobs: dict[str, Ran]) -> None:
 def test_results_go_to_stdout_and_the_rest_to_stderr(jobs: dict[str, Ran]) -> None:
     for job in ("count", "train", "verify"):
         assert jobs[job].out == b""
-        lines = jobs[job].err.splitlines()
-        progress = [line for line in lines if ": done, " in line]
-        assert progress
-        assert lines[len(progress)] == f"bpe-beam {job}"
+        assert ": done, " in jobs[job].err
+        # On a busy machine progress is more than its last line.
+        assert jobs[job].message.splitlines()[0] == f"bpe-beam {job}"
     for job in ("inspect", "encode", "decode"):
         assert jobs[job].out
         assert jobs[job].err == ""
