@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, cast
 
+from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.slices import Edges, Position
 
-_GUESSED_FORMATS = ("csv", "tsv", "warc")
 _PROVEN = "proven before"
 
 
 def is_guessed(file: InputFile) -> bool:
     """Whether slices of such a file cannot know where records begin in it."""
-    return file.compression != "none" or file.format in _GUESSED_FORMATS
+    return file.compression != "none" or input_format(file.format).speculative
 
 
 def parts_of_guessed_files(plan: Plan) -> Plan:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING
 
+from bpe_beam.corpus import formats
 from bpe_beam.errors import UsageError
+
+if TYPE_CHECKING:
+    from bpe_beam.corpus.formats.interface import InputFormat
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
 HEAD_BYTES = 16
 """So many first bytes tell the compression."""
 
-COLUMN_FORMATS = ("parquet", "arrow")
-"""Formats that compress by themselves."""
-
 _BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
 _BZIP2_END = b"\x17\x72\x45\x38\x50\x90"
-_MAGIC_FORMATS = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _COMPRESSED_ENDINGS = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz", ".lzma", ".lz4")
 _LZ4_FRAME = b"\x04\x22\x4d\x18"
 _MOST_LZMA_BYTES = 1 << 48
@@ -62,19 +62,6 @@ _REFUSED_ENDINGS = {
 """By the name, where the first bytes tell nothing."""
 
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
-_ENDINGS = {
-    "jsonl": (".jsonl", ".ndjson", ".json"),
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".arrows", ".ipc", ".feather"),
-    "csv": (".csv",),
-    "tsv": (".tsv", ".tab"),
-    "warc": (".warc", ".wet"),
-    "tar": (".tar", ".tgz"),
-}
-
-
-_NO_LINES = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*(?:[{\"\]]|\n|$)|\{[ \t\r]*\n)")
-"""How a file begins that holds an array of objects or texts, or an object over several lines."""
 
 
 def is_skippable_zstd(head: bytes) -> bool:
@@ -121,20 +108,19 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
         UsageError: It is of a kind that is not read, or surely not what it is said to be.
     """
     _refuse_unread(name, head, compression, input_format)
-    magic = next((kind for start, kind in _MAGIC_FORMATS.items() if head.startswith(start)), None)
-    found = magic or (_by_name(name) if input_format == "auto" else input_format)
-    if magic is not None and input_format not in ("auto", magic):
-        raise UsageError(f"is {magic}, not {input_format}; leave --input-format out")
-    if found in COLUMN_FORMATS and compression != "none":
-        raise UsageError(f"is {found} within {compression}, which is not read; unpack it first")
-    if found == "jsonl" and compression == "none" and _NO_LINES.match(head):
+    named = None if input_format == "auto" else formats.input_format(input_format)
+    known = [formats.input_format(each) for each in formats.INPUT_FORMATS]
+    found = next((each for each in known if each.magic and head.startswith(each.magic)), None)
+    if found is not None and found.columnar and named not in (None, found):
+        raise UsageError(f"is {found.name}, not {input_format}; leave --input-format out")
+    found = named or found or _by_name(name, known)
+    if found.columnar and compression != "none":
         raise UsageError(
-            "is an array, or an object over several lines, not JSON Lines, which has an object on "
-            "each line: convert it with jq -c '.[]' FILE > FILE.jsonl, or jq -c . for objects"
+            f"is {found.name} within {compression}, which is not read; unpack it first"
         )
-    if input_format == "auto" and head.startswith(b"WARC/1."):
-        return "warc"
-    return found
+    if found.check_head is not None and compression == "none":
+        found.check_head(head)
+    return found.name
 
 
 def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) -> None:
@@ -150,10 +136,10 @@ def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) 
                 raise UsageError(why)
 
 
-def _by_name(name: str) -> str:
+def _by_name(name: str, known: list[InputFormat]) -> InputFormat:
     name = name.lower()
-    if name.endswith(".tgz"):
-        return "tar"
-    for ending in _COMPRESSED_ENDINGS:
-        name = name.removesuffix(ending)
-    return next((kind for kind, ends in _ENDINGS.items() if name.endswith(ends)), "text")
+    if not any(name.endswith(each.endings) for each in known):
+        for ending in _COMPRESSED_ENDINGS:
+            name = name.removesuffix(ending)
+    default = formats.input_format(formats.DEFAULT_INPUT_FORMAT)
+    return next((each for each in known if name.endswith(each.endings)), default)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bpe_beam.corpus.file_types import COLUMN_FORMATS
+from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
@@ -89,9 +89,10 @@ def _spread(plan: Plan) -> list[Slice]:
 
 def _is_known(plan: Plan, piece: Slice) -> bool:
     file = plan.files[piece.file]
-    if file.format in COLUMN_FORMATS or file.compression != "none":
-        return piece.start == 0 and file.format not in ("csv", "tsv", "tar")
-    return file.format != "tar"
+    format_ = input_format(file.format)
+    if format_.columnar or file.compression != "none":
+        return piece.start == 0 and format_.reject_gap is not None
+    return format_.splittable
 
 
 def _fail(
@@ -105,7 +106,8 @@ def _fail(
 ) -> bool:
     """Whether none of a slice's first records can be used, for the reason of those before."""
     file = plan.files[piece.file]
-    in_order = file.format in COLUMN_FORMATS or file.compression != "none"
+    format_ = input_format(file.format)
+    in_order = format_.columnar or file.compression != "none"
     if not in_order:  # a shorter slice holds its records, and no others
         piece = Slice(piece.file, piece.start, min(piece.end, piece.start + size))
     before: Reject | None = None
@@ -116,7 +118,7 @@ def _fail(
         reason = reject.reason if tried.first is None else tried.first.reason
         if reject.lost is not None or reject.reason != reason:
             failed = False
-        elif in_order and not _follows(reject, before, 4 if file.format == "warc" else 2):
+        elif in_order and not _follows(reject, before, format_.reject_gap or 0):
             failed = False  # what can be used lies between
         if not failed:
             raise _Ended

@@ -48,7 +48,7 @@ def list_files(
         storage: The door to storage.
         inputs: Paths, URLs, globs, folders, or `@file` lists.
         exclude: The same, of files to leave out; what matches nothing excludes nothing.
-        input_format: One of INPUT_FORMATS.
+        input_format: One of INPUT_FORMAT_CHOICES.
 
     Raises:
         UsageError: An input matches nothing, no file is left or too many, or one

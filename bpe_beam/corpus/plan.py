@@ -36,7 +36,7 @@ class InputFile:
     Attributes:
         name: Its path below the plan's root, with `/`.
         size: Its size as stored, in bytes.
-        format: One of INPUT_FORMATS, but not "auto".
+        format: One of INPUT_FORMATS.
         compression: One of COMPRESSIONS, by its first bytes.
         tag: What the store tells of its content, so that a change is noticed; "" if nothing. No
             part of what is compared, written or hashed.

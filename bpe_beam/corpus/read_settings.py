@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 
 from bpe_beam import _native
+from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.errors import UsageError
 
-INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 WHOLE_FILE = "file"
 """The document separator that makes each text file one document."""
 
@@ -29,7 +29,7 @@ class ReadSettings:
     r"""How files become documents.
 
     Attributes:
-        input_format: One of INPUT_FORMATS; "auto" goes by the file's first bytes and its name.
+        input_format: One of INPUT_FORMAT_CHOICES; "auto" goes by a file's first bytes and name.
         text_field: The field of a record that holds the text; see `field_path`.
         id_field: The field that holds the id, a string or a number; it may be missing.
         source_field: The field that names the document's source; a record without it is of the
@@ -140,11 +140,11 @@ def _check_text(option: str, value: str) -> None:
 
 
 def check_input_format(input_format: str) -> None:
-    """Raises UsageError unless it is one of INPUT_FORMATS."""
-    if input_format not in INPUT_FORMATS:
+    """Raises UsageError unless it is one of INPUT_FORMAT_CHOICES."""
+    if input_format not in INPUT_FORMAT_CHOICES:
         raise UsageError(
-            f"input-format is {input_format!r}; it can be {', '.join(INPUT_FORMATS[:-1])} "
-            f"or {INPUT_FORMATS[-1]}"
+            f"input-format is {input_format!r}; it can be {', '.join(INPUT_FORMAT_CHOICES[:-1])} "
+            f"or {INPUT_FORMAT_CHOICES[-1]}"
         )
 
 

@@ -6,18 +6,13 @@ in which it begins, so any way to cut a file gives the same documents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
-from bpe_beam.corpus.formats.arrow_ipc import read_arrow
-from bpe_beam.corpus.formats.csv_records import read_csv
-from bpe_beam.corpus.formats.parquet import read_parquet
-from bpe_beam.corpus.formats.records import read_records
-from bpe_beam.corpus.formats.tar_members import read_tar
-from bpe_beam.corpus.formats.warc import read_warc
+from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
@@ -26,19 +21,6 @@ from bpe_beam.corpus.slices import Edges, SliceInput
 from bpe_beam.corpus.streams.stored import ChangedFileError, unmetered
 from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
-
-READERS: Mapping[str, Callable[[SliceInput], Iterator[pa.RecordBatch]]] = {
-    "text": read_records,
-    "jsonl": read_records,
-    "parquet": read_parquet,
-    "arrow": read_arrow,
-    "csv": read_csv,
-    "tsv": read_csv,
-    "warc": read_warc,
-    "tar": read_tar,
-}
-"""By format: a slice to batches of BATCH_SCHEMA, none of them empty, of at most MAX_BATCH_ROWS."""
-
 
 FILE_CHANGED = "file changed"
 NOTHING_READ = "nothing could be read"
@@ -73,13 +55,14 @@ def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
         given.on_reject(reject)
 
     found = False
-    for batch in READERS[given.file.format](replace(given, on_reject=count)):
+    format_ = input_format(given.file.format)
+    for batch in format_.read(replace(given, on_reject=count)):
         found = True
         yield batch
     size = given.end - given.start
     if found or is_told or not rejects or size <= MAX_REJECT_BYTES * rejects:
         return
-    if given.file.format != "text" or given.settings.document_separator != WHOLE_FILE:
+    if not format_.separated or given.settings.document_separator != WHOLE_FILE:
         name, detail = given.file.name, f"none of {size} stored bytes could be used"
         lost = Loss.of(size)
         given.on_reject(Reject.of(name, given.start, None, NOTHING_READ, detail, b"", lost=lost))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bpe_beam.corpus.boundaries import is_guessed
+from bpe_beam.corpus.formats import input_format as format_named
 from bpe_beam.corpus.listing import list_files
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import (
@@ -54,7 +55,7 @@ def make_plan(
         inputs: Paths, URLs, globs, or `@file`: a list with one of these a line, where blank lines
             and those that begin with `#` are skipped, and relative paths start at the working
             directory.
-        input_format: One of INPUT_FORMATS; see `format_of` for "auto".
+        input_format: One of INPUT_FORMAT_CHOICES; see `format_of` for "auto".
         document_separator: What stands between the documents of a text file; only "file" matters
             to the plan.
         range_bytes: How many stored bytes a split has at most, if its files can be cut. By
@@ -130,14 +131,16 @@ def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = 
     A compressed file can where it may have many units (members, frames) and where a record's
     beginning shows in the bytes behind a unit's: a separator of several bytes could lie across.
     """
-    separator = document_separator.encode()
-    if file.format == "tar" or (file.format == "text" and document_separator == WHOLE_FILE):
+    format_ = format_named(file.format)
+    if not format_.splittable or (format_.separated and document_separator == WHOLE_FILE):
         return False
     if file.compression == "none":
         return True
     if file.compression not in CUTTABLE or not cut_compressed:
         return False
-    return file.format in ("jsonl", "warc") or (file.format == "text" and len(separator) == 1)
+    if format_.separated:
+        return len(document_separator.encode()) == 1
+    return format_.splittable_units
 
 
 def _slices(

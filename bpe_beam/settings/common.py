@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.engines.dataflow import require_no_secrets, require_reachable
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.checks import (
@@ -25,7 +26,6 @@ from bpe_beam.settings.checks import (
 )
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
-INPUT_FORMATS = ("auto", "text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar")
 MERGE_ROUNDS = ("auto", "local", "distributed")
 
 # DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
@@ -124,7 +124,7 @@ class InputSettings:
 
     Attributes:
         inputs: Paths, URLs, globs or `@file` lists.
-        input_format: One of `INPUT_FORMATS`; auto goes by the file's name.
+        input_format: One of `INPUT_FORMAT_CHOICES`; auto goes by the file's name.
         text_field: JSON field of the text.
         id_field: JSON field of the document's id.
         document_separator: What ends a document of a text file; `file` makes each file one.
@@ -154,7 +154,7 @@ class InputSettings:
         require(bool(self.inputs), "input names no file, folder or glob")
         require(all(self.inputs), "input must not be an empty string")
         require(all(self.exclude), "exclude must not be an empty string")
-        require_choice("input_format", self.input_format, INPUT_FORMATS)
+        require_choice("input_format", self.input_format, INPUT_FORMAT_CHOICES)
         require_text("text_field", self.text_field)
         require_text("id_field", self.id_field)
         require_text("document_separator", self.document_separator)

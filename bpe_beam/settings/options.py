@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings import common as settings
 from bpe_beam.settings.common import InputSettings, QuickstartSettings, TokenizeSettings
@@ -66,7 +67,7 @@ _READING = (
     ),
     Option(
         "--input-format",
-        choice(settings.INPUT_FORMATS),
+        choice(INPUT_FORMAT_CHOICES),
         "auto goes by the file's first bytes and its name: .jsonl, .parquet, .arrow, .csv, .tsv, "
         ".warc, .wet, .tar; the rest is text. What gzip, zstd, bzip2, xz, LZMA or LZ4 packed is "
         f"unpacked (default {InputSettings.input_format})",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import PLACE_BITS
-from bpe_beam.corpus.file_types import COLUMN_FORMATS
+from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.rejects import TOO_MANY_TOKENS, Reject
 from bpe_beam.errors import DataError, TextError
@@ -63,7 +63,7 @@ def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tok
         name = plan.files[plan.splits[0].slices[0].file].name
         return Reject.of(name, None, None, TOO_MANY_TOKENS, detail, text)
     file, at = found
-    if file.format in COLUMN_FORMATS:
+    if input_format(file.format).columnar:
         return Reject.of(file.name, None, None, TOO_MANY_TOKENS, detail, text, row=at)
     return Reject.of(file.name, at, None, TOO_MANY_TOKENS, detail, text)
 
@@ -84,5 +84,5 @@ def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
         files = ", ".join(plan.files[piece.file].name for piece in plan.splits[0].slices[:3])
         return f"the record {name}" if name else f"a record without an id in {files}"
     file, at = found
-    unit = "row" if file.format in COLUMN_FORMATS else "byte"
+    unit = "row" if input_format(file.format).columnar else "byte"
     return f"{file.name}: the record at {unit} {at:,}"

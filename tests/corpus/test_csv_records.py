@@ -14,7 +14,7 @@ import pytest
 from corpus_reading import BOM, Found, read_file
 from guessed_cuts import plan_of, read_cut
 
-from bpe_beam.corpus.formats import csv_records
+from bpe_beam.corpus.reading import delimited as csv_records
 from bpe_beam.errors import DataError
 
 pytestmark = pytest.mark.quick

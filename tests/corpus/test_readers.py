@@ -12,9 +12,9 @@ import zstandard
 from corpus_reading import BOM, STORAGE, Found, expected_text, read, read_file
 
 from bpe_beam import _native
-from bpe_beam.corpus.formats import records as records_module
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.reading import records as records_module
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
 

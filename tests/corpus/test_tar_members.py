@@ -14,7 +14,7 @@ import pytest
 from corpus_reading import BOM, Found, read_file
 from guessed_cuts import plan_of, read_cut
 
-from bpe_beam.corpus.formats import tar_members
+from bpe_beam.corpus.formats import tar as tar_members
 from bpe_beam.corpus.read_settings import ReadSettings
 
 pytestmark = pytest.mark.quick

@@ -20,9 +20,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bpe_beam.corpus.formats.columns import BROKEN, RowReader, check_names, useful_paths
-from bpe_beam.corpus.formats.held_file import HeldFile
+from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.losses import Loss
+from bpe_beam.corpus.reading.columns import BROKEN, RowReader, check_names, useful_paths
+from bpe_beam.corpus.reading.planned_file import PlannedFile
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
@@ -47,7 +48,7 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
     Raises:
         DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
-    with contextlib.closing(HeldFile(given)) as held:
+    with contextlib.closing(PlannedFile(given)) as held:
         try:
             metadata = _read_metadata(held)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -72,7 +73,7 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
             before += count
 
 
-def _read_metadata(held: HeldFile) -> pq.FileMetaData:
+def _read_metadata(held: PlannedFile) -> pq.FileMetaData:
     """The footer, without the types that its columns had in Arrow.
 
     By those a column of type dictionary would be read as a dictionary, whether its encoding allows
@@ -97,7 +98,7 @@ class _Group:
     def __init__(
         self,
         given: SliceInput,
-        held: HeldFile,
+        held: PlannedFile,
         metadata: pq.FileMetaData,
         number: int,
         first_row: int,
@@ -205,3 +206,12 @@ def _reject(
 ) -> None:
     name, size = given.file.name, max(0, size)
     given.on_reject(Reject.of(name, None, None, reason, detail, b"", size, row=row, lost=lost))
+
+
+FORMAT = InputFormat(
+    name="parquet",
+    read=read_parquet,
+    endings=(".parquet", ".pq"),
+    magic=_MAGIC,
+    columnar=True,
+)

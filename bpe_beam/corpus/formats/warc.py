@@ -24,11 +24,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
-from bpe_beam.corpus.formats.gather import Gatherer
-from bpe_beam.corpus.formats.window import END, Window
+from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
+from bpe_beam.corpus.reading.document_gatherer import Gatherer
+from bpe_beam.corpus.reading.window import END, Window
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.errors import DataError
@@ -338,3 +339,14 @@ class _Reader:
         self.given.on_reject(
             Reject.of(name, offset, None, reason, detail, data, total, unit=self.unit, lost=lost)
         )
+
+
+FORMAT = InputFormat(
+    name="warc",
+    read=read_warc,
+    endings=(".warc", ".wet"),
+    magic=_MAGIC,
+    splittable_units=True,
+    speculative=True,
+    reject_gap=4,  # two ends of lines
+)

@@ -18,15 +18,16 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import PLACE_BITS
-from bpe_beam.corpus.formats.columns import (
+from bpe_beam.corpus.formats.interface import InputFormat
+from bpe_beam.corpus.losses import Loss
+from bpe_beam.corpus.reading.columns import (
     BROKEN,
     CheckedRows,
     RowReader,
     check_names,
     useful_paths,
 )
-from bpe_beam.corpus.formats.held_file import HeldFile
-from bpe_beam.corpus.losses import Loss
+from bpe_beam.corpus.reading.planned_file import PlannedFile
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
@@ -43,7 +44,7 @@ def read_arrow(given: SliceInput) -> Iterator[pa.RecordBatch]:
     Raises:
         DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
-    with contextlib.closing(HeldFile(given)) as held:
+    with contextlib.closing(PlannedFile(given)) as held:
         is_file = held.read(len(_MAGIC)) == _MAGIC
         if is_file:
             yield from _read_file(given, held)
@@ -51,7 +52,7 @@ def read_arrow(given: SliceInput) -> Iterator[pa.RecordBatch]:
             yield from _read_stream(given, held)
 
 
-def _read_file(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
+def _read_file(given: SliceInput, held: PlannedFile) -> Iterator[pa.RecordBatch]:
     try:
         reader = pa.ipc.open_file(pa.PythonFile(held, mode="r"))
         schema, count = reader.schema, reader.num_record_batches
@@ -81,7 +82,7 @@ def _read_file(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
         yield from rows.documents(batch, number * stride, 0, f", record batch {number}")
 
 
-def _read_stream(given: SliceInput, held: HeldFile) -> Iterator[pa.RecordBatch]:
+def _read_stream(given: SliceInput, held: PlannedFile) -> Iterator[pa.RecordBatch]:
     held.seek(0)
     try:
         schema = pa.ipc.open_stream(pa.PythonFile(held, mode="r")).schema
@@ -122,3 +123,12 @@ def _options(given: SliceInput, schema: pa.Schema) -> pa.ipc.IpcReadOptions:
 def _reject(given: SliceInput, reason: str, detail: str, row: int | None, lost: Loss) -> None:
     name, size = given.file.name, given.file.size
     given.on_reject(Reject.of(name, None, None, reason, detail, b"", size, row=row, lost=lost))
+
+
+FORMAT = InputFormat(
+    name="arrow",
+    read=read_arrow,
+    endings=(".arrow", ".arrows", ".ipc", ".feather"),
+    magic=_MAGIC,
+    columnar=True,
+)

@@ -3,16 +3,6 @@
 A window of a file is read, cut into records and checked by one native call with the GIL released,
 so that threads scale and no Python object is made for a record; Python sees batches and rejects.
 
-JSON Lines go through a parser of our own (`native/read/jsonl.hpp`): one path, so that no answer
-depends on which parser met a line.
-The figures behind that, in MB/s for one thread and for two at once (two
-shared cores, blocks of 4 MB, English; documents of 200 bytes, then of 25 KB):
-
-    native     870  1310     1240  2440
-    pyarrow    350   650      610   910   for a bad line it fails the block, which needs another way
-    orjson     245   270      620   650   holds the GIL
-    json        57    68      350   350   holds the GIL
-
 A record belongs to the slice in which it begins, so any way to cut a file gives the same documents.
 Memory: a few times `batch_bytes`, and some three times the longest record. A record of over
 MAX_RECORD_BYTES is a reject, of which only the beginning is kept.
@@ -21,7 +11,7 @@ MAX_RECORD_BYTES is a reject, of which only the beginning is kept.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,21 +25,32 @@ from bpe_beam.corpus.batches import (
     PLACE_BITS,
     strings,
 )
-from bpe_beam.corpus.formats.window import BOM, END, UTF_16, Window
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
-from bpe_beam.corpus.read_settings import OTHER_SOURCE, WHOLE_FILE, ReadSettings
+from bpe_beam.corpus.reading.window import BOM, END, UTF_16, Window
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
+CutRecords = Callable[[memoryview, tuple[int, int, int, bool, int, int], str | None, int], Any]
+"""Cuts records out of a window by native code: the window's bytes; where to begin, to search and to
+stop in it, whether the file ends there, the most records, the most bytes of one; the prefix of ids,
+None without ids; the window's offset in the file."""
 
-def read_records(given: SliceInput) -> Iterator[pa.RecordBatch]:
-    """Reads the records that begin in a slice of a text or JSON Lines file; see `read_split`."""
+
+def read_records(
+    given: SliceInput, separator: bytes, cut_records: CutRecords
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records that begin in a slice of a file of separated records.
+
+    Args:
+        given: The slice.
+        separator: What ends a record; empty: the file is one record.
+        cut_records: Cuts records of the format.
+    """
     file = given.file
-    separator = separator_of(file.format, given.settings)
     search = 0
     if given.start and file.compression == "none":
         search = _place_to_search_from(given.storage, given.url, file.size, separator, given.start)
@@ -65,19 +66,11 @@ def read_records(given: SliceInput) -> Iterator[pa.RecordBatch]:
             given=given,
             window=Window(source, search, max(block, 4 * len(separator), 16)),
             separator=separator,
+            cut_records=cut_records,
             name=file.name,
             max_rows=given.max_rows,
         )
         yield from reader.read()
-
-
-def separator_of(file_format: str, settings: ReadSettings) -> bytes:
-    """What ends a record of a text or JSON Lines file; empty: the file is one record."""
-    if file_format == "jsonl":
-        return b"\n"
-    if settings.document_separator == WHOLE_FILE:
-        return b""
-    return settings.document_separator.encode()
 
 
 def _place_to_search_from(
@@ -132,6 +125,7 @@ class _SliceReader:
     given: SliceInput
     window: Window
     separator: bytes  # empty: the file is one record
+    cut_records: CutRecords
     name: str
     max_rows: int
 
@@ -267,18 +261,14 @@ class _SliceReader:
             self.max_rows,
             MAX_RECORD_BYTES,
         )
-        settings = self.given.settings
-        if self.given.file.format == "jsonl":
-            cut = _native.jsonl_records(window.data, *where, *settings.paths, OTHER_SOURCE)
-        else:
-            cut = _native.text_records(window.data, self.separator, *where, self.id_prefix, base)
+        cut = self.cut_records(window.data, where, self.id_prefix, base)
         texts, text_ends, ids, id_ends, has_id, named, named_ends, starts, bad = cut[:-3]
         start, search, passed = cut[-3:]
         for begin, end, flaw, position, index in bad.tolist():
             reason = _native.RECORD_FLAWS[flaw]
             detail = f"at byte {position} of the record"
             if reason == "field missing":
-                detail = f"no {settings.text_field!r}"
+                detail = f"no {self.given.settings.text_field!r}"
             elif reason == TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
             line = None if self.line is None else self.line + index

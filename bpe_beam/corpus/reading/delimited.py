@@ -30,10 +30,10 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS, strings
-from bpe_beam.corpus.formats.window import BOM, END, Window
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
+from bpe_beam.corpus.reading.window import BOM, END, Window
 from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.errors import DataError
@@ -42,18 +42,21 @@ MAX_HEADER_BYTES = 16 << 20
 """The header of a file has fewer bytes."""
 
 _TRIED_BYTES = 16 << 20
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
 _COLUMNS = "wrong number of columns"
 
 
-def read_csv(given: SliceInput) -> Iterator[pa.RecordBatch]:
-    """Reads the documents that begin in a slice of a CSV or TSV file.
+def read_delimited(given: SliceInput, delimiter: str) -> Iterator[pa.RecordBatch]:
+    """Yield the documents that begin in a slice of a CSV or TSV file.
+
+    Args:
+        given: The slice.
+        delimiter: What stands between two fields, one character.
 
     Raises:
         DataError: Storage fails, the file is not as long as planned, has a header that is not one,
             or no column of texts.
     """
-    header = _Header.read(given)
+    header = _Header.read(given, delimiter)
     if header is None:
         return
     source = given.open(given.start)
@@ -64,7 +67,7 @@ def read_csv(given: SliceInput) -> Iterator[pa.RecordBatch]:
         if given.file.compression == "none":
             block = min(block, given.file.size + 1)
         window = Window(source, given.start, max(block, 16))
-        yield from _Reader(given, window, header).read()
+        yield from _Reader(given, window, header, delimiter).read()
 
 
 class _Header:
@@ -91,7 +94,7 @@ class _Header:
             )
 
     @staticmethod
-    def read(given: SliceInput) -> _Header | None:
+    def read(given: SliceInput, delimiter: str) -> _Header | None:
         """The header of a file; None if it has nothing but empty lines."""
         source = given.open()
         if source is None:
@@ -106,7 +109,7 @@ class _Header:
                 if window.final and start == len(data) and not window.broken:
                     return None
                 final = window.final and not window.broken
-                found = _native.csv_fields(data, start, final, _DELIMITERS[given.file.format])
+                found = _native.csv_fields(data, start, final, delimiter)
                 if found is not None:
                     return _Header(given, *found)
                 if window.broken:
@@ -124,7 +127,8 @@ class _Header:
 class _Reader:
     """Reads the records of one slice."""
 
-    def __init__(self, given: SliceInput, window: Window, header: _Header) -> None:
+    def __init__(self, given: SliceInput, window: Window, header: _Header, delimiter: str) -> None:
+        self.delimiter = delimiter
         self.given = given
         self.window = window
         self.header = header
@@ -183,7 +187,7 @@ class _Reader:
             window.final and not window.broken,
             given.max_rows,
             MAX_RECORD_BYTES,
-            _DELIMITERS[given.file.format],
+            self.delimiter,
             header.columns,
             header.taken,
             OTHER_SOURCE,
@@ -214,8 +218,7 @@ class _Reader:
         window, given = self.window, self.given
         while True:
             final = window.final or len(window.data) > _TRIED_BYTES
-            delimiter = _DELIMITERS[given.file.format]
-            place = _native.csv_guess(window.data, 0, final, delimiter, self.header.columns)
+            place = _native.csv_guess(window.data, 0, final, self.delimiter, self.header.columns)
             if place >= 0:
                 return window.base + place
             if final:

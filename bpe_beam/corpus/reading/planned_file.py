@@ -14,7 +14,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.storage import named_errors
 
 
-class HeldFile:
+class PlannedFile:
     """An input file, opened; what `pyarrow.PythonFile` wants of one.
 
     Args:

@@ -17,10 +17,11 @@ from typing import IO, Any, cast
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
-from bpe_beam.corpus.formats.gather import Gatherer
-from bpe_beam.corpus.formats.window import BOM
+from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.losses import Loss
-from bpe_beam.corpus.rejects import TOO_LONG, Reject
+from bpe_beam.corpus.reading.document_gatherer import Gatherer
+from bpe_beam.corpus.reading.window import BOM
+from bpe_beam.corpus.rejects import BROKEN_STREAM, TOO_LONG, Reject
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.corpus.streams import BrokenStream, Source
 
@@ -28,7 +29,6 @@ _MAX_EXTENSION = 1 << 20
 _MAX_READS_AT_END = 8
 _BLOCK = 64 << 10
 _BROKEN = "broken archive"
-_BROKEN_STREAM = "broken compressed stream"
 
 
 def read_tar(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -131,7 +131,7 @@ class _Reader:
         yield from self.gatherer.rest()
         if self.stream.broken:
             lost = Loss.of(self.stream.lost)
-            self._reject(offset, _BROKEN_STREAM, self.stream.broken, b"", lost=lost)
+            self._reject(offset, BROKEN_STREAM, self.stream.broken, b"", lost=lost)
         elif flaw:
             self._lose_rest(offset, f"{flaw}; what lies behind is lost", b"")
         else:
@@ -167,7 +167,7 @@ class _Reader:
             data = rest.read(_BLOCK)
             if self.stream.broken:
                 lost = Loss.of(self.stream.lost)
-                self._reject(place, _BROKEN_STREAM, self.stream.broken, data, lost=lost)
+                self._reject(place, BROKEN_STREAM, self.stream.broken, data, lost=lost)
                 return
             if data.strip(b"\0"):
                 self._lose_rest(place, "there is more behind the archive's end", data)
@@ -196,3 +196,12 @@ class _Reader:
     ) -> None:
         name = self.given.file.name
         self.given.on_reject(Reject.of(name, offset, None, reason, detail, data, total, lost=lost))
+
+
+FORMAT = InputFormat(
+    name="tar",
+    read=read_tar,
+    endings=(".tar", ".tgz"),
+    splittable=False,
+    reject_gap=None,
+)

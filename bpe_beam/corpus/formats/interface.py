@@ -1,0 +1,48 @@
+"""What a format of input files defines: how files are recognised, cut and read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bpe_beam.corpus.slices import SliceInput
+
+
+@dataclass(frozen=True)
+class InputFormat:
+    """A format of input files.
+
+    Attributes:
+        name: What `--input-format` and plans call it; also the name of its module.
+        read: Reads a slice to batches of BATCH_SCHEMA, none of them empty, of at most
+            MAX_BATCH_ROWS documents.
+        endings: The ends of file names, with the dot and in lower case, that tell the format.
+        magic: The first bytes of every file, if they tell the format; else empty.
+        columnar: Whether a file holds columns of rows. Such a file compresses by itself, its magic
+            bytes rule out every other format, and a document is found by its row.
+        splittable: Whether a slice in the middle of an uncompressed file can be read.
+        splittable_units: Whether a slice that begins with a gzip member or a zstd frame can be
+            read: the start of a record shows in the bytes behind the unit's start.
+        separated: Whether documents end at the document separator of the settings. The separator
+            "file" makes a file one document; units are splittable if it is a single byte.
+        speculative: Whether the reader has to guess where the records of a slice in the middle of
+            an uncompressed file begin; see `boundaries.py` for the proof.
+        reject_gap: The most bytes between a rejected record and the next record; None if more can
+            be there, such as the header of an archive's member.
+        check_head: Raises UsageError if the first bytes of an uncompressed file show that it has
+            another format; None if nothing is checked.
+    """
+
+    name: str
+    read: Callable[[SliceInput], Iterator[pa.RecordBatch]]
+    endings: tuple[str, ...] = ()
+    magic: bytes = b""
+    columnar: bool = False
+    splittable: bool = True
+    splittable_units: bool = False
+    separated: bool = False
+    speculative: bool = False
+    reject_gap: int | None = 2
+    check_head: Callable[[bytes], None] | None = None

@@ -1,0 +1,1 @@
+"""What several input formats are read with: windows of files, records, columns, batches."""
