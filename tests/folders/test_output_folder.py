@@ -608,15 +608,16 @@ def kill_at_every_moment(root: Path, before: str) -> int:
 def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, before: str) -> None:
     # In a process of its own: forking one that has other threads can hang.
     code = (
-        "import pathlib, sys, test_output\n"
-        "print(test_output.kill_at_every_moment(pathlib.Path(sys.argv[1]), sys.argv[2]))"
+        f"import pathlib, sys, {Path(__file__).stem} as tests\n"
+        "print(tests.kill_at_every_moment(pathlib.Path(sys.argv[1]), sys.argv[2]))"
     )
     here = Path(__file__).parent
+    places = (here, here.parent / "helpers", here.parents[1])
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path), before],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parents[1]}"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))},
         timeout=600,
         check=False,
     )
