@@ -28,7 +28,7 @@ def heavy_modules_after(code: str, *arguments: object) -> set[str]:
 @pytest.fixture(scope="module")
 def byte_level_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    Tokenizer.from_merges([*BYTE_TO_CHAR, "he"], [("h", "e")]).save(str(path))
+    Tokenizer.from_learned([*BYTE_TO_CHAR, "he"], [("h", "e")]).save(str(path))
     return path
 
 

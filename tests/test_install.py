@@ -85,7 +85,7 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
     # Isolated from the working folder and from what PYTHONPATH names: only the wheel is there.
     check = (
         f"import sys; sys.path.insert(0, {str(site)!r}); from bpe_beam import Tokenizer, _native; "
-        "t = Tokenizer.from_merges(['a', 'b', 'ab'], [('a', 'b')]); "
+        "t = Tokenizer.from_learned(['a', 'b', 'ab'], [('a', 'b')]); "
         "print(_native.__file__, t.encode('abab'))"
     )
     done = subprocess.run(
@@ -160,7 +160,7 @@ def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
     check = (
         "import importlib.util as u; assert u.find_spec('pybind11') is None; "
         "import bpe_beam.transforms; from bpe_beam import Tokenizer; "
-        "print(Tokenizer.from_merges(['a', 'b', 'ab'], [('a', 'b')]).encode('abab'))"
+        "print(Tokenizer.from_learned(['a', 'b', 'ab'], [('a', 'b')]).encode('abab'))"
     )
     for command in (
         [sys.executable, "-m", "venv", tmp_path / "worker"],

@@ -165,7 +165,7 @@ def byte_level_spec(
     return spec
 
 
-def from_merges(
+def from_learned(
     vocab: Sequence[str], merges: Iterable[tuple[str, str]], special_tokens: Sequence[str]
 ) -> TokenizerSpec:
     """The parts of a byte-level BPE tokenizer from what was learned.

@@ -18,7 +18,7 @@ from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.id_decoder import IdDecoder
 from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.native_encoder import holds_gil
-from bpe_beam.tokenizer.spec import TokenizerSpec, from_merges
+from bpe_beam.tokenizer.spec import TokenizerSpec, from_learned
 from bpe_beam.tokenizer.text_encoder import TextEncoder
 
 # Other kinds of files, batches and fingerprints import their modules where they are used: most
@@ -140,7 +140,7 @@ class Tokenizer:
         (storage or Storage()).write_bytes(path, tiktoken_file.write(self._spec))
 
     @classmethod
-    def from_merges(
+    def from_learned(
         cls,
         vocab: Sequence[str],
         merges: Sequence[tuple[str, str]],
@@ -157,7 +157,7 @@ class Tokenizer:
             UsageError: A token stands twice, a merge's token is not in the vocabulary, or a
                 special token is missing or cannot be told from a token of the model.
         """
-        return cls(from_merges(vocab, merges, special_tokens))
+        return cls(from_learned(vocab, merges, special_tokens))
 
     def to_json(self) -> str:
         """The text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""

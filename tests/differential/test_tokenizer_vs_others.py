@@ -129,7 +129,7 @@ def test_exports_are_the_same_to_the_byte(
 
 
 def test_vocabulary_size_with_holes() -> None:
-    file = json.loads(Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")]).to_json())
+    file = json.loads(Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")]).to_json())
     file["model"]["vocab"] = {"a": 3, "b": 70, "ab": 9}
     ours = Tokenizer.from_json(json.dumps(file))
     theirs = tokenizers.Tokenizer.from_str(json.dumps(file))
@@ -140,7 +140,7 @@ def test_vocabulary_size_with_holes() -> None:
 
 def test_a_pair_listed_twice_has_its_last_rank() -> None:
     file = json.loads(
-        Tokenizer.from_merges(
+        Tokenizer.from_learned(
             ["a", "b", "c", "ab", "bc"], [("a", "b"), ("b", "c"), ("a", "b")]
         ).to_json()
     )

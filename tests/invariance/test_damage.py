@@ -70,7 +70,7 @@ class Made:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("damage")
     vocab, merges = reference.learn_bpe([("Ġthe", 5)], vocab_size=258)
-    Tokenizer.from_merges(vocab, merges, []).save(str(folder / "tokenizer.json"))
+    Tokenizer.from_learned(vocab, merges, []).save(str(folder / "tokenizer.json"))
     inputs = [write(folder / f"{name}.jsonl", documents(12, seed=i)) for i, name in enumerate("ab")]
     with inputs[1].open("a") as file:
         file.write('{"text": ""}\n' * 60)  # A split without tokens.

@@ -29,7 +29,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
     vocab = ["<|end|>", "<\x1b[2J>", *byte_symbols(), "he", "Ġhe", "hel"]
     merges = [("h", "e"), ("Ġ", "he"), ("he", "l")]
     path = str(tmp_path_factory.mktemp("tokenizer") / "tokenizer.json")
-    Tokenizer.from_merges(vocab, merges, ["<|end|>", "<\x1b[2J>"]).save(path)
+    Tokenizer.from_learned(vocab, merges, ["<|end|>", "<\x1b[2J>"]).save(path)
     return path
 
 

@@ -155,7 +155,7 @@ def test_a_token_is_shown_as_the_text_that_it_stands_for(
     vocab = [*letters, full_stop[:2], full_stop, full_stop * 2]
     merges = [(full_stop[0], full_stop[1]), (full_stop[:2], full_stop[2]), (full_stop, full_stop)]
     path = tmp_path / "tokenizer.json"
-    Tokenizer.from_merges(vocab, merges).save(str(path))
+    Tokenizer.from_learned(vocab, merges).save(str(path))
     text, facts = inspect(path, capsys, tmp_path)
     assert facts["merges_first_and_last"] == [
         r"b'\xe3' + b'\x80' = b'\xe3\x80'",
@@ -183,6 +183,6 @@ def test_the_folder_of_a_job_that_was_killed(
     """A tokens folder has its tokenizer.json from the beginning, and is no tokenizer for that."""
     (tmp_path / "job.json").write_text(json.dumps({"job": job}))
     for name in made_by:
-        Tokenizer.from_merges(["a"], []).save(str(tmp_path / name))
+        Tokenizer.from_learned(["a"], []).save(str(tmp_path / name))
     assert cli.main(["inspect", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err

@@ -25,7 +25,7 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(stream_tokenize, "run_pipeline", stream_by_hand.run_pipeline)
     vocab, merges = reference.learn_bpe([("Ġa", 2)], vocab_size=256)
     path = str(tmp_path / "tokenizer.json")
-    Tokenizer.from_merges(vocab, merges, []).save(path)
+    Tokenizer.from_learned(vocab, merges, []).save(path)
     return path
 
 

@@ -35,7 +35,7 @@ STEP = 0.4
 def learned(texts: list[str]) -> Tokenizer:
     counts = Counter(f"Ġ{word}" for text in texts for word in text.split() if word.isascii())
     vocab, merges = reference.learn_bpe(list(counts.items()), vocab_size=290)
-    return Tokenizer.from_merges(vocab, merges, [])
+    return Tokenizer.from_learned(vocab, merges, [])
 
 
 OLD, NEW = learned(TEXTS[:3]), learned(["the house of tokens and the tokens of houses"])

@@ -24,7 +24,7 @@ def test_it_runs(tmp_path: Path) -> None:
         missing("Beam YAML is not installed: pip install -e '.[yaml]'")
     texts = ["ab", "", "ba", "abab"]
     corpus = write(tmp_path / "a.jsonl", texts)
-    tokenizer = Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")])
+    tokenizer = Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")])
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     out = tmp_path / "tokens"
     variables = {

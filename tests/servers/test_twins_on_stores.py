@@ -39,7 +39,7 @@ def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) 
         fingerprint="f" * 64,
         watched=Watched.of(storage, [f"{folder}/data/*.jsonl"]),
         reading=ReadSettings(),
-        encoding=Encoding.of(Tokenizer.from_merges(vocab, merges, [])),
+        encoding=Encoding.of(Tokenizer.from_learned(vocab, merges, [])),
         settings={"append": None, "prepend": None, "allowed_special": "none"},
         range_bytes=200,
         max_rejects="0.1%",

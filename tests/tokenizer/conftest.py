@@ -42,7 +42,7 @@ def learn(alphabet: str, special_tokens: tuple[str, ...], merges: int) -> Tokeni
         alphabet=alphabet,
         special_tokens=special_tokens,
     )
-    return Tokenizer.from_merges(vocab, pairs, special_tokens)
+    return Tokenizer.from_learned(vocab, pairs, special_tokens)
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,7 @@ def test_ranks_that_fall_into_endless_pairs(tmp_path: Path) -> None:
 
 
 def test_a_text_that_fails_leaves_the_encoder_as_it_was() -> None:
-    tokenizer = Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")])
+    tokenizer = Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")])
     for _ in range(3):
         with pytest.raises(DataError, match="character 'c'"):
             tokenizer.encode("abc")

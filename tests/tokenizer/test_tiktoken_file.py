@@ -146,13 +146,13 @@ def test_special_tokens_that_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.quick
 def test_what_the_file_cannot_hold(tmp_path: Path) -> None:
     path = str(tmp_path / "out")
-    unordered = Tokenizer.from_merges(["a", "b", "c", "bc", "ab"], [("a", "b"), ("b", "c")])
+    unordered = Tokenizer.from_learned(["a", "b", "c", "bc", "ab"], [("a", "b"), ("b", "c")])
     with pytest.raises(UsageError, match="the merges are not in the order of the ids"):
         unordered.save_tiktoken(path)
-    missing = Tokenizer.from_merges(["a", "b", "ab"], [])
+    missing = Tokenizer.from_learned(["a", "b", "ab"], [])
     with pytest.raises(UsageError, match='by ranks, "a" and "b" would be joined'):
         missing.save_tiktoken(path)
-    unreached = Tokenizer.from_merges(["a", "b", "c", "abc"], [])
+    unreached = Tokenizer.from_learned(["a", "b", "c", "abc"], [])
     with pytest.raises(UsageError, match='the token "abc" is made by no merge'):
         unreached.save_tiktoken(path)
     assert not (tmp_path / "out").exists()

@@ -201,7 +201,7 @@ class TestOffsets:
         """`éé` with its two middle bytes merged (section 6)."""
         symbols = list(byte_level.to_chars("é".encode()))
         vocab = [*sorted(byte_level.BYTE_TO_CHAR), symbols[1] + symbols[0]]
-        tokenizer = Tokenizer.from_merges(vocab, [(symbols[1], symbols[0])])
+        tokenizer = Tokenizer.from_learned(vocab, [(symbols[1], symbols[0])])
         tokens, ids, offsets = tokenizer.encode_with_offsets("éé")
         assert tokens == [symbols[0], symbols[1] + symbols[0], symbols[1]]
         assert ids == [tokenizer.token_to_id(token) for token in tokens]
@@ -318,7 +318,7 @@ class TestComparing:
         assert {again: 1}[tokenizer] == 1
 
     def test_other_tokenizers_and_things(self, tokenizer: Tokenizer) -> None:
-        other = Tokenizer.from_merges([byte_level.to_chars(bytes([b])) for b in range(256)], [])
+        other = Tokenizer.from_learned([byte_level.to_chars(bytes([b])) for b in range(256)], [])
         assert other != tokenizer
         assert tokenizer != tokenizer.to_json()
 
@@ -356,21 +356,21 @@ class TestKeeping:
 
     def test_fingerprint_tells_tokenizers_apart(self, tokenizer: Tokenizer) -> None:
         vocab, merges = list(tokenizer.vocab), tokenizer.merges
-        fewer = Tokenizer.from_merges(vocab, merges[:-1], list(tokenizer.special_tokens))
+        fewer = Tokenizer.from_learned(vocab, merges[:-1], list(tokenizer.special_tokens))
         assert fewer.fingerprint != tokenizer.fingerprint
         assert len(fewer.fingerprint) == 64
 
     def test_from_learned_refuses_what_does_not_fit(self) -> None:
         with pytest.raises(UsageError, match=r'vocab\[2\]: "a" stands there twice'):
-            Tokenizer.from_merges(["a", "b", "a"], [])
+            Tokenizer.from_learned(["a", "b", "a"], [])
         with pytest.raises(UsageError, match=r'merges\[0\]: "ab" of \["a", "b"\] is not in the v'):
-            Tokenizer.from_merges(["a", "b"], [("a", "b")])
+            Tokenizer.from_learned(["a", "b"], [("a", "b")])
         with pytest.raises(UsageError, match='special_tokens: "<s>" is not in the vocabulary'):
-            Tokenizer.from_merges(["a"], [], ["<s>"])
+            Tokenizer.from_learned(["a"], [], ["<s>"])
         with pytest.raises(UsageError, match='vocab: "a b": neither an added token nor'):
-            Tokenizer.from_merges(["a b"], [])
+            Tokenizer.from_learned(["a b"], [])
         with pytest.raises(UsageError, match='special_tokens: "é" is also how the model writes'):
-            Tokenizer.from_merges(["é"], [], ["é"])
+            Tokenizer.from_learned(["é"], [], ["é"])
 
 
 def test_a_folder_is_read_by_its_file(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -76,14 +76,14 @@ def golden() -> dict[str, Any]:
 
 
 def test_written_bytes() -> None:
-    tokenizer = Tokenizer.from_merges(
+    tokenizer = Tokenizer.from_learned(
         ['<|end of "text"|>', '"', "a", "Ġ", "Ġa"], [("Ġ", "a")], ['<|end of "text"|>']
     )
     assert tokenizer.to_json() == GOLDEN
 
 
 def test_without_merges_and_tokens() -> None:
-    tokenizer = Tokenizer.from_merges([], [])
+    tokenizer = Tokenizer.from_learned([], [])
     assert '"vocab": {},\n    "merges": []\n  }\n}' in tokenizer.to_json()
     assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
 
@@ -307,7 +307,7 @@ def test_a_token_as_long_as_a_text() -> None:
 
 def test_an_ascii_special_token_may_also_be_learned() -> None:
     """`a` is special token and symbol, with the same bytes either way."""
-    tokenizer = Tokenizer.from_merges(["a", "b"], [], ["a"])
+    tokenizer = Tokenizer.from_learned(["a", "b"], [], ["a"])
     assert tokenizer.encode("ab") == tokenizer.encode("ab", allowed_special="all") == [0, 1]
     assert tokenizer.decode([0, 1]) == "ab"
 
@@ -375,7 +375,7 @@ def test_text_of_absurd_size() -> None:
 
 
 def test_every_byte_there_and_back() -> None:
-    tokenizer = Tokenizer.from_merges(list(byte_level.BYTE_TO_CHAR), [])
+    tokenizer = Tokenizer.from_learned(list(byte_level.BYTE_TO_CHAR), [])
     again = Tokenizer.from_json(tokenizer.to_json())
     text = "".join(map(chr, range(0x250)))
     assert again.decode(again.encode(text)) == text

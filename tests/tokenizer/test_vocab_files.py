@@ -24,7 +24,7 @@ def read(folder: Path, vocab: bytes, merges: bytes, *special_tokens: str) -> Tok
 
 
 def test_written_bytes() -> None:
-    tokenizer = Tokenizer.from_merges(["<|end|>", '"', "a", "Ġ", "Ġa"], [("Ġ", "a")], ["<|end|>"])
+    tokenizer = Tokenizer.from_learned(["<|end|>", '"', "a", "Ġ", "Ġa"], [("Ġ", "a")], ["<|end|>"])
     assert tokenizer.vocab_json() == VOCAB
     assert tokenizer.merges_txt() == MERGES
 
@@ -93,6 +93,6 @@ def test_missing_files(tmp_path: Path) -> None:
 
 
 def test_a_merge_that_readers_would_take_for_the_version() -> None:
-    tokenizer = Tokenizer.from_merges(["#version", "s", "#versions"], [("#version", "s")])
+    tokenizer = Tokenizer.from_learned(["#version", "s", "#versions"], [("#version", "s")])
     with pytest.raises(UsageError, match=r'merges.txt: cannot hold the merge \["#version", "s"\]'):
         tokenizer.merges_txt()

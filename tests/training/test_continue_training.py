@@ -142,7 +142,7 @@ def test_merges_in_no_order_that_training_gives() -> None:
     """`ab` is a symbol of one word and made of two in another: it stays one token."""
     vocab = {token: i for i, token in enumerate(["a", "b", "c", "bc", "ab", "abc"])}
     merges = [("b", "c"), ("a", "b"), ("a", "bc")]
-    old = Tokenizer.from_merges(list(vocab), merges)
+    old = Tokenizer.from_learned(list(vocab), merges)
     words = [("abc", 3), ("ab", 2), ("abab", 2)]
     new = go_on(old, words, BpeRecipe(40))
     assert new.merges[:3] == merges
@@ -180,7 +180,7 @@ def test_all_other_parts_stay() -> None:
 
 
 def test_bytes_of_new_characters() -> None:
-    old = Tokenizer.from_merges(["a"], [])
+    old = Tokenizer.from_learned(["a"], [])
     new = go_on(old, [("aé", 2)], BpeRecipe(9))
     assert list(new.vocab)[:3] == ["a", *sorted(byte_level.to_chars("é".encode()))]
     assert len(new.merges) == 2

@@ -148,7 +148,7 @@ def test_all_bytes_need_no_look_at_the_words() -> None:
     assert needs_seen(BpeRecipe(300, alphabet="seen"))
     assert needs_seen(WordPieceRecipe(300))
     for tokens, seen in ((list(byte_level.BYTE_TO_CHAR), False), (["a", "b"], True)):
-        old = Tokenizer.from_merges(tokens, [])
+        old = Tokenizer.from_learned(tokens, [])
         assert needs_seen(recipe_like(old, BpeRecipe(300)), old) == seen
 
 
@@ -176,7 +176,7 @@ def test_a_word_that_was_not_seen() -> None:
         start = start_of(recipe, see_for(words_of([("ab", 1)]), recipe))
         with pytest.raises(DataError, match="a word holds 'c', which no word held"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
-        old = Tokenizer.from_merges(["a", "b"], [])
+        old = Tokenizer.from_learned(["a", "b"], [])
         start = start_of(recipe, see_for(words_of([("ab", 1)]), recipe), old)
         with pytest.raises(DataError, match="a word holds what no word held"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
@@ -244,9 +244,9 @@ def test_seen_symbols_that_are_something_else(fields: dict[str, Any], message: s
         ({"in_bytes": True, "kept": "語"}, "kept: not all of it"),
         ({"cut": None}, "cut: "),
         ({"old": "{}"}, "old: |.*version"),
-        ({"old": Tokenizer.from_merges(["x"], []).to_json()}, "old: this tokenizer cannot"),
+        ({"old": Tokenizer.from_learned(["x"], []).to_json()}, "old: this tokenizer cannot"),
         (
-            {"old": Tokenizer.from_merges(["x"], []).to_json(), "in_bytes": True},
+            {"old": Tokenizer.from_learned(["x"], []).to_json(), "in_bytes": True},
             "old: its ids are not those of the tokens",
         ),
     ],

@@ -23,7 +23,7 @@ Run = Callable[..., tuple[list[Any], dict[str, int]]]
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> str:
     path = tmp_path / "tokenizer.json"
-    Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")]).save(str(path))
+    Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")]).save(str(path))
     return str(path)
 
 

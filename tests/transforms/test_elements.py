@@ -24,7 +24,7 @@ class Page(typing.NamedTuple):
     body: str
 
 
-TOKENIZER = Tokenizer.from_merges([*map(chr, range(33, 127)), "ab", "Ġ"], [("a", "b")])
+TOKENIZER = Tokenizer.from_learned([*map(chr, range(33, 127)), "ab", "Ġ"], [("a", "b")])
 """Knows ASCII only: other characters cannot be encoded."""
 
 TEXT = "ab c"

@@ -39,7 +39,7 @@ Build = Callable[[beam.Pipeline], Any]
 
 @pytest.fixture
 def tokenizer() -> Tokenizer:
-    return Tokenizer.from_merges(["a", "b", "ab"], [("a", "b")])
+    return Tokenizer.from_learned(["a", "b", "ab"], [("a", "b")])
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def tokenizer() -> Tokenizer:
     vocab, merges = reference.learn_bpe(
         list(counts.items()), vocab_size=300, special_tokens=special
     )
-    return Tokenizer.from_merges(vocab, merges, special)
+    return Tokenizer.from_learned(vocab, merges, special)
 
 
 @pytest.fixture

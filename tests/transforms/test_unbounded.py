@@ -81,7 +81,7 @@ def learned(text: str, size: int = 275) -> Tokenizer:
     vocab, merges = reference.learn_bpe(
         list(counts.items()), vocab_size=size, special_tokens=["<|end|>"]
     )
-    return Tokenizer.from_merges(vocab, merges, ["<|end|>"])
+    return Tokenizer.from_learned(vocab, merges, ["<|end|>"])
 
 
 OLD = learned("the cat sat on the mat and the cat ran " * 5)
@@ -278,7 +278,7 @@ def test_updates_of_a_window_are_for_that_window(stream: Stream) -> None:
 
 
 def test_an_update_without_a_needed_token_fails(stream: Stream) -> None:
-    other = Tokenizer.from_merges(list(OLD.vocab)[1:], OLD.merges, [])
+    other = Tokenizer.from_learned(list(OLD.vocab)[1:], OLD.merges, [])
     with pytest.raises(Exception, match=r"append: the tokenizer has no token '<\|end\|>'"):
         stream(
             lambda p: (

@@ -23,7 +23,7 @@ STORAGE = Storage()
 def stream_tokenizer() -> Tokenizer:
     counts = Counter(f"Ġ{word}" for text in DOCUMENTS for word in text.split() if word.isascii())
     vocab, merges = reference.learn_bpe(list(counts.items()), vocab_size=280)
-    return Tokenizer.from_merges(vocab, merges, [])
+    return Tokenizer.from_learned(vocab, merges, [])
 
 
 @pytest.fixture

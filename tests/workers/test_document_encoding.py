@@ -19,7 +19,7 @@ pytestmark = pytest.mark.quick
 
 def tokenizer(number: int = 0) -> Tokenizer:
     token = f"<{number}>"
-    return Tokenizer.from_merges([*BYTE_TO_CHAR, token], [], [token])
+    return Tokenizer.from_learned([*BYTE_TO_CHAR, token], [], [token])
 
 
 def test_the_tokenizer_is_one_object_a_process() -> None:

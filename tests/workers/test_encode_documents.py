@@ -30,7 +30,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A tokenizer without merges: its tokens are bytes."""
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
     vocab, merges = reference.learn_bpe([("Ġa", 2)], vocab_size=256)
-    Tokenizer.from_merges(vocab, merges, []).save(str(path))
+    Tokenizer.from_learned(vocab, merges, []).save(str(path))
     return str(path)
 
 
