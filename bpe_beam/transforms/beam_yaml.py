@@ -11,7 +11,7 @@ A provider of type `python` names them:
           Tokenize: bpe_beam.transforms.beam_yaml.Tokenize
           WriteTokens: bpe_beam.transforms.beam_yaml.WriteTokens
 
-Cost: a row an element, as Beam YAML has it, so some ten microseconds a document beside the work.
+Beam YAML makes each row an element, which costs about ten microseconds a document.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.elements import array_of, utf8_of
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.transforms.elements import string_array, utf8_of
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
@@ -41,17 +41,17 @@ class ReadDocuments(beam.PTransform):
     """Reads documents: rows of `id`, `source` (both may be null) and `text`.
 
     Args:
-        input: Paths, URLs, globs or `@file` lists: one or a list.
-        input_format: The files' format; "auto" goes by their first bytes and names.
+        input: A path, URL, glob or `@file` list, or a list of them.
+        input_format: The files' format; "auto" detects it from their first bytes and names.
         text_field: Field or column of the text.
         id_field: Field or column of the id.
-        document_separator: What ends a document of a text file.
+        document_separator: The text that ends a document of a text file.
         rejects: Folder for records that cannot be used; without one such a record fails the run.
-        max_lost: How many stored bytes may be lost in damaged files: a number, or a share such as
-            "0.1%".
+        max_lost: The most stored bytes that may be lost in damaged files: a number, or a share
+            such as "0.1%".
 
     Raises:
-        UsageError: No such files, or a setting out of its range.
+        UsageError: No such files, or an argument out of its range.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ReadDocuments(beam.PTransform):
         self.read = transforms.ReadDocuments(inputs, settings, rejects=rejects, max_lost=max_lost)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the documents as rows."""
         fields = [("id", _Text), ("source", _Text), ("text", str)]
         return begin | "Read" >> self.read | "ToRows" >> _to_rows(fields)
 
@@ -87,10 +87,10 @@ class CountWords(beam.PTransform):
         field: The field of the text.
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer, or `regex:PATTERN`.
-        special_tokens: Cut out of the text and not counted; one, or a list.
+        special_tokens: Texts that are extracted from documents and not counted; one, or a list.
 
     Raises:
-        UsageError: A setting out of its range, or rows without such a field.
+        UsageError: An argument out of its range, or rows without such a field.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class CountWords(beam.PTransform):
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the counted words as rows."""
         _text_fields_with(rows, self.field)
         return (
             rows
@@ -119,19 +119,19 @@ class CountWords(beam.PTransform):
 
 
 class Tokenize(beam.PTransform):
-    """Adds the ids of a field's text to rows: the same rows with a list of integers more.
+    """Adds a field with the ids of a text to rows.
 
     Args:
         tokenizer: Path or URL of a `tokenizer.json`, which is read when the pipeline is built.
         field: The field of the text.
         into: The new field.
-        append: Token put after each document.
-        prepend: Token put before each document.
-        allowed_special: Special tokens that count as such in the text: "none", "all", or a list.
+        append: Token added after each document.
+        prepend: Token added before each document.
+        allowed_special: Special tokens that are recognized in the text: "none", "all", or a list.
 
     Raises:
-        UsageError: A tokenizer or token that does not exist, rows without such a field, or with
-            one of the new name.
+        UsageError: A tokenizer or token that does not exist, rows without such a field, or rows
+            that already have a field of the new name.
     """
 
     def __init__(
@@ -154,26 +154,26 @@ class Tokenize(beam.PTransform):
         )
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the rows with their ids."""
         fields = _text_fields_with(rows, self.field)
         if self.into in dict(fields):
-            raise UsageError(f"into: the rows have a field {self.into} already: name another")
-        made = RowTypeConstraint.from_fields([*fields, (self.into, Sequence[int])])
+            raise UsageError(f"into must be a new field, got {self.into}, which the rows have")
+        row_type = RowTypeConstraint.from_fields([*fields, (self.into, Sequence[int])])
         encode = beam.ParDo(_AddTokens(self.encoding, self.field, self.into))
-        return rows | "Encode" >> encode.with_output_types(made)
+        return rows | "Encode" >> encode.with_output_types(row_type)
 
 
 class WriteTokens(beam.PTransform):
-    """Writes ids of a field of rows as a folder of shards: one row with the `manifest`'s URL.
+    """Writes the ids in a field of rows as a folder of shards; the row has the `manifest`'s URL.
 
     Args:
         folder: An empty or new folder.
         tokenizer: Path or URL of the `tokenizer.json` that made the ids.
         field: The field of the ids.
-        shards: How many shards.
+        shards: The most shards to write, from 1 to 100,000.
 
     Raises:
-        UsageError: A folder that holds something, a tokenizer that does not exist, or rows without
+        UsageError: A folder that is not empty, a tokenizer that does not exist, or rows without
             such a field.
     """
 
@@ -183,7 +183,7 @@ class WriteTokens(beam.PTransform):
         self.write = transforms.WriteTokens(folder, Tokenizer.from_file(tokenizer), shards=shards)
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the row of the manifest."""
         _fields_with(rows, self.field)
         return (
             rows
@@ -203,70 +203,69 @@ def _to_rows(fields: list[tuple[str, Any]]) -> beam.PTransform:
 
 
 def _fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:
-    """The fields of rows, of which one must be there."""
+    """Return the names and types of the rows' fields; `field` must be one of them."""
     try:
         fields = named_fields_from_element_type(rows.element_type)
     except (TypeError, ValueError):
         raise UsageError(
-            f"field {field}: the elements are no rows with a schema but {rows.element_type}: make "
-            "rows of them before"
+            f"field {field}: the elements must be rows with a schema, got {rows.element_type}; "
+            "convert them to rows first"
         ) from None
     if field not in dict(fields):
         raise UsageError(
-            f"field {field}: the rows have none of this name, only "
-            f"{', '.join(name for name, _ in fields)}"
+            f"field must be one of {', '.join(name for name, _ in fields)}, got {field}"
         )
     return list(fields)
 
 
 def _text_fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:
-    """As `_fields_with`; the field must be text."""
+    """Return what `_fields_with` returns; the field must be text."""
     fields = _fields_with(rows, field)
     hint = dict(fields)[field]
     if hint not in (str, Any, beam.typehints.Any, _Text, beam.typehints.Optional[str]):
-        raise UsageError(f"field {field}: it holds {hint}, not text: name another, or map it")
+        raise UsageError(f"field {field} must be text, got {hint}; name another, or convert it")
     return fields
 
 
 def _value(row: Any, field: str) -> Any:
-    """A field of a row that must be there.
+    """Return a field of a row.
 
     Raises:
-        DataError: It is null.
+        DataError: The field is null.
     """
     value = getattr(row, field)
     if value is None:
-        raise DataError(f"a row has null as its {field}: filter such rows out before")
+        raise DataError(f"a row has null as its {field}: filter such rows out first")
     return value
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)
 class _BatchToRows(beam.DoFn):
-    """A batch to its rows."""
+    """Batches to rows."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
 
     def process(self, batch: pa.RecordBatch) -> Iterator[beam.Row]:
-        """Makes the rows."""
+        """Return the rows of one batch."""
         for row in batch.select(self.names).to_pylist():
             yield beam.Row(**row)
 
 
 @beam.typehints.with_output_types(str)
 class _TextOf(beam.DoFn):
-    """A row to its text."""
+    """Rows to texts."""
 
     def __init__(self, field: str) -> None:
         self.field = field
 
     def process(self, row: Any) -> Iterator[str]:
-        """Takes the text."""
+        """Return the text of one row."""
         yield _value(row, self.field)
 
 
 class _AddTokens(beam.DoFn):
-    """A row to the same with its ids."""
+    """Rows to the same rows with their ids."""
 
     def __init__(self, encoding: Encoding, field: str, into: str) -> None:
         self.encoding = encoding
@@ -274,29 +273,29 @@ class _AddTokens(beam.DoFn):
         self.into = into
 
     def process(self, row: Any) -> Iterator[beam.Row]:
-        """Encodes one row's text."""
-        ids = self.encoding.encode(array_of([utf8_of(_value(row, self.field))])).flatten()
-        counters.counter(measures.DOCUMENTS_TOKENIZED).inc()
-        counters.counter(measures.TOKENS_MADE).inc(len(ids))
+        """Encode the text of one row."""
+        ids = self.encoding.encode(string_array([utf8_of(_value(row, self.field))])).flatten()
+        counters.counter(metric_names.DOCUMENTS_TOKENIZED).inc()
+        counters.counter(metric_names.TOKENS_MADE).inc(len(ids))
         yield beam.Row(**row._asdict(), **{self.into: ids.to_pylist()})
 
 
 @beam.typehints.with_output_types(pa.UInt32Array)
 class _IdsOf(beam.DoFn):
-    """A row to its ids."""
+    """Rows to arrays of ids."""
 
     def __init__(self, field: str) -> None:
         self.field = field
 
     def process(self, row: Any) -> Iterator[pa.UInt32Array]:
-        """Takes the ids."""
+        """Return the ids of one row."""
         yield pa.array(_value(row, self.field), pa.uint32())
 
 
 @beam.typehints.with_input_types(str)
 class _ManifestRow(beam.DoFn):
-    """A URL to its row."""
+    """A URL to a row."""
 
     def process(self, url: str) -> Iterator[beam.Row]:
-        """Makes the row."""
+        """Return the row."""
         yield beam.Row(manifest=url)

@@ -1,4 +1,4 @@
-"""Bytes of any length through a shuffle: in pieces, since no element there has over a megabyte."""
+"""Bytes of any length through a shuffle: in chunks, since each element there is at most 1 MB."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from collections.abc import Iterable, Iterator
 
 from bpe_beam.errors import DataError
 
-PIECE_BYTES = 999_900
-"""What a piece holds at most; with its key and its numbers an element stays under 1 MB."""
+CHUNK_BYTES = 999_900
+"""The most bytes of a chunk; with its key and its numbers an element is below 1 MB."""
 
-Piece = tuple[bytes, int, int, bytes]
-"""A hash of the whole, so that equal wholes have equal ones (none of what is one piece); the
-piece's number; how many there are; its bytes."""
+Chunk = tuple[bytes, int, int, bytes]
+"""A hash of the whole value (empty for a value of one chunk), the number of the chunk, the number
+of all chunks of the value, and the bytes of the chunk."""
 
 
-def to_pieces(data: bytes) -> Iterator[Piece]:
-    """Cuts what is too long; all else is one piece."""
-    if len(data) <= PIECE_BYTES:
+def to_chunks(data: bytes) -> Iterator[Chunk]:
+    """Yield the chunks of a value; one for a value of at most `CHUNK_BYTES`."""
+    if len(data) <= CHUNK_BYTES:
         yield b"", 0, 1, data
         return
     name = hashlib.blake2b(data, digest_size=16).digest()
-    of = -(-len(data) // PIECE_BYTES)
-    for number in range(of):
-        start = number * PIECE_BYTES
-        yield name, number, of, data[start : start + PIECE_BYTES]
+    total = -(-len(data) // CHUNK_BYTES)
+    for number in range(total):
+        start = number * CHUNK_BYTES
+        yield name, number, total, data[start : start + CHUNK_BYTES]
 
 
-def from_pieces(pieces: Iterable[Piece]) -> Iterator[bytes]:
-    """What was cut, made whole; pieces come in any order, and those of equal wholes mixed.
+def from_chunks(chunks: Iterable[Chunk]) -> Iterator[bytes]:
+    """Yield the values of chunks, which may come in any order and mixed.
 
-    Holds those pieces whose others have not come yet.
+    Keeps the chunks of incomplete values in memory.
 
     Raises:
-        DataError: Some never came: a trigger fired between them, or the runner lost them.
+        DataError: A chunk is missing: a trigger fired between two chunks, or the runner lost one.
     """
-    waiting: dict[bytes, list[list[bytes]]] = {}
-    for name, number, of, data in pieces:
-        if of == 1:
+    incomplete: dict[bytes, list[list[bytes]]] = {}
+    for name, number, total, data in chunks:
+        if total == 1:
             yield data
             continue
-        found = waiting.setdefault(name, [[] for _ in range(of)])
+        found = incomplete.setdefault(name, [[] for _ in range(total)])
         found[number].append(data)
         if all(found):
             yield b"".join(each.pop() for each in found)
-    if any(each for found in waiting.values() for each in found):
+    if any(each for found in incomplete.values() for each in found):
         raise DataError(
-            "words of over a megabyte came apart: a trigger fired between their pieces (leave out "
-            "what is no text), or the runner lost some"
+            "a word of over a megabyte was split: a trigger fired between its chunks, or the "
+            "runner lost one; filter out documents that are not text"
         )

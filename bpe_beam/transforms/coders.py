@@ -1,7 +1,7 @@
 """Deterministic coders for the Arrow elements that travel between our transforms.
 
-Registered for their types when this module is imported, so that no pipeline falls back to
-pickling. An encoded element carries its own schema.
+They are registered for their types when this module is imported, so that no pipeline falls back to
+pickling.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from bpe_beam.counts.pair_counts import PairCounts
 
 
 class RecordBatchCoder(beam.coders.Coder):
-    """A `pyarrow.RecordBatch` as an Arrow IPC stream of one batch."""
+    """A `pyarrow.RecordBatch` as an Arrow IPC stream of one batch, schema included."""
 
     def encode(self, value: pa.RecordBatch) -> bytes:
-        """The batch's bytes; equal batches give equal bytes."""
+        """Return the batch's bytes; equal batches give equal bytes."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
             writer.write_batch(value)
         return bytes(sink.getvalue())
 
     def decode(self, encoded: bytes) -> pa.RecordBatch:
-        """The batch, over the bytes themselves."""
+        """Return the batch, which refers to the bytes."""
         with pa.ipc.open_stream(encoded) as reader:
             return reader.read_next_batch()
 
     def is_deterministic(self) -> bool:
-        """True: the bytes follow from the values."""
+        """Return True: equal values have equal bytes."""
         return True
 
     def to_type_hint(self) -> Any:
-        """The type that the coder is registered for."""
+        """Return the type that the coder is registered for."""
         return pa.RecordBatch
 
 
@@ -42,25 +42,20 @@ class TokensCoder(beam.coders.Coder):
     """A `pyarrow.UInt32Array` without nulls, the ids of one document, as little-endian bytes."""
 
     def encode(self, value: pa.UInt32Array) -> bytes:
-        """Four bytes an id."""
-        if not isinstance(value, pa.UInt32Array):
-            raise TypeError(
-                f"Tokenize was not told that its input holds {type(value).__name__} objects: give "
-                "the step before it .with_output_types(pyarrow.RecordBatch)"
-            )
+        """Return four bytes for each id."""
         return bytes(value.to_numpy().astype("<u4", copy=False).tobytes())
 
     def decode(self, encoded: bytes) -> pa.UInt32Array:
-        """The ids, over the bytes themselves."""
+        """Return the ids, which refer to the bytes."""
         buffers = [None, pa.py_buffer(encoded)]
         return pa.Array.from_buffers(pa.uint32(), len(encoded) // 4, buffers)
 
     def is_deterministic(self) -> bool:
-        """True: the bytes follow from the values."""
+        """Return True: equal values have equal bytes."""
         return True
 
     def to_type_hint(self) -> Any:
-        """The type that the coder is registered for."""
+        """Return the type that the coder is registered for."""
         return pa.UInt32Array
 
 
@@ -68,19 +63,19 @@ class PairCountsCoder(beam.coders.Coder):
     """A `PairCounts`, an accumulator of `PairCountsFn`: 16 bytes a pair."""
 
     def encode(self, value: PairCounts) -> bytes:
-        """The pairs, sorted; equal tables give equal bytes."""
+        """Return the pairs, sorted; equal tables give equal bytes."""
         return value.to_bytes()
 
     def decode(self, encoded: bytes) -> PairCounts:
-        """A table that can be added to."""
+        """Return a table that pairs can be added to."""
         return PairCounts.from_bytes(encoded)
 
     def is_deterministic(self) -> bool:
-        """True: the bytes follow from the values."""
+        """Return True: equal values have equal bytes."""
         return True
 
     def to_type_hint(self) -> Any:
-        """The type that the coder is registered for."""
+        """Return the type that the coder is registered for."""
         return PairCounts
 
 

@@ -1,21 +1,19 @@
-"""`CountWords`: texts in, counted words out, without a word ever being an element.
+"""`CountWords`: documents in, counted words out; no word is ever an element.
 
-Each worker counts into native tables of a limited size and hands them on as blocks of words by
-partition, at most `BLOCK_BYTES` each (a single longer word travels in pieces). After the shuffle
-each partition's blocks are added into one table: that worker holds the unique words of one
-partition, nothing else grows with the corpus.
+Each worker counts into native tables of limited size and sends them on as blocks of words by
+partition, at most `BLOCK_BYTES` each; a longer word travels in chunks. After the shuffle one worker
+adds the blocks of a partition into one table. That worker keeps the unique words of one partition
+in memory; nothing else grows with the corpus.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import pyarrow as pa
-from apache_beam.transforms import trigger
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -27,58 +25,60 @@ from bpe_beam.counts.word_counts import (
 )
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.chunks import Piece, from_pieces, to_pieces
+from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
+from bpe_beam.transforms.dead_letters import DeadLetterTransform, dead_letter, in_window
 from bpe_beam.transforms.elements import (
-    DEAD,
+    ANY,
     Element,
-    array_of,
     document_utf8,
     has_texts,
     is_batch,
+    string_array,
     text_column,
     tokens_type,
     with_value,
     without_key,
 )
-from bpe_beam.workers import metric_names as measures
-
-TABLE_BYTES = 128_000_000
-"""What a worker's tables hold before they are handed on."""
-
-HELD_SECONDS = 2.0
-"""For so long words of an unbounded input are held, if a runner's bundle lasts longer."""
+from bpe_beam.transforms.window_tables import (
+    TABLE_BYTES,
+    WindowTables,
+    check_table_bytes,
+    max_seconds_of,
+)
+from bpe_beam.workers import metric_names
 
 _GATHERED_BYTES = 1 << 20
 
 
 @beam.typehints.with_input_types(Element)
-class CountWords(beam.PTransform):
+class CountWords(DeadLetterTransform):
     """Counts the words of documents, per window.
 
     Elements are documents as `str` or `bytes` (UTF-8), dicts, `beam.Row`s or named tuples with the
     text in a field, or Arrow batches or tables with it in a column, as `ReadDocuments` makes them.
-    Of `(key, document)` the key is left out: the words of all keys are counted together. The
-    output is Arrow batches of `word` (string) and `count` (int64), each word once, in blocks of at
-    most 1 MB. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes
-    it out.
+    The key of `(key, document)` is dropped: the words of all keys are counted together. The output
+    is Arrow batches of `word` (string) and `count` (int64), each word once, in blocks of at most
+    1 MB. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes it
+    out.
 
     Where windows fire more than once, each pane has the words of its own documents, so that the
-    panes of a window add up to what one would have given. Triggers that count elements count
+    panes of a window add up to the counts of the whole window. Triggers that count elements count
     blocks of words here, not documents.
 
     Args:
         normalizer: Name of the normalizer.
         pretokenizer: Name of the pre-tokenizer.
-        special_tokens: Cut out of the text and not counted.
+        special_tokens: Texts that are extracted from documents and not counted.
         text_field: The field or column of the text, in documents that have fields.
-        with_places: Also tell where each word occurred first (`first_document`, `first_word`), as
-            `first_seen` training needs it; takes batches with a column `place` only.
-        partitions: Blocks of one partition are added on one worker.
-        table_bytes: What a worker's tables may hold before they are handed on.
+        with_places: Whether to return where each word occurred first (`first_document`,
+            `first_word`), which `first_seen` training needs; every element must then be a batch
+            with a column `place`.
+        partitions: Number of partitions, at least 1. One worker adds the blocks of one partition.
+        table_bytes: Memory of a worker's tables in bytes, at least 1,000,000.
 
     Raises:
-        UsageError: A setting out of its range; elements that are known to have no such field; panes
-            that accumulate, whose sum would count words again.
+        UsageError: An argument out of its range; elements that are known to have no such field;
+            windows that accumulate panes, whose sum would count words again.
     """
 
     def __init__(
@@ -94,65 +94,38 @@ class CountWords(beam.PTransform):
     ) -> None:
         super().__init__()
         if isinstance(special_tokens, str):
-            raise UsageError(f"special_tokens is {special_tokens!r}: give a list of tokens")
+            raise UsageError(f"special_tokens must be a list of tokens, got {special_tokens!r}")
         if partitions < 1:
-            raise UsageError(f"partitions is {partitions}: 1 or more")
-        if table_bytes < 1_000_000:
-            raise UsageError(f"table_bytes is {table_bytes}: at least 1,000,000")
-        self.settings: dict[str, Any] = {
-            "normalizer": normalizer,
-            "pretokenizer": pretokenizer,
-            "special_tokens": tuple(special_tokens),
-            "with_places": with_places,
-        }
-        WordCounts(**self.settings)  # refuses what it does not know, here and not on a worker
+            raise UsageError(f"partitions must be at least 1, got {partitions}")
+        check_table_bytes(table_bytes)
+        self.make_table = partial(
+            WordCounts,
+            normalizer=normalizer,
+            pretokenizer=pretokenizer,
+            special_tokens=tuple(special_tokens),
+            with_places=with_places,
+        )
+        self.make_table()  # refuses unknown names here and not on a worker
+        self.metadata = {"normalizer": normalizer, "pretokenizer": pretokenizer}
         self.text_field = text_field
         self.partitions = partitions
         self.table_bytes = table_bytes
-        self.dead_letters = False
-
-    def with_dead_letters(self) -> CountWords:
-        """Return the same transform with a second output, for documents that cannot be used.
-
-        `words, dead = documents | CountWords().with_dead_letters()`: `dead` holds
-        `(element, reason)`; of an Arrow batch only the rows that cannot be used, each as a batch.
-        """
-        transform = copy(self)
-        transform.dead_letters = True
-        return transform
 
     def expand(self, documents: beam.pvalue.PCollection) -> Any:
-        """Count, gather, add up."""
-        tokens_type(documents.element_type, self.text_field)  # refuses what is no document
-        if documents.windowing.accumulation_mode == trigger.AccumulationMode.ACCUMULATING:
-            raise UsageError(
-                "CountWords: the windows' panes accumulate, so that their sum would count words "
-                "again; window the documents with accumulation_mode=AccumulationMode.DISCARDING"
-            )
-        count = _CountInTables(self, None if documents.is_bounded else HELD_SECONDS)
-        step = beam.ParDo(count)
-        if not self.dead_letters:
-            return self._words(documents | "CountInTables" >> step)
-        letters = beam.typehints.Tuple[documents.element_type, str]
-        outputs = documents | "CountInTables" >> step.with_output_types(
-            tuple[int, Piece], **{DEAD: letters}
-        ).with_outputs(DEAD, main="blocks")
-        return self._words(outputs["blocks"]), outputs[DEAD]
-
-    def _words(self, blocks: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        return (
+        """Return the counted words, and the dead letters if they have an output."""
+        tokens_type(documents.element_type, self.text_field)  # refuses elements without a text
+        max_seconds = max_seconds_of(documents, "CountWords")
+        step = beam.ParDo(_CountInTables(self, max_seconds))
+        blocks, dead = self._outputs(documents, "CountInTables", step, tuple[int, Chunk])
+        words = (
             blocks
             | "GatherPartitions" >> beam.GroupByKey()
-            | "AddBlocks" >> beam.ParDo(_AddBlocks(self.settings))
+            | "AddBlocks" >> beam.ParDo(_AddBlocks(self.make_table, self.metadata))
         )
+        return words if dead is None else (words, dead)
 
 
-def made_by(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return what batches of counted words say of how the words were made, as Arrow metadata."""
-    return {name: settings[name] for name in ("normalizer", "pretokenizer")}
-
-
-class _Waiting(NamedTuple):
+class _WaitingDocument(NamedTuple):
     """A document that waits to be counted with others."""
 
     element: Element
@@ -160,7 +133,7 @@ class _Waiting(NamedTuple):
     timestamp: Timestamp
 
 
-class _Flaw(NamedTuple):
+class _Unusable(NamedTuple):
     """A document that cannot be counted, and why."""
 
     element: Element
@@ -168,33 +141,35 @@ class _Flaw(NamedTuple):
     timestamp: Timestamp
 
 
-class _WindowTable:
+class _WindowWords:
     """The words of one window on one worker, and documents that wait to be counted together.
 
     Args:
-        settings: Those of `WordCounts`.
+        make_table: Makes an empty table.
         text_field: The field or column of the text.
-        checked: Whether a document that cannot be counted is told apart from others, which are
-            then counted into a table of their own first: a table that failed is not to be used.
+        checked: Whether to find out which document of several cannot be counted. They are then
+            counted into a table of their own first, since a table that failed must not be used.
     """
 
-    def __init__(self, settings: dict[str, Any], text_field: str, checked: bool) -> None:
-        self.counts = WordCounts(**settings)
-        self.trial = WordCounts(**settings) if checked else None
+    def __init__(
+        self, make_table: Callable[[], WordCounts], text_field: str, checked: bool
+    ) -> None:
+        self.counts = make_table()
+        self.trial = make_table() if checked else None
         self.text_field = text_field
-        self.waiting: list[_Waiting] = []
+        self.waiting: list[_WaitingDocument] = []
         self.waiting_bytes = 0
         self.words = 0
-        """Counted since someone last took the number away."""
+        """Words counted since the caller last set this number to 0."""
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes that the tables and the documents hold."""
+        """Bytes of memory that the tables and the waiting documents take."""
         trial = 0 if self.trial is None else self.trial.memory_bytes
         return self.counts.memory_bytes + trial + self.waiting_bytes
 
-    def add(self, element: Element, timestamp: Timestamp) -> Iterator[_Flaw]:
-        """Take a document or a batch; yield those that cannot be counted."""
+    def add(self, element: Element, timestamp: Timestamp) -> Iterator[_Unusable]:
+        """Add a document or a batch; yield those that cannot be counted."""
         value = without_key(element)
         if is_batch(value):
             yield from self._add_batch(element, value, timestamp)
@@ -202,42 +177,42 @@ class _WindowTable:
         try:
             if self.counts.with_places:
                 raise DataError("with_places needs batches with a column 'place', not single texts")
-            waiting = _Waiting(element, document_utf8(value, self.text_field), timestamp)
+            waiting = _WaitingDocument(element, document_utf8(value, self.text_field), timestamp)
         except DataError as error:
-            yield _Flaw(element, error, timestamp)
+            yield _Unusable(element, error, timestamp)
             return
         self.waiting.append(waiting)
         self.waiting_bytes += len(waiting.utf8)
         if self.waiting_bytes >= _GATHERED_BYTES:
             yield from self.count_waiting()
 
-    def count_waiting(self) -> Iterator[_Flaw]:
-        """Count the documents that wait; yield those that cannot be counted."""
+    def count_waiting(self) -> Iterator[_Unusable]:
+        """Count the waiting documents; yield those that cannot be counted."""
         waiting, self.waiting = self.waiting, []
         self.waiting_bytes = 0
         if not waiting:
             return
         try:
-            self._count(array_of([each.utf8 for each in waiting]))
+            self._count(string_array([each.utf8 for each in waiting]))
         except DataError as error:
             if len(waiting) == 1 or self.trial is None:
-                yield _Flaw(waiting[0].element, error, waiting[0].timestamp)
+                yield _Unusable(waiting[0].element, error, waiting[0].timestamp)
                 return
             for each in waiting:  # one of them cannot be counted: find out which
                 self.waiting = [each]
                 yield from self.count_waiting()
 
-    def _add_batch(self, element: Element, batch: Any, timestamp: Timestamp) -> Iterator[_Flaw]:
+    def _add_batch(self, element: Element, batch: Any, timestamp: Timestamp) -> Iterator[_Unusable]:
         try:
             self._count(text_column(batch, self.text_field), self._places(batch))
         except DataError as error:
-            apart = self.trial is not None and has_texts(batch, self.text_field)
-            if not apart or batch.num_rows < 2:
-                yield _Flaw(element, error, timestamp)
+            by_row = self.trial is not None and has_texts(batch, self.text_field)
+            if not by_row or batch.num_rows < 2:
+                yield _Unusable(element, error, timestamp)
                 return
-            for row in range(batch.num_rows):
-                one = batch.slice(row, 1)
-                yield from self._add_batch(with_value(element, one), one, timestamp)
+            for number in range(batch.num_rows):
+                row = batch.slice(number, 1)
+                yield from self._add_batch(with_value(element, row), row, timestamp)
 
     def _count(self, texts: pa.Array, places: pa.Array | None = None) -> None:
         if self.trial is None:
@@ -247,7 +222,7 @@ class _WindowTable:
             words = self.trial.add_texts(texts, places)
             self.counts.add(self.trial)
         self.words += words
-        counters.counter(measures.DOCUMENTS_READ).inc(len(texts))
+        counters.counter(metric_names.DOCUMENTS_READ).inc(len(texts))
 
     def _places(self, batch: Any) -> pa.Array | None:
         if not self.counts.with_places:
@@ -257,38 +232,34 @@ class _WindowTable:
         places = batch.column("place")
         if places.null_count:
             raise DataError(
-                "with_places needs the place of every document, which the cut of a compressed "
-                "file hides: give ReadDocuments cut_compressed=False"
+                "with_places needs the place of every document, which is unknown where a "
+                "compressed file was split: set cut_compressed=False in ReadDocuments"
             )
         return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
 
 
-ANY = beam.typehints.Any
-
-
 @beam.typehints.with_input_types(Element, window=ANY, timestamp=ANY)
-@beam.typehints.with_output_types(tuple[int, Piece])
 class _CountInTables(beam.DoFn):
-    """Documents to (partition, block), through a table a window."""
+    """Documents to (partition, block of words), through a table a window."""
 
-    def __init__(self, count: CountWords, held_seconds: float | None) -> None:
-        self.settings = count.settings
-        self.text_field = count.text_field
+    def __init__(self, count: CountWords, max_seconds: float | None) -> None:
+        self.make_words = partial(
+            _WindowWords, count.make_table, count.text_field, count.dead_letters
+        )
         self.dead_letters = count.dead_letters
         self.partitions = count.partitions
         self.table_bytes = count.table_bytes
-        self.held_seconds = held_seconds
+        self.max_seconds = max_seconds
 
     def setup(self) -> None:
-        """Makes the counters once a worker."""
-        self.words = counters.counter(measures.WORDS_COUNTED)
-        self.blocks = counters.counter(measures.COUNT_BLOCKS)
-        self.block_bytes = counters.counter(measures.COUNT_BLOCK_BYTES)
+        """Make the counters once a worker."""
+        self.words = counters.counter(metric_names.WORDS_COUNTED)
+        self.blocks = counters.counter(metric_names.COUNT_BLOCKS)
+        self.block_bytes = counters.counter(metric_names.COUNT_BLOCK_BYTES)
 
     def start_bundle(self) -> None:
-        """Begins with no words: what a failed bundle counted is counted again."""
-        self.tables: dict[Any, _WindowTable] = {}
-        self.since = time.monotonic()
+        """Begin without words: the words of a failed bundle are counted again."""
+        self.tables = WindowTables(self.make_words, self.table_bytes, self.max_seconds)
 
     def process(
         self,
@@ -296,59 +267,50 @@ class _CountInTables(beam.DoFn):
         window: Any = beam.DoFn.WindowParam,
         timestamp: Timestamp = beam.DoFn.TimestampParam,
     ) -> Iterator[Any]:
-        """Count one element; hand everything on when the tables have grown to their limit."""
-        table = self.tables.get(window)
-        if table is None:
-            table = _WindowTable(self.settings, self.text_field, self.dead_letters)
-            self.tables[window] = table
-        yield from self._dead(table.add(element, timestamp), window)
-        self._count_words(table)
-        held = sum(t.memory_bytes for t in self.tables.values())
-        # An empty table has a size, too: many small windows must not flush at every element.
-        late = self.held_seconds is not None and time.monotonic() - self.since > self.held_seconds
-        if late or held > self.table_bytes:
+        """Count one element; send all words on when the tables have reached their limit."""
+        words = self.tables.table(window)
+        yield from self._dead(words.add(element, timestamp), window)
+        self._report(words)
+        if self.tables.is_full:
             yield from self.finish_bundle()
 
     def finish_bundle(self) -> Iterator[Any]:
-        """Hand on the words that are left."""
-        tables, self.tables = self.tables, {}
-        self.since = time.monotonic()
-        for window, table in tables.items():
-            yield from self._dead(table.count_waiting(), window)
-            self._count_words(table)
-            for partition, block in table.counts.blocks(self.partitions):
+        """Send the remaining words on."""
+        for window, words in self.tables.take():
+            yield from self._dead(words.count_waiting(), window)
+            self._report(words)
+            for partition, block in words.counts.blocks(self.partitions):
                 data = encode_block(block)
                 self.blocks.inc()
                 self.block_bytes.inc(len(data))
-                for piece in to_pieces(data):
-                    yield WindowedValue((partition, piece), window.max_timestamp(), (window,))
+                for chunk in to_chunks(data):
+                    yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
 
-    def _count_words(self, table: _WindowTable) -> None:
-        self.words.inc(table.words)
-        table.words = 0
+    def _report(self, words: _WindowWords) -> None:
+        self.words.inc(words.words)
+        words.words = 0
 
-    def _dead(self, flaws: Iterator[_Flaw], window: Any) -> Iterator[beam.pvalue.TaggedOutput]:
-        for flaw in flaws:
+    def _dead(self, unusable: Iterator[_Unusable], window: Any) -> Iterator[Any]:
+        for element, error, timestamp in unusable:
             if not self.dead_letters:
-                raise flaw.error
-            counters.counter(measures.DEAD_LETTERS).inc()
-            letter = (flaw.element, str(flaw.error))
-            yield beam.pvalue.TaggedOutput(DEAD, WindowedValue(letter, flaw.timestamp, (window,)))
+                raise error
+            yield in_window(dead_letter(element, error), timestamp, window)
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Piece]])
+@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
 @beam.typehints.with_output_types(pa.RecordBatch)
 class _AddBlocks(beam.DoFn):
     """One partition's blocks to its words, each once."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings
+    def __init__(self, make_table: Callable[[], WordCounts], metadata: dict[str, str]) -> None:
+        self.make_table = make_table
+        self.metadata = metadata
 
-    def process(self, element: tuple[int, Iterable[Piece]]) -> Iterator[pa.RecordBatch]:
-        """Adds the blocks as they stream in."""
-        counts = WordCounts(**self.settings)
-        for data in from_pieces(element[1]):
+    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[pa.RecordBatch]:
+        """Add the blocks in the order in which they arrive."""
+        counts = self.make_table()
+        for data in from_chunks(element[1]):
             counts.add_block(decode_block(data, counts.with_places))
-        counters.counter(measures.UNIQUE_WORDS).inc(len(counts))
+        counters.counter(metric_names.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):
-            yield block.replace_schema_metadata(made_by(self.settings))
+            yield block.replace_schema_metadata(self.metadata)

@@ -1,4 +1,4 @@
-"""Elements that are known when a pipeline is built."""
+"""`CreateElements`: elements that are known when the pipeline is built."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import apache_beam as beam
 
 
 class CreateElements(beam.PTransform):
-    """A collection of elements that are given; they travel in the pipeline's description.
+    """Returns a collection of the elements, which travel in the pipeline's description.
 
-    What Beam's own Create does, but its steps are labelled by line numbers of Beam, and have no
+    Beam's own `Create` does the same, but labels its steps by line numbers of Beam and has no
     types.
 
     Args:
-        elements: The elements; together some tens of MB at most.
+        elements: The elements, at most some tens of MB in total.
         element_type: Their type.
     """
 
@@ -25,18 +25,18 @@ class CreateElements(beam.PTransform):
         self.element_type = element_type
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the elements."""
         give = beam.ParDo(_Give(self.elements)).with_output_types(self.element_type)
         return begin | "Begin" >> beam.Impulse() | "Give" >> give
 
 
 @beam.typehints.with_input_types(bytes)
 class _Give(beam.DoFn):
-    """All elements, when the pipeline begins."""
+    """An impulse to all elements."""
 
     def __init__(self, elements: list[Any]) -> None:
         self.elements = elements
 
     def process(self, _: bytes) -> Iterator[Any]:
-        """Gives them."""
+        """Return the elements."""
         yield from self.elements

@@ -1,4 +1,4 @@
-"""The documents that the transforms take, their texts, and documents whose text became tokens.
+"""The elements that the transforms take: documents, and documents whose text became tokens.
 
 A document is a `str`, UTF-8 `bytes`, a dict, a row (`beam.Row` or a named tuple), or a row of an
 Arrow batch or table. Any of them may have a key: `(key, document)`.
@@ -16,37 +16,52 @@ from apache_beam.typehints.schemas import named_fields_from_element_type
 
 from bpe_beam.errors import DataError, UsageError
 
-DictHint = type(beam.typehints.Dict[str, str])
-TupleHint = type(beam.typehints.Tuple[str, str])
+ANY = beam.typehints.Any
+
+_DictHint = type(beam.typehints.Dict[str, str])
+_TupleHint = type(beam.typehints.Tuple[str, str])
 
 Element: TypeAlias = Any
-"""One document, or many in an Arrow batch or table, with a key or without one. Beam does not know
-the type of every element before a pipeline runs, so it is checked when the element is read."""
+"""One document, or many in an Arrow batch or table, with or without a key. Beam does not know the
+type of every element before a pipeline runs, so the type is checked when the element is read."""
 
 TOKENS = "tokens"
-"""The field or column of a document's ids, in the place of its text."""
-
-DEAD = "dead"
-"""The tag of the output for documents that cannot be used."""
+"""The field or column of a document's ids. It replaces the field or column of the text."""
 
 _TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_DOCUMENT_TYPES = (
+    "str, bytes, a dict, a row, an Arrow batch or table, or a pair of a key and one of them"
+)
 
 
 def without_key(element: Element) -> Any:
-    """The element, without its key if it has one."""
+    """Return the element without its key, if it has one."""
     while _has_key(element):
         element = element[1]
     return element
 
 
 def with_value(element: Element, value: Any) -> Any:
-    """The element with another value, under the same key if it has one."""
+    """Return another value under the element's key, if it has one.
+
+    Args:
+        element: The element whose key is kept.
+        value: The value that replaces the element's own.
+    """
     return (element[0], with_value(element[1], value)) if _has_key(element) else value
 
 
 def is_batch(value: Any) -> bool:
     """Whether a value is an Arrow batch or table."""
     return isinstance(value, (pa.RecordBatch, pa.Table))
+
+
+def fields_of(document: Any) -> Mapping[str, Any] | None:
+    """Return the fields of a dict or row; None for anything else."""
+    if isinstance(document, Mapping):
+        return document
+    as_dict = getattr(document, "_asdict", None)  # of beam.Row, and of named tuples
+    return None if as_dict is None else as_dict()
 
 
 def document_utf8(document: Any, text_field: str) -> bytes:
@@ -57,26 +72,51 @@ def document_utf8(document: Any, text_field: str) -> bytes:
         text_field: The field of the text in a dict or row.
 
     Raises:
-        DataError: Anything else; no such field, or null in it; invalid UTF-8, or a lone surrogate.
+        DataError: Another type; no such field, or null in it; invalid UTF-8, or a lone surrogate.
     """
     if isinstance(document, (str, bytes)):
         return utf8_of(document)
     fields = fields_of(document)
     if fields is None:
-        raise DataError(
-            f"a document is of type {type(document).__name__}; give str, bytes, dicts, rows, Arrow "
-            "batches or tables, or pairs of a key and one of them"
-        )
+        raise DataError(f"a document must be {_DOCUMENT_TYPES}, got {type(document).__name__}")
     if text_field not in fields:
         raise DataError(_no_field("document", text_field, fields))
     return utf8_of(fields[text_field], f"the field {text_field!r} of a document")
 
 
-def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
-    """Return what a document becomes when its text is encoded.
+def utf8_of(text: Any, what: str = "a document") -> bytes:
+    """Return the UTF-8 of a text.
 
     Args:
-        document: As in `document_utf8`.
+        text: A `str`, or `bytes` of UTF-8.
+        what: The name of the text in messages.
+
+    Raises:
+        DataError: Another type; bytes that are not UTF-8, or a str with a lone surrogate, with the
+            position.
+    """
+    if not isinstance(text, (str, bytes)):
+        kind = "null" if text is None else type(text).__name__
+        raise DataError(f"{what} must be text, got {kind}")
+    try:
+        if isinstance(text, bytes):
+            text.decode()
+            return text
+        return text.encode()
+    except UnicodeError as error:
+        raise DataError(f"{what} is no valid text: {error}; correct it or filter it out") from error
+
+
+def string_array(utf8: list[bytes]) -> pa.Array:
+    """Return an Arrow array of strings from UTF-8 that was already checked."""
+    return pa.array(utf8, pa.large_binary()).cast(pa.large_string(), safe=False)
+
+
+def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
+    """Return a document with ids in place of its text.
+
+    Args:
+        document: As in `document_utf8`, whose checks it has passed.
         text_field: The field of the text in a dict or row.
         ids: The ids of the text.
 
@@ -85,19 +125,18 @@ def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
         `tokens` in place of the text.
 
     Raises:
-        DataError: The document has a field `tokens` already.
+        DataError: The document already has a field `tokens`.
     """
-    if isinstance(document, (str, bytes)):
-        return ids
     fields = fields_of(document)
-    assert fields is not None  # as `document_utf8` found
+    if fields is None:
+        return ids
     if TOKENS in fields and text_field != TOKENS:
         raise DataError(_has_tokens("document"))
-    made = {
+    renamed = {
         (TOKENS if name == text_field else name): ids.to_pylist() if name == text_field else value
         for name, value in fields.items()
     }
-    return made if isinstance(document, Mapping) else beam.Row(**made)
+    return renamed if isinstance(document, Mapping) else beam.Row(**renamed)
 
 
 def batch_with_tokens(batch: Any, text_field: str, ids: pa.LargeListArray) -> Any:
@@ -109,7 +148,7 @@ def batch_with_tokens(batch: Any, text_field: str, ids: pa.LargeListArray) -> An
         ids: The ids of each row.
 
     Raises:
-        DataError: It has a column `tokens` already.
+        DataError: The batch already has a column `tokens`.
     """
     if TOKENS in batch.schema.names and text_field != TOKENS:
         raise DataError(_has_tokens("batch"))
@@ -117,63 +156,17 @@ def batch_with_tokens(batch: Any, text_field: str, ids: pa.LargeListArray) -> An
     return batch.remove_column(number).add_column(number, TOKENS, ids)
 
 
-def tokens_type(element_type: Any, text_field: str) -> Any:
-    """Return Beam's type of what `Tokenize` makes of elements of a type; Any if it is not known.
-
-    Args:
-        element_type: The type of the elements, as Beam has it.
-        text_field: The field of the text in dicts and rows.
-
-    Raises:
-        UsageError: The elements are known to be no documents, or to be rows without that field or
-            with a field `tokens` already.
-    """
-    if element_type in (pa.RecordBatch, pa.Table):
-        return element_type
-    if element_type in (str, bytes):
-        return pa.UInt32Array
-    if isinstance(element_type, DictHint):
-        return dict[str, Any]
-    if isinstance(element_type, TupleHint):
-        parts = element_type.tuple_types
-        if len(parts) == 2 and not _is_row_type(element_type):
-            return beam.typehints.Tuple[parts[0], tokens_type(parts[1], text_field)]
-    if _is_row_type(element_type):
-        return _row_with_tokens(element_type, text_field)
-    if element_type in (int, float, bool, type(None)):
-        raise UsageError(
-            f"the elements are of type {element_type.__name__}: give documents as str, bytes, "
-            "dicts, rows, or Arrow batches"
-        )
-    return beam.typehints.Any
-
-
-def utf8_of(text: Any, what: str = "a document") -> bytes:
-    """Return the UTF-8 of a text.
-
-    Args:
-        text: A `str`, or `bytes` of UTF-8.
-        what: How messages name it.
-
-    Raises:
-        DataError: Anything else; bytes that are not UTF-8, or a str with a lone surrogate, with the
-            position.
-    """
-    if not isinstance(text, (str, bytes)):
-        kind = "null" if text is None else f"of type {type(text).__name__}, not text"
-        raise DataError(f"{what} is {kind}")
-    try:
-        if isinstance(text, bytes):
-            text.decode()
-            return text
-        return text.encode()
-    except UnicodeError as error:
-        raise DataError(f"{what} is no valid text: {error}; clean it or leave it out") from error
-
-
 def has_texts(batch: Any, name: str) -> bool:
-    """Whether an Arrow batch or table has a column of that name that can hold texts."""
-    return name in batch.schema.names and _holds_texts(batch.schema.field(name).type)
+    """Whether an Arrow batch or table has a column of strings with that name.
+
+    Args:
+        batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
+        name: The name of the column.
+
+    Returns:
+        False for a missing column, and for one of another type.
+    """
+    return name in batch.schema.names and _is_text(batch.schema.field(name).type)
 
 
 def text_column(batch: Any, name: str = "text") -> pa.Array:
@@ -184,18 +177,18 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
         name: The column of the texts.
 
     Returns:
-        A large_string array, a text each row.
+        large_string[rows].
 
     Raises:
-        DataError: A batch without them; says what is wrong.
+        DataError: The value is no batch, has no such column, or the column has invalid texts.
     """
     if not is_batch(batch):
-        raise DataError(f"an element is of type {type(batch).__name__}, not an Arrow batch")
+        raise DataError(f"an element must be an Arrow batch, got {type(batch).__name__}")
     if name not in batch.schema.names:
         raise DataError(_no_field("batch", name, batch.schema.names))
     texts = batch.column(name)
-    if not _holds_texts(texts.type):
-        raise DataError(f"the column {name!r} of a batch holds {texts.type}, not strings")
+    if not _is_text(texts.type):
+        raise DataError(f"the column {name!r} of a batch must have strings, got {texts.type}")
     try:
         if texts.null_count:
             raise pa.ArrowInvalid(f"{texts.null_count} nulls")
@@ -203,28 +196,43 @@ def text_column(batch: Any, name: str = "text") -> pa.Array:
         texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise DataError(f"the column {name!r} of a batch holds no valid texts: {error}") from error
+        raise DataError(f"the column {name!r} of a batch has invalid texts: {error}") from error
     return texts
 
 
-def array_of(utf8: list[bytes]) -> pa.Array:
-    """Documents whose bytes `utf8_of` has checked, as an Arrow array."""
-    return pa.array(utf8, pa.large_binary()).cast(pa.large_string(), safe=False)
+def tokens_type(element_type: Any, text_field: str) -> Any:
+    """Return Beam's type of what `Tokenize` makes of elements of a type; Any if it is not known.
+
+    Args:
+        element_type: Beam's type of the elements.
+        text_field: The field of the text in dicts and rows.
+
+    Raises:
+        UsageError: The elements are known to be no documents, or to be rows without that field or
+            with a field `tokens` already.
+    """
+    if element_type in (pa.RecordBatch, pa.Table):
+        return element_type
+    if element_type in (str, bytes):
+        return pa.UInt32Array
+    if isinstance(element_type, _DictHint):
+        return dict[str, Any]
+    if isinstance(element_type, _TupleHint):
+        parts = element_type.tuple_types
+        if len(parts) == 2 and not _is_row_type(element_type):
+            return beam.typehints.Tuple[parts[0], tokens_type(parts[1], text_field)]
+    if _is_row_type(element_type):
+        return _row_with_tokens(element_type, text_field)
+    if element_type in (int, float, bool, type(None)):
+        raise UsageError(f"elements must be {_DOCUMENT_TYPES}, got {element_type.__name__}")
+    return ANY
 
 
 def _has_key(element: Any) -> bool:
     return type(element) is tuple and len(element) == 2
 
 
-def fields_of(document: Any) -> Mapping[str, Any] | None:
-    """The fields of a dict or row; None for anything else."""
-    if isinstance(document, Mapping):
-        return document
-    as_dict = getattr(document, "_asdict", None)  # of beam.Row, and of named tuples
-    return None if as_dict is None else as_dict()
-
-
-def _holds_texts(kind: pa.DataType) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return any(is_text(kind) for is_text in _TEXT_TYPES)
 
@@ -247,13 +255,16 @@ def _row_with_tokens(element_type: Any, text_field: str) -> Any:
 
 
 def _no_field(what: str, name: str, names: Any) -> str:
-    field = "column" if what == "batch" else "field"
+    field = _field_word(what)
     return (
-        f"a {what} has no {field} {name!r}, only {', '.join(map(str, names))}; text_field names "
+        f"a {what} has no {field} {name!r}, only {', '.join(map(str, names))}; set text_field to "
         f"the {field} of the text"
     )
 
 
 def _has_tokens(what: str) -> str:
-    field = "column" if what == "batch" else "field"
-    return f"a {what} has a {field} {TOKENS!r} already: rename it before"
+    return f"a {what} already has a {_field_word(what)} {TOKENS!r}: rename it first"
+
+
+def _field_word(what: str) -> str:
+    return "column" if what == "batch" else "field"

@@ -1,10 +1,10 @@
-"""Beam's runner in process, kept from losing elements.
+"""A correction of Beam's in-process runner, `FnApiRunner`, which can lose elements.
 
-With several workers (`--direct_running_mode=multi_threading` or `multi_processing`) that runner has
-each stream of elements sent off once a second, by a thread of its own. That thread takes what the
-stream has gathered and then empties it; what a worker writes between the two is gone, without an
-error: 1.5 % of two million small elements in three seconds, with Beam 2.77. Streams that are sent
-off by their size alone, as those of all other runners are, lose nothing.
+With several workers (`--direct_running_mode=multi_threading` or `multi_processing`) that runner
+flushes each stream of elements once a second, from a thread of its own. That thread copies the
+buffered elements and then empties the buffer; an element that a worker adds between the two is lost
+without an error: 1.5 % of two million small elements in three seconds, with Beam 2.77. All other
+runners flush streams by size alone and lose nothing.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ import warnings
 
 
 def disable_timed_flush() -> None:
-    """Has Beam's runner in process send elements by the size of what was gathered alone.
-
-    For all pipelines of this process that are run after the call.
-    """
+    """Make `FnApiRunner` flush streams by size alone, for all later pipelines of this process."""
     from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
     if not hasattr(worker_handlers, "DATA_BUFFER_TIME_LIMIT_MS"):
         warnings.warn(
-            "this version of Beam is unknown to bpe-beam: in process, with several workers, its "
-            "runner may lose elements; give it one worker (--direct_num_workers=1)",
+            "bpe-beam does not know this version of Beam, whose FnApiRunner may lose elements with "
+            "several workers; use one worker (--direct_num_workers=1)",
             stacklevel=2,
         )
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0

@@ -1,7 +1,7 @@
 """Counters and distributions of Beam, under the names of `workers/metric_names.py` on every runner.
 
-A runner that does a piece twice, after a failure, may count it twice; what a job wrote stands in
-its manifest.
+A runner that repeats a task after a failure may count it twice. The exact numbers of what a job
+wrote are in its manifest.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ NAMESPACE = "bpe_beam"
 
 
 def counter(name: str) -> Metrics.DelegatingCounter:
-    """A counter of ours."""
+    """Return a counter in the namespace of this package."""
     return Metrics.counter(NAMESPACE, name)
 
 
 def record(counts: Mapping[str, int], values: Mapping[str, int]) -> None:
-    """Adds to counters, and a value to each of some distributions; within a DoFn's call.
+    """Add to counters and distributions; must be called within a call of a DoFn.
 
     Args:
-        counts: What to add, by the counter's name.
-        values: A value each, by the distribution's name.
+        counts: The numbers to add, by name of the counter.
+        values: One value for each distribution, by its name.
     """
     for name, count in counts.items():
         Metrics.counter(NAMESPACE, name).inc(count)
@@ -36,7 +36,7 @@ def record(counts: Mapping[str, int], values: Mapping[str, int]) -> None:
 
 @dataclass
 class Measured:
-    """What pipelines measured, added up.
+    """The metrics of pipelines, added up.
 
     Attributes:
         counters: Sums by name, each above 0: Prism does not report a counter of 0.
@@ -47,7 +47,7 @@ class Measured:
     distributions: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def add(self, metrics: MetricResults) -> None:
-        """Adds what one pipeline kept, over all of its steps."""
+        """Add the metrics of one pipeline, over all of its steps."""
         found = metrics.query(MetricsFilter().with_namespace(NAMESPACE))
         # Some runners name a counter without a value.
         for result in (each for each in found["counters"] if each.result):
@@ -57,11 +57,11 @@ class Measured:
             self._add_distribution(result.key.metric.name, result.result)
 
     def rate(self, name: str, seconds: float) -> int | None:
-        """Return a counter's sum for each second; None without the counter or the time.
+        """Return a counter's sum per second; None without the counter or the time.
 
         Args:
             name: The counter's name.
-            seconds: How long the work took.
+            seconds: The seconds that the pipeline took.
         """
         found = self.counters.get(name)
         return round(found / seconds) if found and seconds > 0 else None
@@ -69,16 +69,17 @@ class Measured:
     def _add_distribution(self, name: str, more: Any) -> None:
         if more is None or not more.count:
             return
-        old = self.distributions.get(name)
+        empty = {"count": 0, "sum": 0, "min": int(more.min), "max": int(more.max)}
+        total = self.distributions.get(name, empty)
         self.distributions[name] = {
-            "count": int(more.count) + (old["count"] if old else 0),
-            "sum": int(more.sum) + (old["sum"] if old else 0),
-            "min": min(int(more.min), old["min"] if old else int(more.min)),
-            "max": max(int(more.max), old["max"] if old else int(more.max)),
+            "count": total["count"] + int(more.count),
+            "sum": total["sum"] + int(more.sum),
+            "min": min(total["min"], int(more.min)),
+            "max": max(total["max"], int(more.max)),
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Both, sorted by name, for a summary; None where nothing was measured."""
+        """Return both for a summary, sorted by name; None where nothing was measured."""
         return {
             "counters": dict(sorted(self.counters.items())) or None,
             "distributions": dict(sorted(self.distributions.items())) or None,

@@ -1,7 +1,7 @@
-"""`Tokenize` as an operation of Beam's `MLTransform`, which keeps what it was done with.
+"""`TokenizeColumns`: an operation of Beam's `MLTransform`, whose artifacts contain the tokenizer.
 
-With `write_artifact_location` the tokenizer and its settings are written there; another pipeline
-that is given `read_artifact_location` tokenizes by the same ones.
+With `write_artifact_location` the tokenizer and its settings are written there. A pipeline with
+`read_artifact_location` tokenizes with the same tokenizer and settings.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from apache_beam.ml.transforms.base import MLTransformProvider
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.elements import array_of, utf8_of
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.transforms.elements import string_array, utf8_of
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 
 
@@ -26,9 +26,10 @@ class TokenizeColumns(MLTransformProvider):
     Args:
         columns: The columns.
         tokenizer: The tokenizer.
-        append: Token put after each text.
-        prepend: Token put before each text.
-        allowed_special: Special tokens that count as such in the text: "none", "all", or some.
+        append: Token added after each text.
+        prepend: Token added before each text.
+        allowed_special: Special tokens that are recognized in the text: "none", "all", or a
+            collection of tokens.
 
     Raises:
         UsageError: A token that the tokenizer does not have.
@@ -56,12 +57,12 @@ class TokenizeColumns(MLTransformProvider):
         }
 
     def get_ptransform_for_processing(self, **_: Any) -> beam.PTransform:
-        """The step, which is what the artifacts keep."""
+        """Return the transform that is stored in the artifacts."""
         return _TokenizeColumns(self.columns, self.settings)
 
 
 class _TokenizeColumns(beam.PTransform):
-    """The step: of plain values, since it is kept as JSON."""
+    """The transform of `TokenizeColumns`: of plain values, since Beam stores it as JSON."""
 
     def __init__(self, columns: list[str], settings: dict[str, Any]) -> None:
         super().__init__()
@@ -69,29 +70,29 @@ class _TokenizeColumns(beam.PTransform):
         self.settings = settings
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the step."""
+        """Return the rows with ids in place of texts."""
         encode = beam.ParDo(_EncodeColumns(self.columns, Encoding(**self.settings)))
         return rows | "Encode" >> encode.with_output_types(dict[str, Any])
 
 
 class _EncodeColumns(beam.DoFn):
-    """One row's texts to ids."""
+    """Texts in the columns of a row to lists of ids."""
 
     def __init__(self, columns: list[str], encoding: Encoding) -> None:
         self.columns = columns
         self.encoding = encoding
 
     def process(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Encodes the columns of one row."""
+        """Encode the columns of one row."""
         if not isinstance(row, Mapping):
-            raise DataError(f"a row is a {type(row).__name__}, not a dict")
+            raise DataError(f"a row must be a dict, got {type(row).__name__}")
         missing = [column for column in self.columns if row.get(column) is None]
         if missing:
             raise DataError(f"a row has no {', '.join(missing)}, only {', '.join(row)}")
-        texts = array_of(
+        texts = string_array(
             [utf8_of(row[column], f"the column {column!r} of a row") for column in self.columns]
         )
         ids = self.encoding.encode(texts)
-        counters.counter(measures.DOCUMENTS_TOKENIZED).inc(len(ids))
-        counters.counter(measures.TOKENS_MADE).inc(len(ids.flatten()))
+        counters.counter(metric_names.DOCUMENTS_TOKENIZED).inc(len(ids))
+        counters.counter(metric_names.TOKENS_MADE).inc(len(ids.flatten()))
         yield {**row, **dict(zip(self.columns, ids.to_pylist(), strict=True))}

@@ -27,7 +27,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.spread_tasks import SpreadTasks
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import SplitWork, piece_name, text_bytes, works_of
 
 _EDGES = "edges"
@@ -39,24 +39,24 @@ class ReadDocuments(beam.PTransform):
     """Reads documents from files, cut into splits so that a large file feeds many workers.
 
     The output is Arrow batches of a few MB with the columns `id`, `source`, `place` and `text`.
-    A split is read by one worker, a batch at a time.
+    One worker reads a split, one batch at a time.
 
     Args:
         inputs: Paths, URLs, globs or `@file` lists.
         settings: How files become documents.
-        rejects: Folder for the records that cannot be used, a JSONL file a split. Without one such
-            a record fails the run, named by its file and place.
-        max_lost: How much may be lost in damaged files, of all stored bytes: a number of bytes, or
-            a share such as "0.1%". With "0" the first loss fails the run.
-        range_bytes: How finely files are cut; by default as the command line does.
-        exclude: Files to leave out, named like the inputs.
-        cut_compressed: Cut gzip and zstd files at their members and frames, too. Documents behind
-            the first cut have no place then. If a file turns out not to be cut there, the run
-            fails in the end, and says so.
-        storage: How storage is reached.
+        rejects: Folder for the records that cannot be used, one JSONL file a split. Without it such
+            a record fails the run; the message names its file and position.
+        max_lost: The most stored bytes that may be lost in damaged files: a number of bytes, or a
+            share of all bytes such as "0.1%". With "0" the first loss fails the run.
+        range_bytes: Size of a split in bytes, at least 1; by default that of the command line.
+        exclude: Files to exclude, named like the inputs.
+        cut_compressed: Whether gzip and zstd files are split at their members and frames too.
+            Documents after the first boundary then have no place. If a file turns out to have
+            other boundaries, the run fails at its end with a message.
+        storage: The storage client.
 
     Raises:
-        UsageError: No such files, or no list of them.
+        UsageError: There are no such files, or `inputs` or `exclude` is not a list.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class ReadDocuments(beam.PTransform):
         storage: Storage | None = None,
     ) -> None:
         super().__init__()
-        for name, given in (("inputs", inputs), ("exclude", exclude)):
-            if isinstance(given, str):
-                raise UsageError(f"{name} is {given!r}: give a list, such as [{given!r}]")
+        for name, value in (("inputs", inputs), ("exclude", exclude)):
+            if isinstance(value, str):
+                raise UsageError(f"{name} must be a list, such as [{value!r}], got {value!r}")
         self.settings = settings or ReadSettings()
         self.rejects = None if rejects is None else absolute(rejects)
         self.max_lost = Limit.parse(max_lost, "max_lost", "bytes")
@@ -92,7 +92,7 @@ class ReadDocuments(beam.PTransform):
         )
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the documents."""
         read = (
             begin
             | "Splits" >> SpreadTasks(works_of(self.plan))
@@ -111,7 +111,7 @@ class ReadDocuments(beam.PTransform):
                 read[_EDGES]
                 | "KeyEdges" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
                 | "GatherEdges" >> beam.GroupByKey()
-                | "ProveMeeting" >> beam.ParDo(_ProveMeeting(guessed))
+                | "CheckBoundaries" >> beam.ParDo(_CheckBoundaries(guessed))
             )
         if self.max_lost.numerator:
             (
@@ -129,51 +129,51 @@ def _under_one_key(edges: str) -> tuple[int, str]:
 
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
-class _ProveMeeting(beam.DoFn):
-    """Fails unless the slices of every file meet, where they were found by guessing."""
+class _CheckBoundaries(beam.DoFn):
+    """Fails unless the slices of every file with speculative boundaries are contiguous."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
     def process(self, element: tuple[int, Iterable[str]]) -> None:
-        """Looks at what all slices reported."""
+        """Check the boundaries that all slices reported."""
         reported = [from_json(json.loads(row)) for row in element[1]]
         wrong = apart(self.plan, reported)
         if wrong:
             names = [self.plan.files[number].name for number in sorted(wrong)]
             raise DataError(
                 f"{list_few(names)}: cannot be read "
-                "in slices (broken, or made in a way that hides where its parts begin): give "
-                "ReadDocuments cut_compressed=False, or range_bytes of the file's size"
+                "in slices (broken, or written so that boundaries cannot be found); set "
+                "cut_compressed=False in ReadDocuments, or range_bytes to the file's size"
             )
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
 class _LimitLosses(beam.DoFn):
-    """Fails if more is lost, over all splits, than is allowed."""
+    """Fails if more bytes are lost, over all splits, than the limit allows."""
 
     def __init__(self, limit: Limit, stored_bytes: int) -> None:
         self.limit = limit
         self.stored_bytes = stored_bytes
 
     def process(self, element: tuple[int, Iterable[str]]) -> None:
-        """Adds up what all splits reported."""
+        """Add the losses that all splits reported."""
         losses = add_losses(FileLoss.from_json(json.loads(row)) for row in element[1])
         lost = sum(loss.bytes for loss in losses)
         if self.limit.exceeded(lost, self.stored_bytes):
             raise DataError(
                 f"{lost:,} of {self.stored_bytes:,} stored bytes are lost in {len(losses):,} "
                 f"damaged files ({list_few([loss.file for loss in losses])}), more than max_lost "
-                "of ReadDocuments allows: get sound copies of these files, leave them out "
-                "(exclude), or allow more"
+                "of ReadDocuments allows; get sound copies of these files, exclude them, or "
+                "increase max_lost"
             )
 
 
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(pa.RecordBatch | str)
 class _ReadSplit(beam.DoFn):
-    """A split to batches of documents."""
+    """Splits to batches of documents."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _ReadSplit(beam.DoFn):
         self.max_lost = max_lost
 
     def process(self, element: str) -> Iterator[Any]:
-        """Reads one split."""
+        """Read one split."""
         work = SplitWork.from_json(element)
         losses: tuple[FileLoss, ...] = ()
         with ExitStack() as stack:
@@ -208,12 +208,12 @@ class _ReadSplit(beam.DoFn):
                 _counting(on_reject),
                 seen.append,
             ):
-                counters.counter(measures.TEXT_BYTES_READ).inc(text_bytes(batch))
+                counters.counter(metric_names.TEXT_BYTES_READ).inc(text_bytes(batch))
                 yield batch
             if self.rejects is not None:
                 losses = writer.losses
         for loss in losses:
-            counters.counter(measures.STORED_BYTES_LOST).inc(loss.bytes)
+            counters.counter(metric_names.STORED_BYTES_LOST).inc(loss.bytes)
             yield beam.pvalue.TaggedOutput(_LOSSES, json.dumps(loss.to_json()))
         for edges in seen:
             yield beam.pvalue.TaggedOutput(_EDGES, json.dumps(to_json(edges)))
@@ -222,22 +222,22 @@ class _ReadSplit(beam.DoFn):
 def _fail(text_field: str, reject: Reject) -> None:
     names = names_in(reject.to_json(), text_field, "text_field")
     raise DataError(
-        f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}{names}: mend it, or give "
-        "ReadDocuments a folder for rejects; if a large file that is compressed, CSV or WARC is "
-        "sound, it cannot be cut: give a range_bytes of its size"
+        f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}{names}: correct it, or "
+        "set rejects in ReadDocuments to a folder; if a large file that is compressed, CSV or WARC is "
+        "sound, it cannot be split: set range_bytes to its size"
     )
 
 
 def _unless_lost(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:
-    """`on_reject`, but a loss fails the run."""
+    """Return `on_reject` with a check: a loss fails the run."""
 
     def take(reject: Reject) -> None:
         if reject.lost is not None:
             raise DataError(
                 f"{reject.file}, {reject.place}: {reject.reason}: {reject.detail}; "
-                f"{reject.lost.bytes:,} stored bytes are lost: get a sound copy of the file, leave "
-                "it out (exclude), or give ReadDocuments a max_lost; if a large file that is "
-                "compressed, CSV or WARC is sound, it cannot be cut: give a range_bytes of its size"
+                f"{reject.lost.bytes:,} stored bytes are lost; get a sound copy of the file, "
+                "exclude it, or set max_lost in ReadDocuments; if a large file that is compressed, "
+                "CSV or WARC is sound, it cannot be split: set range_bytes to its size"
             )
         on_reject(reject)
 
@@ -245,10 +245,10 @@ def _unless_lost(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None
 
 
 def _counting(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:
-    """`on_reject`, each call counted."""
+    """Return `on_reject` with a counter of its calls."""
 
     def count(reject: Reject) -> None:
-        counters.counter(measures.RECORDS_REJECTED).inc()
+        counters.counter(metric_names.RECORDS_REJECTED).inc()
         on_reject(reject)
 
     return count

@@ -1,4 +1,4 @@
-"""`SpreadTasks`: the splits of a plan as elements, spread over the workers."""
+"""`SpreadTasks`: the tasks of a job as elements, spread over the workers."""
 
 from __future__ import annotations
 
@@ -9,53 +9,56 @@ import apache_beam as beam
 from bpe_beam.errors import DataError
 from bpe_beam.transforms.create_elements import CreateElements
 
-_PIECE_CHARACTERS = 240_000
-"""Of a work, that travel together: at four bytes each, under 1 MB."""
+_CHUNK_CHARACTERS = 240_000
+"""Characters of a chunk of a task: at four bytes each, under 1 MB."""
 
-_Piece = tuple[int, int, str]
-"""Where it begins, how long the work is, and the piece."""
+_Chunk = tuple[int, int, str]
+"""The chunk's offset in the task's text, the length of that text, and the chunk, in characters."""
 
 
 @beam.typehints.with_output_types(str)
 class SpreadTasks(beam.PTransform):
-    """Works, see `works_of`, spread over the workers.
+    """Returns tasks as elements that are spread over the workers.
 
-    A shuffle by the work's number. Beam's own Reshuffle does the same by random numbers, but
-    carries windows and timestamps along, pickled. A work of many small files has some MB: it is
-    shuffled in pieces.
+    The shuffle is by the number of the task. Beam's own `Reshuffle` uses random numbers, but
+    carries windows and timestamps along, pickled. The task of many small files has some MB, so
+    tasks are shuffled in chunks.
+
+    Args:
+        tasks: The tasks' texts, as `tasks_of` makes them.
     """
 
-    def __init__(self, works: Iterable[str]) -> None:
+    def __init__(self, tasks: Iterable[str]) -> None:
         super().__init__()
-        self.pieces = [
-            (number, (start, len(work), work[start : start + _PIECE_CHARACTERS]))
-            for number, work in enumerate(works)
-            for start in range(0, len(work), _PIECE_CHARACTERS)
+        self.chunks = [
+            (number, (start, len(task), task[start : start + _CHUNK_CHARACTERS]))
+            for number, task in enumerate(tasks)
+            for start in range(0, len(task), _CHUNK_CHARACTERS)
         ]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the tasks."""
         return (
             begin
-            | "Works" >> CreateElements(self.pieces, tuple[int, _Piece])
+            | "Tasks" >> CreateElements(self.chunks, tuple[int, _Chunk])
             | "Spread" >> beam.GroupByKey()
-            | "TakeWork" >> beam.ParDo(_TakeWork())
+            | "JoinChunks" >> beam.ParDo(_JoinChunks())
         )
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[_Piece]])
+@beam.typehints.with_input_types(tuple[int, Iterable[_Chunk]])
 @beam.typehints.with_output_types(str)
-class _TakeWork(beam.DoFn):
-    """The pieces of a numbered work to the work."""
+class _JoinChunks(beam.DoFn):
+    """The chunks of a task to the task."""
 
-    def process(self, element: tuple[int, Iterable[_Piece]]) -> Iterator[str]:
-        """Joins them.
+    def process(self, element: tuple[int, Iterable[_Chunk]]) -> Iterator[str]:
+        """Join the chunks of one task.
 
         Raises:
-            DataError: They are not the whole work.
+            DataError: The chunks are not the whole task.
         """
-        pieces = sorted(element[1])
-        work = "".join(piece for _, _, piece in pieces)
-        if len(work) != pieces[0][1]:
-            raise DataError("the runner lost a part of what is to be done, or gave it twice")
-        yield work
+        chunks = sorted(element[1])
+        task = "".join(text for _, _, text in chunks)
+        if len(task) != chunks[0][1]:
+            raise DataError("the runner lost a part of a task, or delivered it twice")
+        yield task

@@ -1,8 +1,8 @@
 """`WriteTokens`: token ids of a user's pipeline in, a folder of shards out.
 
-A `PCollection` has no order and no splits, so shards and their order follow from the documents
-themselves: a document's shard and its place there are given by a hash of its ids. The same
-documents give the same bytes on every runner, however they arrived and were retried.
+A `PCollection` has no order and no splits, so a hash of a document's ids decides its shard and its
+position there. Equal documents give equal bytes on every runner, whatever the order in which they
+arrive and however often they are retried.
 """
 
 from __future__ import annotations
@@ -31,86 +31,84 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.create_elements import CreateElements
 from bpe_beam.transforms.elements import TOKENS, fields_of, is_batch, without_key
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import require_seen
 
 _THREADS = 16
+_MAX_SHARDS = 100_000
 
 CHUNK_TOKENS = 240_000
-"""Ids of a document that travel together: at four bytes each, under 1 MB."""
+"""Ids of a chunk of a document: at four bytes each, under 1 MB."""
 
 
 Chunk = tuple[bytes, int, bytes]
-"""A piece of a document on its way to its shard: a hash of the document's ids, so that equal
-documents have equal ones; the piece's number in the document; its ids, little-endian uint32.
-One without a hash tells the shard's final name: its number, and the name. Without a name it only
-makes sure that the shard is looked at."""
+"""A chunk of a document: a hash of the document's ids, the number of the chunk in the document, and
+the ids of the chunk, little-endian uint32. A chunk without a hash has the final number and name of
+its shard instead, or no name, which only makes sure that the shard has an element."""
 
 
 Tokens: TypeAlias = Any
-"""What `Tokenize` gives: a document's ids, a dict or row with a field `tokens`, a batch or table
-with a column `tokens`; with a key or without one."""
+"""An output of `Tokenize`: a document's ids, a dict or row with a field `tokens`, a batch or table
+with a column `tokens`; with or without a key."""
 
-_LOST = (
-    "WriteTokens: the runner lost a part of what was to be written, or gave it twice: run it again"
-)
+_LOST = "WriteTokens: the runner lost a part of the tokens, or delivered it twice; run it again"
 
 
 @beam.typehints.with_output_types(str)
 class WriteTokens(beam.PTransform):
-    """Writes what `Tokenize` made as a folder of shards that trainers read.
+    """Writes tokenized documents as a folder of shards that trainers read.
 
-    Takes whatever `Tokenize` gives: `pyarrow.UInt32Array`, a document each, dicts or rows with
-    a list of ids in the field `tokens`, Arrow batches or tables with a column `tokens`, and any
-    of them with a key, which is left out. Writes up to `shards` shards, the tokenizer,
-    and at last a manifest, so `bpe-beam verify` proves the folder. For bounded input in the
-    global window. A shard's worker holds about 50 bytes a document, and its ids in a local
-    temporary file. The output is the manifest's URL.
+    Takes every output of `Tokenize`: `pyarrow.UInt32Array`s, one a document; dicts or rows with a
+    list of ids in the field `tokens`; Arrow batches or tables with a column `tokens`; and any of
+    them with a key, which is dropped. Writes at most `shards` shards, the tokenizer, and
+    finally a manifest, so that `bpe-beam verify` can check the folder. For bounded input in the
+    global window. The worker of a shard keeps about 50 bytes a document in memory, and the ids in a
+    local temporary file. The output is the manifest's URL.
 
-    A shard gets documents by their hashes. One that gets no token is not written, and the others
-    are numbered without gaps. Without any token there are no shards, and the manifest says so.
+    The hash of a document decides its shard. A shard without tokens is not written, and the others
+    are numbered without gaps. Without any token the manifest lists no shards.
 
     Args:
         folder: An empty or new folder.
         tokenizer: The tokenizer that made the ids.
-        shards: How many shards, at most.
-        storage: How storage is reached.
+        shards: The most shards to write, from 1 to 100,000.
+        storage: The storage client.
 
     Raises:
-        UsageError: A setting out of its range, a folder that holds something, or input without an
-            end or in windows.
+        UsageError: An argument out of its range, a folder that is not empty, or input that is
+            unbounded or in windows.
     """
 
     def __init__(
         self, folder: str, tokenizer: Tokenizer, *, shards: int = 1, storage: Storage | None = None
     ) -> None:
         super().__init__()
-        if not 1 <= shards <= 100_000:
-            raise UsageError(f"shards is {shards}: from 1 to 100,000")
+        if not 1 <= shards <= _MAX_SHARDS:
+            raise UsageError(f"shards must be from 1 to {_MAX_SHARDS:,}, got {shards}")
         self.folder = absolute(folder)
         self.tokenizer = tokenizer
         self.shards = shards
         self.storage = storage or Storage()
         if self.storage.list_names(folder):
-            raise UsageError(f"{folder} holds something already: give WriteTokens an empty folder")
+            raise UsageError(f"folder must be empty or new, got {folder}, which has files")
 
     def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Cut, gather, number, write."""
+        """Return the URL of the manifest."""
         if tokens.element_type in (str, bytes, int):
             raise UsageError(
-                f"WriteTokens takes what Tokenize gives, such as a pyarrow.UInt32Array, not "
-                f"{tokens.element_type.__name__}"
+                "WriteTokens: an element must be an output of Tokenize, such as a "
+                f"pyarrow.UInt32Array, got {tokens.element_type.__name__}"
             )
         if not tokens.is_bounded or not isinstance(tokens.windowing.windowfn, GlobalWindows):
             raise UsageError(
-                "WriteTokens: a folder of shards is written when all of its documents are there: "
-                "give it bounded input in the global window (for files that keep coming there is "
-                "bpe-beam stream-tokenize)"
+                "WriteTokens needs bounded input in the global window, since it writes a folder "
+                "when all documents have arrived; for new files over time use bpe-beam "
+                "stream-tokenize"
             )
         self.storage.make_folder(self.folder)
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
-        chunks = tokens | "CutToChunks" >> beam.ParDo(_CutToChunks(self.shards))
-        # An empty chunk for each shard, so that there is a row of each, and one key at least.
+        chunks = tokens | "SplitToChunks" >> beam.ParDo(_SplitToChunks(self.shards))
+        # An empty chunk for each shard: each shard has a row, and there is at least one key.
         openers = tokens.pipeline | "Shards" >> CreateElements(
             [(shard, (b"", 0, b"")) for shard in range(self.shards)], tuple[int, Chunk]
         )
@@ -134,12 +132,12 @@ class WriteTokens(beam.PTransform):
 
 
 def _digest(ids: bytes) -> bytes:
-    """What tells documents apart, and orders them."""
+    """Return a hash that identifies a document, and by which documents are ordered."""
     return hashlib.blake2b(ids, digest_size=16).digest()
 
 
 class _Target(NamedTuple):
-    """Where the shards go."""
+    """The folder of the shards, and their tokenizer."""
 
     storage: Storage
     folder: str
@@ -154,14 +152,14 @@ class _Target(NamedTuple):
 
 @beam.typehints.with_input_types(Tokens)
 @beam.typehints.with_output_types(tuple[int, Chunk])
-class _CutToChunks(beam.DoFn):
+class _SplitToChunks(beam.DoFn):
     """Documents to (shard, chunk)."""
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
 
     def process(self, element: Tokens) -> Iterator[tuple[int, Chunk]]:
-        """Cuts one document, or a batch of them."""
+        """Split one document, or each document of a batch."""
         for document in _ids_of(element):
             ids = document.to_numpy().astype("<u4", copy=False)
             digest = _digest(ids.tobytes())
@@ -171,10 +169,10 @@ class _CutToChunks(beam.DoFn):
 
 
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
-    """The ids of each document.
+    """Return the ids of each document.
 
     Raises:
-        DataError: They are none; Beam knows the type of not every element beforehand.
+        DataError: The element has no ids. Beam does not know the types of all elements beforehand.
     """
     value = without_key(element)
     fields = None if is_batch(value) else fields_of(value)
@@ -191,33 +189,33 @@ def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
     for document in documents:
         if not isinstance(document, pa.UInt32Array):
             raise DataError(
-                f"WriteTokens: the ids of a document are a pyarrow.UInt32Array, as Tokenize makes "
-                f"them, not {type(document).__name__}"
+                "WriteTokens: the ids of a document must be a pyarrow.UInt32Array, got "
+                f"{type(document).__name__}"
             )
     return documents
 
 
 def _ids_in_list(ids: Any) -> Any:
-    """The ids that `Tokenize` gave a dict or row, as an array; anything else as it is."""
+    """Return the list of ids of a dict or row as an array; anything else unchanged."""
     if not isinstance(ids, list):
         return ids
     try:
         return pa.array(ids, pa.uint32())
     except (pa.ArrowException, OverflowError, TypeError) as error:
-        raise DataError(f"WriteTokens: the ids of a document are no ids: {error}") from error
+        raise DataError(f"WriteTokens: a document has invalid ids: {error}") from error
 
 
 @beam.typehints.with_input_types(tuple[int, Chunk])
 @beam.typehints.with_output_types(tuple[int, int])
 class _ShardsWithTokens(beam.DoFn):
-    """Chunks to the numbers of the shards that get tokens, as keys; each number once a bundle."""
+    """Chunks to the numbers of the shards with tokens, as keys; each number once a bundle."""
 
     def start_bundle(self) -> None:
-        """Begins a bundle."""
+        """Begin without shards."""
         self.seen: set[int] = set()
 
     def process(self, element: tuple[int, Chunk]) -> Iterator[tuple[int, int]]:
-        """Looks at one chunk."""
+        """Return the number of the chunk's shard, if it is new."""
         shard, (_, _, ids) = element
         if ids and shard not in self.seen:
             self.seen.add(shard)
@@ -227,123 +225,172 @@ class _ShardsWithTokens(beam.DoFn):
 @beam.typehints.with_input_types(tuple[int, Iterable[int]])
 @beam.typehints.with_output_types(tuple[int, int])
 class _UnderOneKey(beam.DoFn):
-    """A shard's number for one worker to gather."""
+    """Numbers of shards to the same numbers under one key."""
 
     def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, int]]:
-        """Keys it."""
+        """Return the number under the key 0."""
         yield 0, element[0]
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[int]])
 @beam.typehints.with_output_types(tuple[int, Chunk])
 class _NameShards(beam.DoFn):
-    """The shards with tokens to their final names: numbers without gaps."""
+    """The numbers of shards with tokens to their final names, which are numbered without gaps."""
 
     def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, Chunk]]:
-        """Numbers them in their order."""
+        """Return a name for each shard, in their order."""
         numbers = sorted(set(element[1]))
         for index, shard in enumerate(numbers):
             yield shard, (b"", index, shard_name(index, len(numbers)).encode())
 
 
+class _StoredChunk(NamedTuple):
+    """A chunk in the temporary file: its document's hash, its number, and its bytes there."""
+
+    document: bytes
+    number: int
+    offset: int
+    size: int
+
+
+class _ShardRow(NamedTuple):
+    """A shard that a worker wrote, or that got no tokens, for the manifest.
+
+    Attributes:
+        number: The number of the shard among those asked for.
+        name: The final name of the shard.
+        documents: Number of documents.
+        tokens: Number of tokens.
+        files: Name, bytes and SHA-256 of each file.
+    """
+
+    number: int
+    name: str
+    documents: int
+    tokens: int
+    files: list[tuple[str, int, str]]
+
+    def to_json(self) -> str:
+        """Return the row as text that `from_json` reads."""
+        return json.dumps(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> _ShardRow:
+        """Return the row that `to_json` wrote."""
+        return cls(*json.loads(text))
+
+    @property
+    def shard(self) -> Shard:
+        """The shard in the manifest."""
+        return Shard(
+            name=self.name,
+            files=tuple(FileInfo(*file) for file in self.files),
+            tokens=self.tokens,
+            split=self.number,
+            slices=(),
+            documents=self.documents,
+            text_bytes=0,
+            rejects=0,
+        )
+
+    @property
+    def without_tokens(self) -> TokenlessSplit:
+        """The shard without tokens in the manifest."""
+        return TokenlessSplit(
+            split=self.number, slices=(), documents=self.documents, text_bytes=0, rejects=0
+        )
+
+
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
 @beam.typehints.with_output_types(tuple[int, str])
 class _WriteShard(beam.DoFn):
-    """A shard's chunks to its files, and a row for the manifest, all under one key."""
+    """A shard's chunks to its files, and a row for the manifest under one key."""
 
     def __init__(self, target: _Target) -> None:
         self.target = target
 
     def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[tuple[int, str]]:
-        """Writes one shard, its documents in the order of their hashes."""
+        """Write one shard, with its documents in the order of their hashes."""
         shard, chunks = element
         target = self.target
         names: set[str] = set()
         require_seen(target.storage, target.folder)
         with tempfile.TemporaryFile() as spool:
-            places: list[tuple[bytes, int, int, int]] = []
+            stored: list[_StoredChunk] = []
             for document, number, ids in chunks:
                 if not document and ids:
                     names.add(ids.decode())
                 elif document:
-                    places.append((document, number, spool.tell(), len(ids)))
+                    stored.append(_StoredChunk(document, number, spool.tell(), len(ids)))
                     spool.write(ids)
-            places.sort()
-            if len(names) != any(size for _, _, _, size in places):
+            stored.sort()
+            if len(names) != any(chunk.size for chunk in stored):
                 raise DataError(_LOST)
             name = min(names, default=f"shard {shard} without tokens")
             format_ = shard_format(DEFAULT_SHARD_FORMAT)
             with format_.writer(target.storage, target.folder, name, target.vocab_size) as writer:
-                for pieces in _documents(places):
+                for document_chunks in _documents(stored):
                     read = []
-                    for _, _, start, size in pieces:
-                        spool.seek(start)
-                        read.append(spool.read(size))
+                    for chunk in document_chunks:
+                        spool.seek(chunk.offset)
+                        read.append(spool.read(chunk.size))
                     ids = b"".join(read)
-                    if _digest(ids) != pieces[0][0]:
+                    if _digest(ids) != document_chunks[0].document:
                         raise DataError(_LOST)
                     tokens = np.frombuffer(ids, "<u4").astype(np.uint32, copy=False)
                     writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
         files = writer.result()
-        counters.counter(measures.DOCUMENTS_WRITTEN).inc(files.documents)
-        counters.counter(measures.TOKENS_WRITTEN).inc(files.tokens)
-        row = {
-            "split": shard,
-            "name": name,
-            "documents": files.documents,
-            "tokens": files.tokens,
-            "files": [[file.name, file.bytes, file.sha256] for file in files.files],
-        }
-        yield 0, json.dumps(row)
+        counters.counter(metric_names.DOCUMENTS_WRITTEN).inc(files.documents)
+        counters.counter(metric_names.TOKENS_WRITTEN).inc(files.tokens)
+        row = _ShardRow(
+            shard,
+            name,
+            files.documents,
+            files.tokens,
+            [(file.name, file.bytes, file.sha256) for file in files.files],
+        )
+        yield 0, row.to_json()
 
 
-def _documents(
-    places: list[tuple[bytes, int, int, int]],
-) -> Iterator[list[tuple[bytes, int, int, int]]]:
-    """Sorted chunks to documents; of equal documents, each chunk stands as often as they do.
+def _documents(chunks: list[_StoredChunk]) -> Iterator[list[_StoredChunk]]:
+    """Yield the chunks of each document; equal documents have as many copies of each chunk.
+
+    Args:
+        chunks: The chunks, sorted.
 
     Raises:
-        DataError: They do not.
+        DataError: The copies of equal documents have different chunks.
     """
     start = 0
-    while start < len(places):
+    while start < len(chunks):
         end = start
-        while end < len(places) and places[end][0] == places[start][0]:
+        while end < len(chunks) and chunks[end].document == chunks[start].document:
             end += 1
-        pieces = places[start:end]
-        copies = sum(number == 0 for _, number, _, _ in pieces)
-        if copies == 0 or len(pieces) % copies:
+        equal = chunks[start:end]
+        copies = sum(chunk.number == 0 for chunk in equal)
+        if copies == 0 or len(equal) % copies:
             raise DataError(_LOST)
         for copy in range(copies):
-            yield pieces[copy::copies]
+            yield equal[copy::copies]
         start = end
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
 class _WriteManifest(beam.DoFn):
-    """All rows to the manifest; the folder is whole from then on."""
+    """All rows to the manifest, which completes the folder."""
 
     def __init__(self, target: _Target) -> None:
         self.target = target
 
     def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """Writes the tokenizer and the manifest."""
+        """Write the tokenizer and the manifest."""
         storage, folder = self.target.storage, self.target.folder
-        rows = sorted(map(json.loads, element[1]), key=lambda row: int(row["split"]))
-        if [row["split"] for row in rows] != list(range(self.target.shards)):
+        rows = sorted(map(_ShardRow.from_json, element[1]))
+        if [row.number for row in rows] != list(range(self.target.shards)):
             raise DataError(_LOST)
-        shards = tuple(
-            Shard(
-                name=row["name"],
-                files=tuple(FileInfo(*file) for file in row["files"]),
-                tokens=row["tokens"],
-                **_split_of(row),
-            )
-            for row in rows
-            if row["tokens"]
-        )
-        tokenless = tuple(TokenlessSplit(**_split_of(row)) for row in rows if not row["tokens"])
+        shards = tuple(row.shard for row in rows if row.tokens)
+        tokenless = tuple(row.without_tokens for row in rows if not row.tokens)
         if [shard.name for shard in shards] != [
             shard_name(index, len(shards)) for index in range(len(shards))
         ]:
@@ -372,10 +419,10 @@ class _WriteManifest(beam.DoFn):
 
 
 def _check_files(storage: Storage, folder: str, files: Sequence[FileInfo]) -> None:
-    """Check that the files of all shards are there, before a manifest says so.
+    """Check that the files of all shards exist, before the manifest lists them.
 
     Raises:
-        DataError: One is not there, or has another size.
+        DataError: A file does not exist, or has another size.
     """
 
     def check(file: FileInfo) -> None:
@@ -384,14 +431,3 @@ def _check_files(storage: Storage, folder: str, files: Sequence[FileInfo]) -> No
 
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(check, files))
-
-
-def _split_of(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what a manifest says of any of the shards that were asked for; no files are known."""
-    return {
-        "split": row["split"],
-        "slices": (),
-        "documents": row["documents"],
-        "text_bytes": 0,
-        "rejects": 0,
-    }

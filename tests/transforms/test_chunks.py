@@ -1,4 +1,4 @@
-"""What is too long for a shuffle, in pieces and whole again."""
+"""Values over the limit of a shuffled element: split into chunks, and joined again."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import random
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.transforms.chunks import PIECE_BYTES, from_pieces, to_pieces
+from bpe_beam.transforms.chunks import CHUNK_BYTES, from_chunks, to_chunks
 
 pytestmark = pytest.mark.quick
 
-LONG = bytes(random.Random(0).randbytes(2 * PIECE_BYTES + 5))
+LONG = bytes(random.Random(0).randbytes(2 * CHUNK_BYTES + 5))
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES])
-def test_a_piece_has_at_most_its_size(size: int) -> None:
-    pieces = list(to_pieces(LONG[:size]))
-    assert len(pieces) == max(1, -(-size // PIECE_BYTES))
-    assert max(len(data) for *_, data in pieces) <= PIECE_BYTES
-    assert list(from_pieces(pieces)) == [LONG[:size]]
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES])
+def test_a_chunk_has_at_most_its_size(size: int) -> None:
+    chunks = list(to_chunks(LONG[:size]))
+    assert len(chunks) == max(1, -(-size // CHUNK_BYTES))
+    assert max(len(data) for *_, data in chunks) <= CHUNK_BYTES
+    assert list(from_chunks(chunks)) == [LONG[:size]]
 
 
-def test_they_come_in_any_order_and_equal_ones_mixed() -> None:
+def test_chunks_come_in_any_order_and_mixed() -> None:
     other = LONG[::-1]
-    pieces = [*to_pieces(LONG), *to_pieces(b"short"), *to_pieces(LONG), *to_pieces(other)]
+    chunks = [*to_chunks(LONG), *to_chunks(b"short"), *to_chunks(LONG), *to_chunks(other)]
     for seed in range(20):
-        random.Random(seed).shuffle(pieces)
-        assert sorted(from_pieces(pieces)) == sorted([LONG, LONG, other, b"short"])
+        random.Random(seed).shuffle(chunks)
+        assert sorted(from_chunks(chunks)) == sorted([LONG, LONG, other, b"short"])
 
 
-def test_a_missing_piece_is_not_passed_over() -> None:
-    with pytest.raises(DataError, match="came apart"):
-        list(from_pieces(list(to_pieces(LONG))[1:]))
+def test_a_missing_chunk_is_an_error() -> None:
+    with pytest.raises(DataError, match="was split"):
+        list(from_chunks(list(to_chunks(LONG))[1:]))

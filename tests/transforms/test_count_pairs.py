@@ -104,7 +104,7 @@ class TestCountPairs:
             if how.get("shards") == 1:
                 assert max(sizes) > BLOCK_BYTES / 2
 
-    def test_tables_are_handed_on_at_their_limit(self) -> None:
+    def test_tables_are_sent_on_at_their_limit(self) -> None:
         """Within a batch as well."""
         words = random_words(2, 80_000)
         do_fn = count_pairs._CountInTables(PairCountsFn("characters"), 1, 1_000_000, None)
@@ -112,11 +112,11 @@ class TestCountPairs:
         window = GlobalWindows().assign(None)[0]
         made = list(do_fn.process(batch_of(words), window))
         assert len(made) > 2
-        assert do_fn.tables == {}
+        assert do_fn.tables.take() == []
         assert list(do_fn.finish_bundle()) == []
         assert max(len(value.value[1]) for value in made) < BLOCK_BYTES
 
-    def test_pairs_of_a_stream_are_not_held_for_long(self) -> None:
+    def test_pairs_of_a_stream_are_not_kept_for_long(self) -> None:
         for seconds, sent in ((0.0, True), (None, False)):
             do_fn = count_pairs._CountInTables(PairCountsFn(), 1, 10**8, seconds)
             do_fn.start_bundle()
@@ -152,7 +152,10 @@ class TestCountPairs:
         [
             (pa.RecordBatch.from_pydict({"words": ["a"]}), "no column 'word', only words"),
             (pa.RecordBatch.from_pydict({"word": ["a"]}), "no column 'count', only word"),
-            (pa.RecordBatch.from_pydict({"word": [b"a"], "count": [1]}), "holds binary, not str"),
+            (
+                pa.RecordBatch.from_pydict({"word": [b"a"], "count": [1]}),
+                "must have strings, got binary",
+            ),
             (pa.RecordBatch.from_pydict({"word": ["a"], "count": [1.5]}), "double with 0 nulls"),
             (pa.RecordBatch.from_pydict({"word": ["a", None], "count": [1, 1]}), "1 nulls"),
             (pa.RecordBatch.from_pydict({"word": ["a", "b"], "count": [1, None]}), "1 nulls"),
@@ -160,7 +163,7 @@ class TestCountPairs:
                 pa.RecordBatch.from_pydict(
                     {"word": pa.array([b"\xc3"]).cast(pa.string(), safe=False), "count": [1]}
                 ),
-                "no valid texts",
+                "invalid texts",
             ),
             (batch_of([("ab", 0)]), "word 0 counts 0"),
             (batch_of([("aaa", 2**62)]), "beyond 64 bits"),
@@ -180,9 +183,9 @@ class TestCountPairs:
 
     def test_settings_are_checked_before_a_pipeline_runs(self) -> None:
         for refused, message in [
-            ({"symbols": "letters"}, "symbols is 'letters': one of bytes, characters"),
-            ({"shards": 0}, "shards is 0"),
-            ({"table_bytes": 10}, "table_bytes is 10"),
+            ({"symbols": "letters"}, "symbols must be one of bytes, characters, got 'letters'"),
+            ({"shards": 0}, "shards must be at least 1, got 0"),
+            ({"table_bytes": 10}, "table_bytes must be at least 1,000,000, got 10"),
         ]:
             with pytest.raises(UsageError, match=message):
                 CountPairs(**refused)

@@ -143,12 +143,12 @@ def test_places_are_the_least(run) -> None:
         (b"\xff", "no valid text"),
         (pa.RecordBatch.from_pydict({"words": ["a"]}), "no column 'text'"),
         (pa.RecordBatch.from_pydict({"text": ["a", None]}), "1 nulls"),
-        (pa.RecordBatch.from_pydict({"text": [1]}), "holds int64, not strings"),
+        (pa.RecordBatch.from_pydict({"text": [1]}), "must have strings, got int64"),
         (
             pa.RecordBatch.from_arrays(
                 [pa.array([b"\xff"]).cast(pa.string(), safe=False)], ["text"]
             ),
-            "no valid texts",
+            "invalid texts",
         ),
     ],
     ids=["utf8", "column", "null", "type", "utf8 in Arrow"],
@@ -160,8 +160,8 @@ def test_what_is_no_text_fails_with_its_reason(run, element, message) -> None:
 
 def test_settings_are_checked_before_a_pipeline_runs() -> None:
     for settings, message in [
-        ({"partitions": 0}, "partitions is 0"),
-        ({"table_bytes": 10}, "table_bytes is 10"),
+        ({"partitions": 0}, "partitions must be at least 1, got 0"),
+        ({"table_bytes": 10}, "table_bytes must be at least 1,000,000, got 10"),
         ({"pretokenizer": "none such"}, "none such"),
         ({"normalizer": "none such"}, "none such"),
     ]:

@@ -47,7 +47,7 @@ def test_what_the_examples_print(shown: tuple[Path, list[str]]) -> None:
     folder, (imports, dead, read, learned, pairs, tokenized, columns) = shown
     assert imports == ""
     assert sorted(dead.splitlines()) == [
-        "({'id': 2, 'body': None}, \"the field 'body' of a document is null\")",
+        "({'id': 2, 'body': None}, \"the field 'body' of a document must be text, got null\")",
         "{'id': 1, 'tokens': [75, 78, 86]}",
     ]
     assert sorted(read.split()) == ["one", "two"]

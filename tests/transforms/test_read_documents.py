@@ -33,7 +33,7 @@ def read(folder: Path, rejects: Path, **options: str | int) -> None:
 
 
 def test_any_loss_fails_the_run(damaged: Path, tmp_path: Path) -> None:
-    with pytest.raises((DataError, RuntimeError), match=r"stored bytes are lost: get a sound copy"):
+    with pytest.raises((DataError, RuntimeError), match=r"stored bytes are lost; get a sound copy"):
         read(damaged, tmp_path / "rejects")
 
 

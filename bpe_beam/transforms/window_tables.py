@@ -1,0 +1,100 @@
+"""Tables in which a worker adds up a bundle's elements by window before it sends blocks on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+import apache_beam as beam
+from apache_beam.transforms import trigger
+
+from bpe_beam.errors import UsageError
+
+TABLE_BYTES = 128_000_000
+"""The default memory of a worker's tables, in bytes."""
+
+_MIN_TABLE_BYTES = 1_000_000
+
+UNBOUNDED_SECONDS = 2.0
+"""The longest time that tables of unbounded input are kept, if a runner's bundle lasts longer."""
+
+
+class Table(Protocol):
+    """A table that knows its size."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory that the table takes."""
+        ...
+
+
+T = TypeVar("T", bound=Table)
+
+
+class WindowTables(Generic[T]):
+    """A table for each window of a bundle, until they take too much memory or time.
+
+    Args:
+        make: Makes an empty table.
+        table_bytes: The most bytes that all tables may take together.
+        max_seconds: The longest time that tables are kept; None: until the bundle ends.
+    """
+
+    def __init__(
+        self, make: Callable[[], T], table_bytes: int, max_seconds: float | None = None
+    ) -> None:
+        self._make = make
+        self._table_bytes = table_bytes
+        self._max_seconds = max_seconds
+        self._tables: dict[Any, T] = {}
+        self._since = time.monotonic()
+
+    def table(self, window: Any) -> T:
+        """Return the table of a window; a new one for a window not seen yet."""
+        if window not in self._tables:
+            self._tables[window] = self._make()
+        return self._tables[window]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the tables must be sent on."""
+        # The age, not the number of windows: an empty table has a size too, and many small windows
+        # must not be sent on at every element.
+        if self._max_seconds is not None and time.monotonic() - self._since > self._max_seconds:
+            return True
+        return sum(table.memory_bytes for table in self._tables.values()) > self._table_bytes
+
+    def take(self) -> list[tuple[Any, T]]:
+        """Return the windows and their tables, and begin anew without tables."""
+        tables, self._tables = self._tables, {}
+        self._since = time.monotonic()
+        return list(tables.items())
+
+
+def check_table_bytes(table_bytes: int) -> None:
+    """Check the memory limit of a worker's tables.
+
+    Raises:
+        UsageError: It is below 1,000,000 bytes.
+    """
+    if table_bytes < _MIN_TABLE_BYTES:
+        raise UsageError(f"table_bytes must be at least {_MIN_TABLE_BYTES:,}, got {table_bytes:,}")
+
+
+def max_seconds_of(elements: beam.pvalue.PCollection, transform: str) -> float | None:
+    """Return how long a worker may keep tables of these elements; None: until a bundle ends.
+
+    Args:
+        elements: The elements that are added up by window.
+        transform: The name of the transform, for messages.
+
+    Raises:
+        UsageError: The windows accumulate panes, so that their sum would count elements again.
+    """
+    if elements.windowing.accumulation_mode == trigger.AccumulationMode.ACCUMULATING:
+        raise UsageError(
+            f"{transform}: the windows accumulate panes, so that the sum of panes would count "
+            "elements again; use accumulation_mode=AccumulationMode.DISCARDING"
+        )
+    return None if elements.is_bounded else UNBOUNDED_SECONDS
