@@ -223,8 +223,8 @@ def _fail(text_field: str, reject: Reject) -> None:
     names = names_in(reject.to_json(), text_field, "text_field")
     raise DataError(
         f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}{names}: correct it, or "
-        "set rejects in ReadDocuments to a folder; if a large file that is compressed, CSV or WARC is "
-        "sound, it cannot be split: set range_bytes to its size"
+        "set rejects in ReadDocuments to a folder; if a large file that is compressed, CSV or "
+        "WARC is sound, it cannot be split: set range_bytes to its size"
     )
 
 

@@ -1,6 +1,6 @@
-"""`CountSplits`, what the count job is made of: splits to counts files, those to Parquet parts.
+"""`CountSplits`: the transform of the count job, from splits to the parts of a counts folder.
 
-Only the places of words travel; see `workers/count_split.py`.
+Only references to blocks of words travel; see `workers/count_split.py`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _WORKER_RAM = "2GB"
 
 @beam.typehints.with_output_types(str)
 class CountSplits(beam.PTransform):
-    """Counts splits, and writes the parts of a counts folder; the output is the parts' names.
+    """Counts splits and writes the parts of a counts folder; the output is the parts' names.
 
     Args:
-        task: The job.
+        task: The settings of the job.
         works: The splits that are not counted yet; see `works_of`.
         known: Places of the words of splits that were counted before, by partition.
         partitions: The parts that are not written yet.
@@ -40,18 +40,18 @@ class CountSplits(beam.PTransform):
         partitions: Iterable[int],
     ) -> None:
         super().__init__()
-        # Of all steps: those that differ in their hints are not fused.
+        # For all steps: steps with different hints are not fused.
         self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
         self.works = list(works)
         self.partitions = frozenset(partitions)
-        # Every part gets an opener, a range of no length, so that one without words is written.
-        opener = ("", "", 0, 0)
-        self.known = [(partition, opener) for partition in sorted(self.partitions)]
+        # Each part gets an empty range, so that a part without words is written too.
+        empty = ("", "", 0, 0)
+        self.known = [(partition, empty) for partition in sorted(self.partitions)]
         self.known += [row for row in known if row[0] in self.partitions]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the names of the parts."""
         counted = (
             begin
             | "Splits" >> SpreadTasks(self.works)
@@ -76,7 +76,7 @@ class _CountSplit(beam.DoFn):
         self.partitions = partitions
 
     def process(self, element: str) -> Iterator[tuple[int, RangePlace]]:
-        """Counts one split."""
+        """Count one split."""
         counted = processes.call(self.task.pool, count_split, self.task, element)
         counters.record(counted.counts, counted.values)
         for partition, place in counted.places:
@@ -93,7 +93,7 @@ class _WritePart(beam.DoFn):
         self.task = task
 
     def process(self, element: tuple[int, Iterable[RangePlace]]) -> Iterator[str]:
-        """Adds the blocks of one partition and writes its words."""
+        """Add the blocks of one partition and write its words."""
         partition, places = element
         part = write_partition(self.task, partition, places)
         counters.counter(measures.UNIQUE_WORDS).inc(part.unique_words)

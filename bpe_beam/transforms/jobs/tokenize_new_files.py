@@ -1,9 +1,9 @@
-"""`TokenizeNewFiles`, what the streaming job is made of: a folder in, windows of shards out.
+"""`TokenizeNewFiles`: the transform of the streaming job, from a folder to windows of shards.
 
-One element, never finished, is the watcher: it looks at the folder, writes down new windows, and
-hands out their splits. Workers read, encode and write, and record each shard in the window's
-folder. The watcher sees that there, and finishes the window. Nothing that decides what is read is
-kept by the runner, so its state may be lost at any time.
+One element, which never ends, is the watcher: it lists the folder, writes new windows to the log,
+and returns their splits. Workers read, encode and write, and record each shard in the window's
+folder. The watcher reads these records and completes the window. The runner's state decides nothing
+about what is read, so it may be lost at any time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LONGEST_SLEEP = 0.5
 
 @beam.typehints.with_output_types(str)
 class TokenizeNewFiles(beam.PTransform):
-    """Tokenizes files as they come; the output is the names of the shards written.
+    """Tokenizes files as they arrive; the output is the names of the shards.
 
-    Wants a runner that streams.
+    Needs a runner of streaming pipelines.
 
     Args:
-        stream: What is watched, and what is made of it.
+        stream: The settings of the job.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -44,12 +44,12 @@ class TokenizeNewFiles(beam.PTransform):
         self.stream = stream
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the names of the shards."""
         return (
             begin
             | "Start" >> beam.Impulse()
             | "WatchFiles" >> beam.ParDo(_WatchFiles(self.stream))
-            # At once, whatever time it is: the watermark stands still while the watcher lives.
+            # Fire at once: the watermark does not advance while the watcher runs.
             | "EachAtOnce"
             >> beam.WindowInto(
                 GlobalWindows(),
@@ -61,8 +61,8 @@ class TokenizeNewFiles(beam.PTransform):
         )
 
 
-class _Looks(OffsetRestrictionTracker):
-    """The numbers of looks. Only what is ahead can be split off: two halves would be two
+class _Listings(OffsetRestrictionTracker):
+    """The numbers of listings. Only later ones can be split off: two halves would be two
     watchers."""
 
     def try_split(self, fraction_of_remainder: float) -> Any:
@@ -70,19 +70,19 @@ class _Looks(OffsetRestrictionTracker):
 
 
 class _Endless(RestrictionProvider):
-    """As many looks as anybody wants."""
+    """A restriction without an end."""
 
     def initial_restriction(self, element: bytes) -> OffsetRange:
         return OffsetRange(0, _END)
 
-    def create_tracker(self, restriction: OffsetRange) -> _Looks:
-        return _Looks(restriction)
+    def create_tracker(self, restriction: OffsetRange) -> _Listings:
+        return _Listings(restriction)
 
     def restriction_size(self, element: bytes, restriction: OffsetRange) -> int:
         return 1
 
     def truncate(self, element: bytes, restriction: OffsetRange) -> None:
-        """When the pipeline is drained, looking ends."""
+        """End the watcher when the pipeline is drained."""
         return None
 
 
@@ -92,34 +92,34 @@ _TRACKER = beam.DoFn.RestrictionParam(_Endless())
 @beam.typehints.with_input_types(bytes)
 @beam.typehints.with_output_types(tuple[int, str])
 class _WatchFiles(beam.DoFn):
-    """The watcher: one look a call."""
+    """The watcher: one listing a call."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
         self._shared = Shared()
 
     def setup(self) -> None:
-        """One watcher a process, however many instances the runner makes."""
+        """Make one watcher a process, however many instances the runner makes."""
         self.watcher: Watcher = self._shared.acquire(lambda: Watcher(self.stream))
 
     @beam.DoFn.unbounded_per_element()
     def process(self, element: bytes, tracker: Any = _TRACKER) -> Iterator[tuple[int, str]]:
-        """Looks, if it is time, and asks to be called again."""
+        """List the folder if it is time, and ask to be called again."""
         position = tracker.current_restriction().start
         if not tracker.try_claim(position):
             return
-        # The watcher outlives a bundle that fails, and what the runner made of it.
+        # The watcher outlives a bundle that fails, whatever the runner did with its output.
         self.watcher.go_on_from(position)
         wait = self.watcher.next_look - time.monotonic()
         if wait > 0:
-            # Some runners call again at once, whatever they are asked.
+            # Some runners call again at once, whatever delay they are asked for.
             time.sleep(min(wait, _LONGEST_SLEEP))
         else:
             yield from self.watcher.look(time.monotonic(), position)
             counts, self.watcher.counts = self.watcher.counts, Counter()
             counters.record(counts, {})
         if self.watcher.ended:
-            tracker.try_claim(_END)  # nothing is left
+            tracker.try_claim(_END)  # the end
             return
         tracker.defer_remainder(Duration(max(0.0, self.watcher.next_look - time.monotonic())))
 
@@ -127,13 +127,13 @@ class _WatchFiles(beam.DoFn):
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
 class _TokenizeWindowSplit(beam.DoFn):
-    """A window's split to its shard."""
+    """Splits of windows to shards."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
 
     def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """Writes the shard, unless it is there."""
+        """Write the shard, unless it exists."""
         for text in element[1]:
             made = tokenize_window_split(self.stream, text)
             if made is not None:

@@ -1,4 +1,4 @@
-"""`TokenizeSplits`, what the tokenize job is made of: one split in, one shard out.
+"""`TokenizeSplits`: the transform of the tokenize job, from splits to shards.
 
 No token travels; see `workers/tokenize_split.py`.
 """
@@ -22,19 +22,19 @@ class TokenizeSplits(beam.PTransform):
     """Writes a shard for each split; the output is the shards' names.
 
     Args:
-        task: The job.
+        task: The settings of the job.
         works: The splits that have no shard yet; see `works_of`.
     """
 
     def __init__(self, task: TokenizeTask, works: Iterable[str]) -> None:
         super().__init__()
-        # Of all steps: those that differ in their hints are not fused.
+        # For all steps: steps with different hints are not fused.
         self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
         self.works = list(works)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the names of the shards."""
         return (
             begin
             | "Splits" >> SpreadTasks(self.works)
@@ -45,13 +45,13 @@ class TokenizeSplits(beam.PTransform):
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(str)
 class _TokenizeSplit(beam.DoFn):
-    """A split to its shard."""
+    """Splits to shards."""
 
     def __init__(self, task: TokenizeTask) -> None:
         self.task = task
 
     def process(self, element: str) -> Iterator[str]:
-        """Writes one shard."""
+        """Write one shard."""
         made = processes.call(self.task.pool, tokenize_split, self.task, element)
         counters.record(made.counts, made.values)
         yield made.name
