@@ -368,7 +368,7 @@ def test_batches_that_nobody_announced(run, tokenizer) -> None:
 
 def _sent(documents: list[list[int]]) -> list[tuple[int, write_tokens.Chunk]]:
     """The chunks of documents on their way to one shard."""
-    cut = write_tokens._CutToChunks(1)
+    cut = write_tokens._SplitToChunks(1)
     return [chunk for ids in documents for chunk in cut.process(pa.array(ids, pa.uint32()))]
 
 
