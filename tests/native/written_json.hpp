@@ -26,7 +26,7 @@ struct WrittenJson {
 
   bool string(const bpe_beam::JsonString& value) { return put('"' + std::string(value.raw) + '"'); }
   bool number(std::string_view digits) { return put(std::string(digits)); }
-  bool word(char first) { return put(first == 't' ? "true" : first == 'f' ? "false" : "null"); }
+  bool literal(char first) { return put(first == 't' ? "true" : first == 'f' ? "false" : "null"); }
 
  private:
   void separate() {

@@ -11,6 +11,10 @@ A slice in the middle begins with the first such place, in a compressed file wit
 a record begins there, as usual; a text may hold such a place, too, so it reports its edges, and the
 job proves that they meet. A record belongs to the slice that it begins in.
 
+FastWARC takes 0.4 times the CPU time for the same batches, plain and gzip. It is not used: it skips
+broken records without a word, so there would be no rejects, and it names no position in the file at
+which a slice could begin or end.
+
 Memory: a few times `batch_bytes`, and some three times the longest text. Records that are passed
 over are kept up to 64 MiB, so that those within one with a wrong length are found.
 """

@@ -62,7 +62,7 @@ class PythonJson {
     return add(py::reinterpret_steal<py::object>(PyFloat_FromDouble(value)));
   }
 
-  bool word(char first) {
+  bool literal(char first) {
     if (first == 'n') return add(py::none());
     return add(py::bool_(first == 't'));
   }

@@ -1,9 +1,16 @@
 // JSON Lines: a block of lines to columns of texts, ids and sources, without a tree in between.
 //
-// A line is checked whole, by RFC 8259 and as strictly as Python's `json` (which it follows in that
-// the last of equal keys wins, at every level), so that a line is good or bad whatever field was
-// asked for. What is stricter: NaN and Infinity are no JSON, and nesting has a limit. Recursion goes
-// as deep as the paths asked for, never as deep as the data.
+// A line is checked whole, by RFC 8259 and as strictly as Python's `json`: a flaw anywhere rejects
+// the line, whichever fields are read. Of equal keys the last one wins, at every level, as in
+// `json`. Unlike `json`, NaN and Infinity are refused and nesting has a limit. Recursion goes as deep
+// as the paths of the fields, never as deep as the data.
+//
+// Why not simdjson: with the same checks and the same columns (its DOM, one thread, AVX-512) it
+// takes 1.03 times our time for long English texts, 0.86 for short ones, 0.74 for texts in many
+// scripts and 0.45 for texts written in \u escapes only; when it skips the checks of unread fields,
+// 0.80 for short texts. Reading is a small part of a job, so this does not pay for a dependency that
+// every machine and worker needs. It could not replace this parser either: it names no position of a
+// flaw, and it refuses integers of more than 64 bits, which may be ids.
 #pragma once
 
 #include <array>
@@ -13,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "read/json_scanner.hpp"
 #include "read/json_string.hpp"
 #include "read/records.hpp"
 
@@ -34,7 +42,7 @@ struct JsonFields {
 
 /// Reads one line. After `read()` the fields asked for stand in the members; on a flaw `position`
 /// is the byte of the line at which it was seen.
-class JsonLine {
+class JsonLine : private JsonScanner {
  public:
   enum class Kind { kMissing, kString, kNumber, kOther };
   struct Field {
@@ -48,9 +56,8 @@ class JsonLine {
   };
 
   JsonLine(std::span<const char> line, const JsonFields& fields)
-      : begin_(line.data()),
-        at_(line.data()),
-        end_(line.data() + line.size()),
+      : JsonScanner({line.data(), line.size()}),
+        begin_(line.data()),
         paths_{fields.text, fields.id, fields.source} {}
 
   const Field& text() const { return fields_[0]; }
@@ -80,16 +87,6 @@ class JsonLine {
   }
 
  private:
-  char peek() const { return at_ < end_ ? *at_ : '\0'; }
-  bool take(char c) {
-    if (peek() != c) return false;
-    ++at_;
-    return true;
-  }
-  void skip_space() {
-    while (at_ < end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
-  }
-
   static constexpr unsigned kAllPaths = 7;
 
   /// Reads the members of an object `depth` objects deep, which the first `depth` names of the
@@ -150,60 +147,6 @@ class JsonLine {
     return append_unescaped(key, resolved) && resolved.bytes() == name;
   }
 
-  /// A key and the colon behind it.
-  bool read_key(JsonString& key) {
-    if (peek() != '"' || !read_string(key)) return false;
-    skip_space();
-    return take(':');
-  }
-
-  bool read_string(JsonString& string) {
-    const char* const first = ++at_;
-    for (;;) {
-      at_ = end_of_plain(at_, end_);
-      if (at_ == end_) return false;
-      if (*at_ == '"') break;
-      if (*at_ != '\\') return false;
-      string.escaped = true;
-      ++at_;
-      if (take('u')) {
-        for (int i = 0; i < 4; ++i, ++at_)
-          if (hex_value(peek()) < 0) return false;
-      } else if (std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos) {
-        ++at_;
-      } else {
-        return false;
-      }
-    }
-    string.raw = {first, static_cast<std::size_t>(at_ - first)};
-    ++at_;
-    return true;
-  }
-
-  bool read_digits() {
-    const char* const first = at_;
-    while (at_ < end_ && *at_ >= '0' && *at_ <= '9') ++at_;
-    return at_ > first;
-  }
-
-  bool read_number() {
-    take('-');
-    if (!take('0') && !read_digits()) return false;
-    if (take('.') && !read_digits()) return false;
-    if (take('e') || take('E')) {
-      if (!take('+')) take('-');
-      if (!read_digits()) return false;
-    }
-    return true;
-  }
-
-  bool read_word(std::string_view word) {
-    if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, word.size()) != word)
-      return false;
-    at_ += word.size();
-    return true;
-  }
-
   /// Reads a value of any kind, `outer` containers deep. What surrounds it stands in a flag a
   /// level, so depth costs no stack.
   Flaw skip_value(std::size_t outer) {
@@ -229,7 +172,7 @@ class JsonLine {
         if (!read_string(ignored)) return Flaw::kJson;
       } else if (first == '-' || (first >= '0' && first <= '9')) {
         if (!read_number()) return Flaw::kJson;
-      } else if (!read_word("true") && !read_word("false") && !read_word("null")) {
+      } else if (!read_literal("true") && !read_literal("false") && !read_literal("null")) {
         return Flaw::kJson;
       }
       while (complete) {
@@ -250,8 +193,6 @@ class JsonLine {
   }
 
   const char* begin_;
-  const char* at_;
-  const char* end_;
   std::array<JsonPath, 3> paths_;
   std::array<Field, 3> fields_;
 };

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -18,70 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "text/utf8.hpp"
+#include "text/utf8_check.hpp"
 
 namespace bpe_beam {
 
 inline constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
-
-inline std::uint64_t load_word(const char* at) {
-  std::uint64_t word;
-  std::memcpy(&word, at, sizeof word);
-  return word;
-}
-
-/// The length of the longest prefix of `text` that is well-formed UTF-8: no surrogates, nothing
-/// overlong, nothing above U+10FFFF. Equal to `text.size()` if all of it is.
-inline std::size_t valid_utf8_prefix(std::span<const char> text) {
-  constexpr std::uint64_t kHighBits = 0x8080808080808080;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    while (end - at >= 32 &&
-           ((load_word(at) | load_word(at + 8) | load_word(at + 16) | load_word(at + 24)) &
-            kHighBits) == 0)
-      at += 32;
-    while (at < end && static_cast<unsigned char>(*at) < 0x80) ++at;
-    // Most of what is not ASCII has three bytes; E0 and ED restrict the second.
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(at[i]); };
-    while (end - at >= 3 && byte(0) > 0xE0 && byte(0) < 0xF0 && byte(0) != 0xED &&
-           ((byte(1) ^ 0x80) | (byte(2) ^ 0x80)) < 0x40)
-      at += 3;
-    if (at < end && byte(0) >= 0x80) {
-      const CodePoint point = decode_utf8(at, end);
-      if (point.value == kMalformed) return static_cast<std::size_t>(at - text.data());
-      at += point.size;
-    }
-  }
-  return text.size();
-}
-
-/// Checks records for UTF-8 in blocks that reach beyond them, so that a short record costs no call.
-class Utf8Check {
- public:
-  /// Records will lie in data[from, ..), in order, and begin and end where characters do if what is
-  /// around them is well-formed: separators are UTF-8 themselves.
-  Utf8Check(std::span<const char> data, std::size_t from, std::size_t block = 64 << 10)
-      : data_(data), good_(from), block_(block) {}
-
-  /// As `valid_utf8_prefix` of data[begin, end).
-  std::size_t prefix(std::size_t begin, std::size_t end) {
-    while (good_ < end && !flawed_) {
-      const std::size_t block = std::min(block_, data_.size() - good_);
-      const std::size_t valid = valid_utf8_prefix(data_.subspan(good_, block));
-      good_ += valid;
-      // A character may lie across the block's end.
-      flawed_ = valid < block && (valid + 4 <= block || good_ + block - valid == data_.size());
-    }
-    return end <= good_ ? end - begin : valid_utf8_prefix(data_.subspan(begin, end - begin));
-  }
-
- private:
-  std::span<const char> data_;
-  std::size_t good_;  // well-formed up to here
-  std::size_t block_;
-  bool flawed_ = false;
-};
 
 /// The first place of `what` (not empty) in `data` at or after `from`, or kNowhere.
 inline std::size_t find_bytes(std::span<const char> data, std::span<const char> what,

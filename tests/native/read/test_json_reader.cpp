@@ -39,7 +39,7 @@ void refused() {
 
 void handlers_can_refuse() {
   struct NoNull : WrittenJson {
-    bool word(char first) { return first != 'n' && WrittenJson::word(first); }
+    bool literal(char first) { return first != 'n' && WrittenJson::literal(first); }
   };
   for (const auto& [text, fine] : {std::pair{"[true]", true}, std::pair{"[null]", false}}) {
     NoNull handler;

@@ -16,54 +16,6 @@ namespace {
 constexpr std::size_t kFar = static_cast<std::size_t>(1) << 62;
 using Pairs = std::vector<std::pair<std::size_t, std::string>>;
 
-bool is_utf8(std::string_view text) {
-  const ExactCopy copy(text);
-  return valid_utf8_prefix(copy.view()) == text.size();
-}
-
-void test_utf8() {
-  using namespace std::string_view_literals;
-  for (const std::string_view good :
-       {""sv, "\0"sv, "\x7f"sv, "\u0080"sv, "\u07ff"sv, "\u0800"sv, "\ud7ff"sv, "\ue000"sv,
-        "\uffff"sv, "\U00010000"sv, "\U0010ffff"sv}) {
-    for (std::size_t before = 0; before < 70; ++before) {
-      CHECK(is_utf8(std::string(before, 'x') + std::string(good) + "y"));
-      CHECK(is_utf8(std::string(before, 'x') + std::string(good)));
-    }
-  }
-  for (const std::string_view bad :
-       {"\x80"sv, "\xbf"sv, "\xc0\x80"sv, "\xc1\xbf"sv, "\xc2"sv, "\xc2\x41"sv, "\xe0\x9f\xbf"sv,
-        "\xe2\x82"sv, "\xe2\x41\x80"sv, "\xed\xa0\x80"sv, "\xed\xbf\xbf"sv, "\xf0\x8f\xbf\xbf"sv,
-        "\xf0\x9f\x98"sv, "\xf4\x90\x80\x80"sv, "\xf5\x80\x80\x80"sv, "\xff"sv}) {
-    for (std::size_t before = 0; before < 70; ++before) {
-      const std::string text = std::string(before, 'x') + std::string(bad);
-      const ExactCopy copy(text);
-      CHECK(valid_utf8_prefix(copy.view()) == before);
-      CHECK(valid_utf8_prefix(text + "yyyy") == before);
-    }
-  }
-}
-
-void test_utf8_of_records() {
-  std::mt19937 random(5);
-  const std::vector<std::string> pieces = {"a", "\n", "\u00e9", "\u20ac", "\U0001f600"};
-  for (int round = 0; round < 2000; ++round) {
-    std::string text;
-    for (std::size_t i = random() % 60; i > 0; --i) text += pieces[random() % pieces.size()];
-    if (random() % 2 == 0 && !text.empty()) {
-      text[random() % text.size()] = "\xff\x80\xe2"[random() % 3];
-    }
-    const ExactCopy copy(text);
-    Utf8Check utf8(copy.view(), 0, 5 + random() % 9);
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find('\n', begin), text.size());
-      const auto record = copy.view().substr(begin, end - begin);
-      if (random() % 4 != 0) CHECK(utf8.prefix(begin, end) == valid_utf8_prefix(record));
-      begin = end + 1;
-    }
-  }
-}
-
 void test_strings() {
   Strings strings(0);
   strings.finish();
@@ -203,8 +155,6 @@ void test_text() {
 }  // namespace
 
 int main() {
-  test_utf8();
-  test_utf8_of_records();
   test_strings();
   test_search();
   test_last_gap();

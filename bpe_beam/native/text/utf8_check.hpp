@@ -1,0 +1,193 @@
+// Checks that text is well-formed UTF-8.
+//
+// Processors with SSSE3 check 32 bytes at a time: three table look-ups by nibble find every flaw of
+// two neighbouring bytes (Keiser and Lemire, "Validating UTF-8 in less than one instruction per
+// byte", 2021). Where a block has a flaw, and on other processors, decode_utf8 decides.
+#pragma once
+
+#if defined(__x86_64__)
+#include <tmmintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "text/utf8.hpp"
+
+namespace bpe_beam {
+
+inline std::uint64_t load_word(const char* at) {
+  std::uint64_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+#if defined(__x86_64__)
+#define BPE_BEAM_SSSE3 __attribute__((target("ssse3")))
+
+/// Finds flaws in blocks of 16 bytes, which must be contiguous.
+class Utf8Blocks {
+ public:
+  /// Checks the next block. A character that the block does not complete is checked with the next.
+  BPE_BEAM_SSSE3 void add(__m128i block) {
+    const __m128i back_1 = _mm_alignr_epi8(block, previous_, 15);
+    const __m128i back_2 = _mm_alignr_epi8(block, previous_, 14);
+    const __m128i back_3 = _mm_alignr_epi8(block, previous_, 13);
+    const __m128i low_nibble = _mm_set1_epi8(0x0F);
+    const __m128i first_high = _mm_and_si128(_mm_srli_epi16(back_1, 4), low_nibble);
+    const __m128i first_low = _mm_and_si128(back_1, low_nibble);
+    const __m128i second_high = _mm_and_si128(_mm_srli_epi16(block, 4), low_nibble);
+    const __m128i flaws = _mm_and_si128(
+        _mm_and_si128(_mm_shuffle_epi8(load(kFirstHigh), first_high),
+                      _mm_shuffle_epi8(load(kFirstLow), first_low)),
+        _mm_shuffle_epi8(load(kSecondHigh), second_high));
+    // The high bit where the byte must be the third or the fourth of a character.
+    const __m128i third = _mm_subs_epu8(back_2, _mm_set1_epi8(static_cast<char>(0xE0 - 0x80)));
+    const __m128i fourth = _mm_subs_epu8(back_3, _mm_set1_epi8(static_cast<char>(0xF0 - 0x80)));
+    const __m128i expected =
+        _mm_and_si128(_mm_or_si128(third, fourth), _mm_set1_epi8(static_cast<char>(0x80)));
+    flaws_ = _mm_or_si128(flaws_, _mm_xor_si128(expected, flaws));
+    previous_ = block;
+  }
+
+  /// Checks a block of ASCII.
+  BPE_BEAM_SSSE3 void add_ascii(__m128i block) {
+    flaws_ = _mm_or_si128(flaws_, _mm_subs_epu8(previous_, load(kLastComplete)));
+    previous_ = block;
+  }
+
+  /// Whether a block had a flaw.
+  [[nodiscard]] BPE_BEAM_SSSE3 bool flawed() const {
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(flaws_, _mm_setzero_si128())) != 0xFFFF;
+  }
+
+ private:
+  using Table = std::uint8_t[16];
+
+  // A bit for each way in which a byte may not follow another one.
+  static constexpr std::uint8_t kTooShort = 1, kTooLong = 2, kOverlong3 = 4, kTooLarge = 8,
+                                kSurrogate = 16, kOverlong2 = 32, kOverlong4 = 64,
+                                kTooLarge1000 = 64, kTwoContinuations = 128;
+  static constexpr std::uint8_t kAnyLow = kTooShort | kTooLong | kTwoContinuations;
+  static constexpr std::uint8_t kLarge = kAnyLow | kTooLarge | kTooLarge1000;
+  static constexpr std::uint8_t kContinuation = kTooLong | kOverlong2 | kTwoContinuations;
+
+  alignas(16) static constexpr Table kFirstHigh = {
+      kTooLong, kTooLong, kTooLong, kTooLong, kTooLong, kTooLong, kTooLong, kTooLong,
+      kTwoContinuations, kTwoContinuations, kTwoContinuations, kTwoContinuations,
+      kTooShort | kOverlong2, kTooShort, kTooShort | kOverlong3 | kSurrogate,
+      kTooShort | kTooLarge | kTooLarge1000 | kOverlong4};
+  alignas(16) static constexpr Table kFirstLow = {
+      kAnyLow | kOverlong3 | kOverlong2 | kOverlong4, kAnyLow | kOverlong2, kAnyLow, kAnyLow,
+      kAnyLow | kTooLarge, kLarge, kLarge, kLarge, kLarge, kLarge, kLarge, kLarge, kLarge,
+      kLarge | kSurrogate, kLarge, kLarge};
+  alignas(16) static constexpr Table kSecondHigh = {
+      kTooShort, kTooShort, kTooShort, kTooShort, kTooShort, kTooShort, kTooShort, kTooShort,
+      kContinuation | kOverlong3 | kTooLarge1000 | kOverlong4,
+      kContinuation | kOverlong3 | kTooLarge, kContinuation | kSurrogate | kTooLarge,
+      kContinuation | kSurrogate | kTooLarge, kTooShort, kTooShort, kTooShort, kTooShort};
+  // The largest last bytes of a block that ends with a complete character.
+  alignas(16) static constexpr Table kLastComplete = {255, 255, 255, 255, 255, 255, 255, 255,
+                                                      255, 255, 255, 255, 255, 0xEF, 0xDF, 0xBF};
+
+  static __m128i load(const Table& table) {
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+  }
+
+  __m128i previous_ = _mm_setzero_si128();
+  __m128i flaws_ = _mm_setzero_si128();
+};
+
+/// The size of a prefix of whole characters that is well-formed UTF-8; not always the longest one.
+BPE_BEAM_SSSE3 inline std::size_t utf8_blocks_prefix(std::span<const char> text) {
+  constexpr std::size_t kBytes = 32;
+  Utf8Blocks blocks;
+  std::size_t at = 0;
+  for (; text.size() - at >= kBytes; at += kBytes) {
+    const auto* const bytes = reinterpret_cast<const __m128i*>(text.data() + at);
+    const __m128i first = _mm_loadu_si128(bytes);
+    const __m128i second = _mm_loadu_si128(bytes + 1);
+    if (_mm_movemask_epi8(_mm_or_si128(first, second)) == 0) {
+      blocks.add_ascii(first);
+      blocks.add_ascii(second);
+    } else {
+      blocks.add(first);
+      blocks.add(second);
+    }
+    if (blocks.flawed()) break;
+  }
+  // The last character may go on after the last block: it is left to the caller.
+  const auto continues = [&](std::size_t i) { return (text[i] & 0xC0) == 0x80; };
+  const std::size_t end = at;
+  if (at > 0) --at;
+  while (at > 0 && end - at < 4 && continues(at)) --at;
+  return at;
+}
+
+#undef BPE_BEAM_SSSE3
+
+inline std::size_t fast_utf8_prefix(std::span<const char> text) {
+  static const bool has_ssse3 = __builtin_cpu_supports("ssse3") != 0;
+  return has_ssse3 && text.size() >= 64 ? utf8_blocks_prefix(text) : 0;
+}
+#else
+inline std::size_t fast_utf8_prefix(std::span<const char>) { return 0; }
+#endif
+
+/// The length of the longest prefix of `text` that is well-formed UTF-8: no surrogates, nothing
+/// overlong, nothing above U+10FFFF. Equal to `text.size()` if all of it is.
+inline std::size_t valid_utf8_prefix(std::span<const char> text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  const char* at = text.data() + fast_utf8_prefix(text);
+  const char* const end = text.data() + text.size();
+  while (at < end) {
+    while (end - at >= 32 &&
+           ((load_word(at) | load_word(at + 8) | load_word(at + 16) | load_word(at + 24)) &
+            kHighBits) == 0)
+      at += 32;
+    while (at < end && static_cast<unsigned char>(*at) < 0x80) ++at;
+    // Most of what is not ASCII has three bytes; E0 and ED restrict the second.
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(at[i]); };
+    while (end - at >= 3 && byte(0) > 0xE0 && byte(0) < 0xF0 && byte(0) != 0xED &&
+           ((byte(1) ^ 0x80) | (byte(2) ^ 0x80)) < 0x40)
+      at += 3;
+    if (at < end && byte(0) >= 0x80) {
+      const CodePoint point = decode_utf8(at, end);
+      if (point.value == kMalformed) return static_cast<std::size_t>(at - text.data());
+      at += point.size;
+    }
+  }
+  return text.size();
+}
+
+/// Checks records for UTF-8 in blocks that reach beyond them, so that a short record costs no call.
+class Utf8Check {
+ public:
+  /// Records will lie in data[from, ..), in order, and begin and end where characters do if what is
+  /// around them is well-formed: separators are UTF-8 themselves.
+  Utf8Check(std::span<const char> data, std::size_t from, std::size_t block = 64 << 10)
+      : data_(data), good_(from), block_(block) {}
+
+  /// As `valid_utf8_prefix` of data[begin, end).
+  std::size_t prefix(std::size_t begin, std::size_t end) {
+    while (good_ < end && !flawed_) {
+      const std::size_t block = std::min(block_, data_.size() - good_);
+      const std::size_t valid = valid_utf8_prefix(data_.subspan(good_, block));
+      good_ += valid;
+      // A character may lie across the block's end.
+      flawed_ = valid < block && (valid + 4 <= block || good_ + block - valid == data_.size());
+    }
+    return end <= good_ ? end - begin : valid_utf8_prefix(data_.subspan(begin, end - begin));
+  }
+
+ private:
+  std::span<const char> data_;
+  std::size_t good_;  // well-formed up to here
+  std::size_t block_;
+  bool flawed_ = false;
+};
+
+}  // namespace bpe_beam
