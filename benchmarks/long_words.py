@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe_beam.counts.artifact import write_part
-from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, part_name
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name
 from bpe_beam.counts.word_counts import PARTITIONS, WORD_SCHEMA, WordCounts
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.storage import Storage
 
 UNITS = 50_000
@@ -146,7 +147,7 @@ def write_folder(storage: Storage, folder: str, words: int, seed: int) -> Counts
         inputs=((f"seed {seed}", text_bytes),),
         parts=tuple(parts),
     )
-    storage.write_bytes(storage.join(folder, MANIFEST), manifest.to_json())
+    storage.write_bytes(storage.join(folder, MANIFEST_FILE), manifest.to_json())
     return manifest
 
 

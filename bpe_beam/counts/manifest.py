@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.kinds import COUNTS, refuse_other
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_fields import check_type
 from bpe_beam.storage.json_file import check_checksum, with_checksum
 
-MANIFEST = "manifest.json"
 VERSIONS = (1, 2, 3)
 
 MAX_SOURCES = 1000
@@ -226,12 +226,12 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
         UsageError: No counts folder, or one that is not finished.
         DataError: A manifest that is damaged.
     """
-    url = storage.join(folder, MANIFEST)
+    url = storage.join(folder, MANIFEST_FILE)
     if not storage.exists(url):
         refuse_other(storage, folder, COUNTS)
-        if storage.exists(storage.join(folder, "job.json")):
+        if storage.exists(storage.join(folder, JOB_FILE)):
             raise UsageError(f"{folder} is not finished: run its job again, which resumes it")
-        raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST}")
+        raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST_FILE}")
     try:
         return CountsManifest.from_bytes(storage.read_bytes(url), url)
     except DataError:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.job_json import JOB_FILE, JobRecord
+from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import check_checksum, with_checksum
 from bpe_beam.storage.names import attempted_name

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.compact_names import pack_names, unpack_names
 from bpe_beam.messages import first_few
 from bpe_beam.storage.json_file import check_checksum, with_checksum
 
-JOB_FILE = "job.json"
 _KEYS = ("job", "version", "fingerprint", "settings", "final", "files")
 VERSION = 2
 """Of `job.json`. Version 1, which may have no checksum, is read, too."""

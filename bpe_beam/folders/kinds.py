@@ -10,11 +10,8 @@ import json
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.storage import Storage, redact
-
-JOB = "job.json"
-MANIFEST = "manifest.json"
-TOKENIZER = "tokenizer.json"
 
 COUNTS = "word counts"
 SHARDS = "shards"
@@ -41,14 +38,14 @@ def kind_of(storage: Storage, folder: str) -> str | None:
         `COUNTS`, `SHARDS`, `A_TOKENIZER` or `WINDOWS`; None if that cannot be told.
     """
     names = storage.list_names(folder)
-    if JOB in names:
-        job = _object(storage, storage.join(folder, JOB)).get("job")
+    if JOB_FILE in names:
+        job = _object(storage, storage.join(folder, JOB_FILE)).get("job")
         return _OF_JOBS.get(job) if isinstance(job, str) else None
     # Of a pipeline of the user's own, or with only what was needed copied.
-    if MANIFEST in names:
-        manifest = _object(storage, storage.join(folder, MANIFEST))
+    if MANIFEST_FILE in names:
+        manifest = _object(storage, storage.join(folder, MANIFEST_FILE))
         return SHARDS if "shards" in manifest else COUNTS if "parts" in manifest else None
-    return A_TOKENIZER if TOKENIZER in names else None
+    return A_TOKENIZER if TOKENIZER_FILE in names else None
 
 
 def refuse_other(storage: Storage, folder: str, wanted: str) -> None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.job_folder import (
     WORK,
     JobFolder,
@@ -35,7 +36,7 @@ from bpe_beam.folders.job_folder import (
     names_present,
     side_by_side,
 )
-from bpe_beam.folders.job_json import JOB_FILE, JobRecord, differences
+from bpe_beam.folders.job_json import JobRecord, differences
 from bpe_beam.folders.publication import Publication
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
@@ -47,7 +48,6 @@ HASHED_BYTES = 256 << 20
 """Bytes of a finished local folder that are read again when its job is started once more: half a
 second of work. `bpe-beam verify` reads all."""
 
-TOKENIZER = "tokenizer.json"
 COUNTS = "counts"
 """Where training on a corpus leaves its counts, within its output."""
 
@@ -81,7 +81,7 @@ class OutputFolder(JobFolder):
         names: Collection[str],
         overwrite: bool = False,
         *,
-        final: str = "manifest.json",
+        final: str = MANIFEST_FILE,
         restore: Callable[[bytes], Mapping[str, Mapping[str, Any]]] | None = None,
         beside: Collection[str] = (),
     ) -> OutputFolder:
@@ -220,7 +220,7 @@ class OutputFolder(JobFolder):
         receipts = [piece.receipt for piece in pieces]
         self.require_whole(receipts)
         outside = {name for name in self.record.names if not name.startswith(f"{WORK}/")}
-        self.remove_strays(outside - {TOKENIZER}, receipts)
+        self.remove_strays(outside - {TOKENIZER_FILE}, receipts)
         self._record_names(self._claimed | final)
         return receipts
 

@@ -12,8 +12,9 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.corpus.split_planning import can_be_cut, make_plan
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.job_folder import JobFolder, Receipt
-from bpe_beam.folders.kinds import JOB, kind_of
+from bpe_beam.folders.kinds import kind_of
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.messages import first_few
 from bpe_beam.settings.common import InputSettings
@@ -47,7 +48,7 @@ def require_no_artifacts(storage: Storage, inputs: Iterable[str]) -> list[str]:
     """
     folders = list(filter(storage.is_folder, inputs))
     for folder in folders:
-        kind = kind_of(storage, folder) if JOB in storage.list_names(folder) else None
+        kind = kind_of(storage, folder) if JOB_FILE in storage.list_names(folder) else None
         if kind is not None:
             raise UsageError(
                 f"input {redact(folder)} holds {kind}, not a corpus; to read its files as text, "

@@ -16,6 +16,7 @@ from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.engines.beam import run_pipeline, summary_of
 from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.job_folder import JobFolder, Receipt
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import corpus_input
@@ -96,7 +97,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
         except TemplateMade:
             return summary_of_template("count", settings)
     manifest = CountsManifest.from_bytes(
-        storage.read_bytes(folder.path("manifest.json")), folder.path("manifest.json")
+        storage.read_bytes(folder.path(MANIFEST_FILE)), folder.path(MANIFEST_FILE)
     )
     if resumed:
         check_finished(storage, settings.output, settings.input, plan, manifest)
@@ -238,7 +239,7 @@ def _count(
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
-    folder.finish("manifest.json", manifest.to_json())
+    folder.finish(MANIFEST_FILE, manifest.to_json())
     return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
 
 

@@ -13,7 +13,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.kinds import COUNTS, JOB, SHARDS, WINDOWS, kind_of
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.kinds import COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.jobs.summary import format_summary
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InspectSettings
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 _FEW = 10
 _DOCUMENTS = 3
 _DOCUMENT_TOKENS = 60
-_MANIFEST = "manifest.json"
-_TOKENIZER = "tokenizer.json"
 
 
 def run(settings: InspectSettings, progress: Progress) -> dict[str, Any]:
@@ -61,30 +60,31 @@ def _look(storage: Storage, path: str) -> dict[str, Any]:
             raise UsageError(f"{path}: no such file or folder")
         return tokenizer_facts(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
-    if JOB in names and _MANIFEST not in names:
+    if JOB_FILE in names and MANIFEST_FILE not in names:
         kind = kind_of(storage, path)
         if kind == WINDOWS:
             raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
-        if kind in (COUNTS, SHARDS) or _TOKENIZER not in names:
+        if kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names:
             wanted = "" if kind is None else f", which makes {kind},"
             raise UsageError(
                 f"{path} is not finished: run its job{wanted} again; it resumes where it was"
             )
-    if _MANIFEST in names:
+    if MANIFEST_FILE in names:
         manifest = _manifest(storage, path)
         if "shards" in manifest:
             return shards_facts(storage, path)
         return counts_facts(storage, path)
-    if _TOKENIZER in names:
-        url = storage.join(path, _TOKENIZER)
+    if TOKENIZER_FILE in names:
+        url = storage.join(path, TOKENIZER_FILE)
         return tokenizer_facts(Tokenizer.from_file(url, storage=storage))
     raise UsageError(
-        f"{path} holds neither {_MANIFEST} nor {_TOKENIZER}: no job of bpe-beam finished there"
+        f"{path} holds neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam "
+        "finished there"
     )
 
 
 def _manifest(storage: Storage, path: str) -> dict[str, Any]:
-    url = storage.join(path, _MANIFEST)
+    url = storage.join(path, MANIFEST_FILE)
     try:
         manifest = json.loads(storage.read_bytes(url))
     except (ValueError, RecursionError) as error:
@@ -233,7 +233,7 @@ def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
     from bpe_beam.shards.manifest import read_manifest
 
     manifest = read_manifest(storage, path)
-    tokenizer = Tokenizer.from_file(storage.join(path, _TOKENIZER), storage=storage)
+    tokenizer = Tokenizer.from_file(storage.join(path, TOKENIZER_FILE), storage=storage)
     documents: list[str] = []
     for shard in manifest.shards:
         if len(documents) == _DOCUMENTS:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe_beam.errors import UsageError
+from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import (
@@ -56,7 +57,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
         ),
         progress,
     )
-    tokenizer = storage.join(trained, "tokenizer.json")
+    tokenizer = storage.join(trained, TOKENIZER_FILE)
     tokenizing = tokenize.run(
         TokenizeSettings(
             input=given, tokenizer=tokenizer, output=tokens, append=END_OF_TEXT, run=steps

@@ -10,13 +10,14 @@ from typing import Any
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.stream import StreamTokenizeSettings
-from bpe_beam.shards.manifest import MANIFEST, read_manifest
+from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import creates_only
@@ -27,7 +28,6 @@ from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
 from bpe_beam.workers.stream.window_log import INPUT_FILE, require_root, window_name, window_numbers
 
-_TOKENIZER = "tokenizer.json"
 _THREADS = 16
 
 
@@ -57,14 +57,14 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         storage,
         chosen.output,
         {"job": "stream-tokenize", "tokenizer": tokenizer.fingerprint, **made_by},
-        [_TOKENIZER, INPUT_FILE],
+        [TOKENIZER_FILE, INPUT_FILE],
         final="ended.json",  # never written: a stream has no end
     )
     require_root(storage, folder.url, watched)
     warnings = _store_warnings(storage, folder.url)
     for warning in warnings:
         progress.warn(warning)
-    tokenizer.save(folder.path(_TOKENIZER), storage=storage)
+    tokenizer.save(folder.path(TOKENIZER_FILE), storage=storage)
     storage.remove_folder_if_empty(folder.path("work"))
     stream = Stream(
         storage=storage,
@@ -72,7 +72,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         fingerprint=folder.record.fingerprint,
         watched=watched,
         reading=corpus_input.read_settings(chosen.input),
-        encoding=encoding.kept_at(storage, folder.path(_TOKENIZER)),
+        encoding=encoding.kept_at(storage, folder.path(TOKENIZER_FILE)),
         settings=made_by,
         range_bytes=chosen.input.range_bytes,
         max_rejects=chosen.input.max_rejects,
@@ -124,7 +124,7 @@ def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set
     names = [window_name(number) for number in window_numbers(storage, output)]
     left = [name for name in names if name not in known]
     with ThreadPoolExecutor(_THREADS) as pool:
-        urls = [storage.join(output, name, MANIFEST) for name in left]
+        urls = [storage.join(output, name, MANIFEST_FILE) for name in left]
         return {
             name for name, there in zip(left, pool.map(storage.exists, urls), strict=True) if there
         }

@@ -14,6 +14,7 @@ from bpe_beam.engines.beam import run_pipeline, summary_of
 from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.job_folder import WORK, JobFolder, Receipt
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import corpus_input
@@ -40,8 +41,6 @@ from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_task import piece_name, rejects_name, restored_facts, works_of
 from bpe_beam.workers.tokenize_split import TokenizeTask
 
-_MANIFEST = "manifest.json"
-_TOKENIZER = "tokenizer.json"
 _FACTS = ("documents", "text_bytes", "tokens", "sources")
 
 
@@ -81,8 +80,8 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         restore=_restore,
     )
     resumed = folder.finished
-    if not resumed or not folder.holds(_TOKENIZER, tokenizer.to_json().encode()):
-        tokenizer.save(folder.path(_TOKENIZER), storage=storage)
+    if not resumed or not folder.holds(TOKENIZER_FILE, tokenizer.to_json().encode()):
+        tokenizer.save(folder.path(TOKENIZER_FILE), storage=storage)
     kept = len(corpus_input.done_splits(folder, plan, "shard"))
     not_cut: list[str] = []
     measured = Measured()
@@ -91,7 +90,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
             not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress, measured)
         except TemplateMade:
             return summary_of_template("tokenize", settings)
-    manifest = Manifest.from_bytes(storage.read_bytes(folder.path(_MANIFEST)))
+    manifest = Manifest.from_bytes(storage.read_bytes(folder.path(MANIFEST_FILE)))
     if resumed:
         _check_documents(settings, folder, plan, manifest)
     inputs = corpus_input.inputs_summary(plan, not_cut)
@@ -123,7 +122,7 @@ def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
     ]
     # The final names are these where every split has tokens; see `OutputFolder.publish`.
     return [
-        _TOKENIZER,
+        TOKENIZER_FILE,
         *(f"{WORK}/{file}" for file in files),
         *files,
         *corpus_input.rejects_names(plan),
@@ -170,7 +169,7 @@ def _tokenize(
         task = TokenizeTask(
             receipts=attempt.writer(),
             reading=corpus_input.read_settings(settings.input),
-            encoding=encoding.kept_at(folder.storage, folder.path(_TOKENIZER)),
+            encoding=encoding.kept_at(folder.storage, folder.path(TOKENIZER_FILE)),
             splits=len(plan.splits),
             shard_format=settings.format,
         )
@@ -180,7 +179,7 @@ def _tokenize(
             def build(pipeline: beam.Pipeline, pool: str | None) -> None:
                 made = pipeline | "Tokenize" >> TokenizeSplits(replace(task, pool=pool), works)
                 if template_of(settings.run):
-                    there = replace(settings, tokenizer=folder.path(_TOKENIZER))
+                    there = replace(settings, tokenizer=folder.path(TOKENIZER_FILE))
                     made | "Finish" >> FinishJob("tokenize", there)
 
             run_pipeline(
@@ -207,7 +206,7 @@ def _tokenize(
     # Before the end: once it is finished, a job that was killed has nothing more to do.
     folder.publish(numbered(made))
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
-    folder.finish(_MANIFEST, manifest.to_bytes())
+    folder.finish(MANIFEST_FILE, manifest.to_bytes())
     return corpus_input.not_cut(
         plan, [receipts[shard]["facts"] for shard in shards], settings.input
     )

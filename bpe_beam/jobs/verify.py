@@ -13,12 +13,13 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.engines.beam import workers_of
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.job_json import JOB_FILE, JobRecord
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.jobs import corpus_input
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, VerifySettings
-from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -124,13 +125,13 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
     for key, value in {**job, **framing, "reading": reading}.items():
         if record.settings.get(key) != value:
             raise DataError(
-                f"{url}: {key} is {record.settings.get(key)!r}; {MANIFEST} has {value!r}"
+                f"{url}: {key} is {record.settings.get(key)!r}; {MANIFEST_FILE} has {value!r}"
             )
     files = record.settings["plan"]
     if (files["files"], files["bytes"]) != (len(plan.files), plan.size):
         raise DataError(
             f"{url}: the input has {files['files']} files of {files['bytes']} bytes; the plan in "
-            f"{MANIFEST} has {len(plan.files)} of {plan.size}"
+            f"{MANIFEST_FILE} has {len(plan.files)} of {plan.size}"
         )
 
 
@@ -176,7 +177,7 @@ def _compare(
     Raises:
         DataError: A shard that differs; tells where.
     """
-    url = storage.join(folder, "tokenizer.json")
+    url = storage.join(folder, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = dict(manifest.settings)
     framing = {name: chosen.pop(name) for name in FRAMING}

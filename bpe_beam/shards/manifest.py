@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -35,7 +36,6 @@ from bpe_beam.storage.json_fields import (
 )
 from bpe_beam.storage.json_file import CHECKSUM, check_checksum, with_checksum
 
-MANIFEST = "manifest.json"
 VERSIONS = (1, 2, 3)
 """Version 3 is written. Versions 1 (without sources) and 2 (with them) have a shard of every split,
 also of those without tokens, and no checksum."""
@@ -116,7 +116,7 @@ class Manifest:
         return with_checksum(self.to_json())
 
     @staticmethod
-    def from_bytes(data: bytes, place: str = MANIFEST) -> Manifest:
+    def from_bytes(data: bytes, place: str = MANIFEST_FILE) -> Manifest:
         """Reads the bytes of a `manifest.json`.
 
         Args:
@@ -140,7 +140,7 @@ class Manifest:
         return manifest
 
     @staticmethod
-    def from_json(value: object, place: str = MANIFEST) -> Manifest:
+    def from_json(value: object, place: str = MANIFEST_FILE) -> Manifest:
         """Reads a manifest from JSON values; the inverse of `to_json`.
 
         Every split of the plan must have a shard, or be one without tokens. Sums are not compared
@@ -166,7 +166,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         UsageError: if the folder holds something else than shards.
         DataError: if it is missing or malformed.
     """
-    url = storage.join(folder, MANIFEST)
+    url = storage.join(folder, MANIFEST_FILE)
     try:
         return Manifest.from_bytes(storage.read_bytes(url), redact(url))
     except DataError:

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import SHARDS, refuse_other
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.formats.files import RangeFile
 from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
-from bpe_beam.shards.manifest import MANIFEST, Manifest, read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
@@ -30,8 +31,6 @@ from bpe_beam.storage.names import attempted_name
 MAX_PROBLEMS = 100
 """So many problems are told in full; the others are counted."""
 
-_JOB = "job.json"
-_TOKENIZER = "tokenizer.json"
 _REJECTS = "rejects"
 _BLOCK = 4 << 20
 _TOKENS = 1 << 20
@@ -229,16 +228,17 @@ def _all_files(manifest: Manifest) -> Iterator[FileInfo]:
 
 
 def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:
-    if MANIFEST in names:
+    if MANIFEST_FILE in names:
         return read_manifest(storage, folder)
     refuse_other(storage, folder, SHARDS)
-    if _JOB in names:
+    if JOB_FILE in names:
         raise DataError(
             f"{redact(folder)}: not finished: the job failed, was interrupted or is running; run "
             "it again"
         )
     raise DataError(
-        f"{redact(folder)}: holds neither {MANIFEST} nor {_JOB}: not the output of a tokenize job"
+        f"{redact(folder)}: holds neither {MANIFEST_FILE} nor {JOB_FILE}: not the output of "
+        "a tokenize job"
     )
 
 
@@ -247,7 +247,8 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
     for name, value in vars(manifest.totals).items():
         if value != vars(expected)[name]:
             yield (
-                f"{MANIFEST}: totals.{name} is {value}; the shards add up to {vars(expected)[name]}"
+                f"{MANIFEST_FILE}: totals.{name} is {value}; the shards add up to "
+                f"{vars(expected)[name]}"
             )
     for row in manifest.splits:
         facts = {"tokens": 0, **vars(row)}
@@ -255,11 +256,14 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
         for name in ("documents", "text_bytes", "tokens") if row.sources is not None else ():
             total = sum(vars(source)[name] for source in (row.sources or {}).values())
             if total != facts[name]:
-                yield f"{MANIFEST}: {what} has {facts[name]} {name}; its sources add up to {total}"
+                yield (
+                    f"{MANIFEST_FILE}: {what} has {facts[name]} {name}; its sources add up to "
+                    f"{total}"
+                )
     by_reason = sum(manifest.reject_reasons.values())
     if by_reason != expected.rejects:
         yield (
-            f"{MANIFEST}: rejects.by_reason adds up to {by_reason}; the shards add up to "
+            f"{MANIFEST_FILE}: rejects.by_reason adds up to {by_reason}; the shards add up to "
             f"{expected.rejects}"
         )
 
@@ -323,14 +327,14 @@ def _check_tokenizer(
 ) -> Iterator[str]:
     digest = hashlib.sha256()
     try:
-        for block in _blocks(storage, storage.join(folder, _TOKENIZER), progress):
+        for block in _blocks(storage, storage.join(folder, TOKENIZER_FILE), progress):
             digest.update(block)
     except DataError as error:
         yield str(error)
         return
     if digest.hexdigest() != manifest.tokenizer:
         yield (
-            f"{_TOKENIZER}: the fingerprint is {digest.hexdigest()}; the shards were made with "
+            f"{TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards were made with "
             f"{manifest.tokenizer}"
         )
 
@@ -347,7 +351,8 @@ def _check_rejects(
         yield from check.problems
     if not broken and lines != manifest.totals.rejects:
         yield (
-            f"{_REJECTS}: the files hold {lines} records; {MANIFEST} has {manifest.totals.rejects}"
+            f"{_REJECTS}: the files hold {lines} records; {MANIFEST_FILE} has "
+            f"{manifest.totals.rejects}"
         )
 
 

@@ -20,9 +20,10 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
-from bpe_beam.shards.manifest import MANIFEST, Manifest
+from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
@@ -397,7 +398,7 @@ class _WriteManifest(beam.DoFn):
             raise DataError(_LOST)
         _check_files(storage, folder, [file for shard in shards for file in shard.files])
         data = self.target.tokenizer_json.encode()
-        storage.write_bytes(storage.join(folder, "tokenizer.json"), data)
+        storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
         manifest = Manifest(
             format=DEFAULT_SHARD_FORMAT,
             tokenizer=hashlib.sha256(data).hexdigest(),
@@ -411,7 +412,7 @@ class _WriteManifest(beam.DoFn):
             reject_files=(),
             tokenless=tokenless,
         )
-        url = storage.join(folder, MANIFEST)
+        url = storage.join(folder, MANIFEST_FILE)
         storage.sync_folders(folder)
         storage.write_bytes(url, manifest.to_bytes())
         storage.sync_folders(folder)

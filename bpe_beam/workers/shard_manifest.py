@@ -9,9 +9,10 @@ from typing import Any
 from bpe_beam.corpus.losses import losses_of
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
-from bpe_beam.shards.manifest import MANIFEST, Manifest
+from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import numbered, shard_files
 from bpe_beam.shards.shard_rows import Shard, SourceFacts, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -90,11 +91,11 @@ def plan_of(manifest: Manifest, root: str) -> Plan:
     """
     plan = Plan.from_json(manifest.plan, root)
     if plan.fingerprint() != manifest.plan_fingerprint:
-        raise DataError(f"{MANIFEST}: the fingerprint of the plan does not match the plan")
+        raise DataError(f"{MANIFEST_FILE}: the fingerprint of the plan does not match the plan")
     plan.check_cover()
     for row in manifest.splits:
         if row.slices != slices_of(plan, plan.splits[row.split]):
-            raise DataError(f"{MANIFEST}: split {row.split} has other slices than the plan")
+            raise DataError(f"{MANIFEST_FILE}: split {row.split} has other slices than the plan")
     return plan
 
 

@@ -10,8 +10,8 @@ from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage
@@ -106,7 +106,7 @@ class _ReadAgain:
         for name, found in self._found.items():
             expected = vars(row)[name]
             if found != expected:
-                return f"the input has {found:,} {name}; {MANIFEST} has {expected:,}"
+                return f"the input has {found:,} {name}; {MANIFEST_FILE} has {expected:,}"
         return None
 
     def _reject(self, reject: Reject) -> None:

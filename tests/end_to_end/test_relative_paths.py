@@ -16,8 +16,8 @@ from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.job_folder import ReceiptWriter
-from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import ReadDocuments, Tokenize, WriteTokens
 from bpe_beam.workers.count_split import CountTask, count_split
@@ -81,7 +81,7 @@ def test_a_stream_finds_its_files(here: Path, monkeypatch: pytest.MonkeyPatch) -
     storage.make_folder(stream.output)
     monkeypatch.chdir(elsewhere_runner.FOLDERS[-1])
     run_stream(stream)
-    assert (here / "out" / "window-00000000" / MANIFEST).exists()
+    assert (here / "out" / "window-00000000" / MANIFEST_FILE).exists()
 
 
 def test_the_transforms_find_their_files(here: Path) -> None:

@@ -27,6 +27,7 @@ from bpe_beam.counts.manifest import (
     read_manifest,
 )
 from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs.counts import shared as counts_folder
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
@@ -66,7 +67,7 @@ def run(settings: FilterCountsSettings, progress: Progress) -> dict[str, Any]:
         filtering = _Filtering(storage, settings, old, kept)
         parts = counts_folder.make_parts(folder, partitions, progress, filtering.make)
         words = _words(storage, settings.output, old, parts)
-        folder.finish("manifest.json", _manifest(settings, old, kept, parts, words).to_json())
+        folder.finish(MANIFEST_FILE, _manifest(settings, old, kept, parts, words).to_json())
     manifest = counts_folder.finished_manifest(folder)
     left_out = manifest.filtered[-1]
     return {

@@ -31,6 +31,7 @@ from bpe_beam.counts.manifest import (
 )
 from bpe_beam.counts.word_counts import WordCounts
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs.counts import shared as counts_folder
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.messages import list_few
@@ -78,7 +79,7 @@ def run(settings: MergeCountsSettings, progress: Progress) -> dict[str, Any]:
             progress,
             lambda partition: _merge_part(storage, sources, settings.output, partition),
         )
-        folder.finish("manifest.json", _manifest(manifests, parts).to_json())
+        folder.finish(MANIFEST_FILE, _manifest(manifests, parts).to_json())
     manifest = counts_folder.finished_manifest(folder)
     return {
         "job": "counts merge",

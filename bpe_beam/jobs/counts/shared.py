@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_beam.counts.manifest import MANIFEST, CountsManifest, CountsPart, part_name, read_manifest
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
@@ -32,7 +33,7 @@ def manifest_hash(storage: Storage, counts: str) -> str:
         DataError: A manifest that is damaged.
     """
     read_manifest(storage, counts)
-    data = storage.read_bytes(storage.join(counts, MANIFEST))
+    data = storage.read_bytes(storage.join(counts, MANIFEST_FILE))
     return hashlib.sha256(data).hexdigest()
 
 
@@ -84,7 +85,7 @@ def make_parts(
 
 def finished_manifest(folder: OutputFolder) -> CountsManifest:
     """The manifest of a folder that is finished."""
-    url = folder.path(MANIFEST)
+    url = folder.path(MANIFEST_FILE)
     return CountsManifest.from_bytes(folder.storage.read_bytes(url), url)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder
 from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
 from bpe_beam.jobs.counts.shared import manifest_hash, same_folder
@@ -53,10 +54,10 @@ _OF_THE_RUN = ("job", "output", "files", "jobs", "counting_seconds", "learning_s
 """What is not said again of a finished job: it tells of the run that finished it."""
 
 _FILES = {
-    "bpe": ("vocab.json", "merges.txt", "tokenizer.json"),
-    "prefix_bpe": ("vocab.json", "vocab.txt", "tokenizer.json"),
-    "wordpiece": ("vocab.json", "vocab.txt", "tokenizer.json"),
-    "word_level": ("vocab.json", "tokenizer.json"),
+    "bpe": ("vocab.json", "merges.txt", TOKENIZER_FILE),
+    "prefix_bpe": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
+    "wordpiece": ("vocab.json", "vocab.txt", TOKENIZER_FILE),
+    "word_level": ("vocab.json", TOKENIZER_FILE),
 }
 
 
@@ -197,7 +198,7 @@ def _write(
         "vocab.json": tokenizer.vocab_json,
         "vocab.txt": lambda: vocab_txt(tokenizer.spec.model),
         "merges.txt": tokenizer.merges_txt,
-        "tokenizer.json": lambda: tokenizer.to_json().encode(),
+        TOKENIZER_FILE: lambda: tokenizer.to_json().encode(),
     }
     files = []
     for name in names:
@@ -252,7 +253,7 @@ def _train_on_corpus(
         counted = count.run(counting, progress, plan=plan)
     else:
         counted = {}
-        if storage.exists(storage.join(counts, "manifest.json")):
+        if storage.exists(storage.join(counts, MANIFEST_FILE)):
             manifest = read_manifest(storage, counts)
             count.check_finished(storage, counts, settings.input, plan, manifest)
     return folder, counts, {key: counted[key] for key in _OF_COUNTING if key in counted}

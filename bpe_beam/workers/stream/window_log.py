@@ -20,8 +20,8 @@ from typing import Any
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.publication import Publication
-from bpe_beam.shards.manifest import MANIFEST
 from bpe_beam.shards.numbering import numbered, shard_name
 from bpe_beam.storage import Found, Storage, redact
 from bpe_beam.storage.create_exclusive import write_once
@@ -33,7 +33,6 @@ WINDOW_FILE = "window.json"
 INPUT_FILE = "input.json"
 """Of a stream's folder: from which root the names of files in its windows start, as a hash."""
 
-_TOKENIZER = "tokenizer.json"
 
 _VERSION = 2
 """Of `window.json` and of receipts. A `window.json` of version 1 and a receipt without a version,
@@ -43,7 +42,7 @@ _INPUT_VERSION = 1
 _KEYS = ("version", "stream", "number", "plan", "tags")
 _RECEIPT_KEYS = ("version", "fingerprint", "files", "facts")
 _NAME = re.compile(r"window-([0-9]{8,18})")
-_OF_WATCHERS = (WINDOW_FILE, MANIFEST, _TOKENIZER)
+_OF_WATCHERS = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
 _THREADS = 16
 
 
@@ -84,7 +83,7 @@ class WindowFolder:
 
     def is_finished(self) -> bool:
         """Whether the window has its manifest."""
-        return self.storage.exists(self.storage.join(self.url, MANIFEST))
+        return self.storage.exists(self.storage.join(self.url, MANIFEST_FILE))
 
     def pieces(self, plan: Plan) -> list[Publication] | None:
         """Return what was recorded of the splits of a plan, in order; None until all are there.
@@ -130,9 +129,9 @@ class WindowFolder:
                 for name, final in piece.moves:
                     if name != final:
                         storage.move(self._path(name), self._path(final))
-            storage.write_bytes(self._path(_TOKENIZER), tokenizer.encode())
+            storage.write_bytes(self._path(TOKENIZER_FILE), tokenizer.encode())
             storage.sync_folders(self.url, self._path("rejects"))
-            storage.write_bytes(self._path(MANIFEST), manifest)
+            storage.write_bytes(self._path(MANIFEST_FILE), manifest)
             storage.sync_folders(self.url)
         except DataError:
             # Another watcher has finished the window, and removed what both worked with.
@@ -373,9 +372,9 @@ class WindowLog:
             return None, False
         window = Window.read(data, number, self._stream, self._root, record)
         names = storage.list_names(url)
-        if MANIFEST in names and (WORK in names or any(map(attempted_name, names))):
+        if MANIFEST_FILE in names and (WORK in names or any(map(attempted_name, names))):
             self.folder(window).clear(of_watchers=True)  # whoever finished it was killed before
-        return window, MANIFEST not in names
+        return window, MANIFEST_FILE not in names
 
     def _add(self, window: Window | None, is_open: bool) -> None:
         if window is None:

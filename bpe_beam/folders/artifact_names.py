@@ -1,0 +1,12 @@
+"""The names of the files that jobs write and other rooms look for."""
+
+from __future__ import annotations
+
+JOB_FILE = "job.json"
+"""The first file of a folder: the job's settings, and the names of all files that it may write."""
+
+MANIFEST_FILE = "manifest.json"
+"""The last file of a folder of counts or shards: what the folder holds."""
+
+TOKENIZER_FILE = "tokenizer.json"
+"""A tokenizer, in its own folder or beside the shards that it made."""
