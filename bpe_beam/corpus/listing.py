@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, format_of
 from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile
 from bpe_beam.errors import UsageError
-from bpe_beam.storage import Found, Storage, redact
+from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import absolute, escape_glob
 
 _LISTING_THREADS = 32
@@ -55,7 +55,7 @@ def list_files(
             has a format that cannot be read.
         DataError: Storage fails.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, StoredFile] = {}
     repeated: set[str] = set()
     for pattern in _patterns(storage, inputs):
         for file in _expand(storage, pattern):
@@ -90,7 +90,7 @@ def list_files(
 
 
 def described(
-    storage: Storage, named: Sequence[tuple[str, Found]], input_format: str
+    storage: Storage, named: Sequence[tuple[str, StoredFile]], input_format: str
 ) -> tuple[InputFile, ...]:
     """Files as a plan has them, each with its name there; looks at their first bytes.
 
@@ -131,7 +131,7 @@ def _patterns(storage: Storage, inputs: Iterable[str]) -> Iterator[str]:
                 yield entry
 
 
-def _expand(storage: Storage, pattern: str) -> list[Found]:
+def _expand(storage: Storage, pattern: str) -> list[StoredFile]:
     found = storage.expand(pattern)
     if found:
         return found
@@ -143,11 +143,11 @@ def _expand(storage: Storage, pattern: str) -> list[Found]:
     raise UsageError(f"input {shown!r}: no file matches; check the path (a glob wants quotes)")
 
 
-def _all_below(storage: Storage, folder: str) -> list[Found]:
+def _all_below(storage: Storage, folder: str) -> list[StoredFile]:
     return storage.expand(storage.join(escape_glob(absolute(folder)), "**", "*"))
 
 
-def visible_below(storage: Storage, folder: str) -> list[Found]:
+def visible_below(storage: Storage, folder: str) -> list[StoredFile]:
     """List the files of a folder and of the folders below it, except hidden and auxiliary ones.
 
     Args:
@@ -162,7 +162,7 @@ def visible_below(storage: Storage, folder: str) -> list[Found]:
     ]
 
 
-def _files_below(storage: Storage, folder: str) -> list[Found]:
+def _files_below(storage: Storage, folder: str) -> list[StoredFile]:
     files = visible_below(storage, folder)
     if not files:
         raise UsageError(

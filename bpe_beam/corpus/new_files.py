@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bpe_beam.corpus.listing import visible_below
 from bpe_beam.errors import UsageError
-from bpe_beam.storage import Found, Storage, redact
+from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
     OBJECT_STORES,
     SCHEME,
@@ -126,7 +126,7 @@ class Watched:
             root = f"{protocol_of(self.root)}://{path.strip('/')}"
         return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()
 
-    def look(self, storage: Storage) -> Iterator[tuple[str, Found]]:
+    def look(self, storage: Storage) -> Iterator[tuple[str, StoredFile]]:
         """Yield the files that are there now with their names, each at least once.
 
         Empty files are left out: they hold nothing yet.
@@ -140,7 +140,7 @@ class Watched:
             if file.size and file.url not in left_out and not own:
                 yield file.url[length:], file
 
-    def _listed(self, storage: Storage) -> Iterator[Found]:
+    def _listed(self, storage: Storage) -> Iterator[StoredFile]:
         for pattern in self.patterns:
             yield from storage.expand(pattern)
         for folder in self.folders:

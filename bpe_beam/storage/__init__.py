@@ -1,10 +1,10 @@
-"""The one door to storage: local paths, and any protocol of fsspec by its URL."""
+"""The storage client: local paths, and URLs of any protocol of fsspec."""
 
 from __future__ import annotations
 
 from bpe_beam.storage.client import Storage
-from bpe_beam.storage.failures import named_errors
-from bpe_beam.storage.file_info import Found
+from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import redact
+from bpe_beam.storage.stored_file import StoredFile
 
-__all__ = ["Found", "Storage", "named_errors", "redact"]
+__all__ = ["Storage", "StoredFile", "named_errors", "redact"]

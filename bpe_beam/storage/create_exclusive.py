@@ -1,4 +1,4 @@
-"""Files that are written once: of several who write one at the same moment, one succeeds."""
+"""Files that are written once: if several writers race, one of them succeeds."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from bpe_beam.storage.client import Storage
-from bpe_beam.storage.connect import connect, secrets_of
-from bpe_beam.storage.failures import named_errors, retried
-from bpe_beam.storage.local import sync_file, sync_folder
+from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.local_store import sync_file, sync_folder
 from bpe_beam.storage.moving import rename
 from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
+from bpe_beam.storage.retry import retried
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:
-    """Writes a file unless there is one of this name.
+    """Write a file unless one of this name exists.
 
-    Of those who write different bytes at once, one gets True, where the store has writes that only
-    create: local disks (by hard links), s3, gs, az. On other stores the last one wins, and whoever
-    asks after that is told so; two that ask within the same moment may both be told True. The file
-    appears whole or not at all, as with `Storage.create`.
+    If several writers race with different bytes, exactly one gets True on stores with conditional
+    writes: local disks (by hard links), s3, gs, az. On other stores the last writer wins, later
+    calls report that, and two calls at the same moment may both return True. The file appears
+    complete or not at all, as with `Storage.create`.
 
     Args:
-        storage: The door to storage.
-        url: The file to be. Its folder must exist (object stores have none).
-        data: What it is to hold.
+        storage: The storage client.
+        url: The file. Its folder must exist (object stores have none).
+        data: Its content.
 
     Returns:
-        Whether the file now holds these bytes.
+        Whether the file now has this content.
 
     Raises:
         DataError: Storage fails.
@@ -38,35 +38,34 @@ def write_once(storage: Storage, url: str, data: bytes) -> bool:
     if is_local(url):
         with named_errors("write", url):
             return _link(local_path(url), data)
-    hidden = secrets_of(storage.options)
-    with named_errors("write", url, hidden):
-        fs, path = connect(storage.options, url)
+    with named_errors("write", url, storage.remote.secrets):
+        fs, path = storage.remote.connect(url)
         create = _create if protocol_of(url) in OBJECT_STORES else _rename
         return retried(lambda: create(fs, path, data))
 
 
 def creates_only(storage: Storage, folder: str) -> bool:
-    """Whether a store can create a file and refuse to replace one, which `write_once` rests on.
+    """Return whether a store has conditional writes, on which `write_once` relies.
 
-    Some servers that look like S3 take the condition and ignore it, which shows when it is tried.
+    Some servers with the interface of S3 accept the condition and ignore it, so this writes a file.
 
     Args:
         storage: The storage client.
-        folder: Where files are to be created. One is written there, and removed.
+        folder: The folder in which a file is written, and removed.
 
     Raises:
         DataError: Storage fails.
 
     Cost: five requests.
     """
-    # The name of a job.json that was never completed: what a killed job leaves of it is removed.
+    # An attempt at job.json: the next job removes one that a killed job left.
     url = storage.join(folder, attempt_name("job.json"))
     if is_local(url):
         return True
     if protocol_of(url) not in OBJECT_STORES:
         return False
-    with named_errors("write", url, secrets_of(storage.options)):
-        fs, path = connect(storage.options, url)
+    with named_errors("write", url, storage.remote.secrets):
+        fs, path = storage.remote.connect(url)
         try:
             retried(lambda: _create(fs, path, b"first"))
             with contextlib.suppress(OSError, TypeError, ValueError, NotImplementedError):
@@ -77,7 +76,7 @@ def creates_only(storage: Storage, folder: str) -> bool:
 
 
 def _link(path: Path, data: bytes) -> bool:
-    """A link appears whole or not at all, and never in place of another."""
+    """Write by a hard link, which appears complete or not at all and never replaces a file."""
     if not path.exists():
         attempt = path.with_name(attempt_name(path.name))
         try:
@@ -94,7 +93,7 @@ def _link(path: Path, data: bytes) -> bool:
 
 
 def _rename(fs: Any, path: str, data: bytes) -> bool:
-    """Where a file is written in place, and so could be torn."""
+    """Write by a rename, for stores on which a direct write may stay incomplete."""
     if not fs.exists(path):
         attempt = attempt_name(path)
         try:
@@ -103,10 +102,10 @@ def _rename(fs: Any, path: str, data: bytes) -> bool:
                 try:
                     rename(fs, attempt, path)
                 except OSError:
-                    if not fs.exists(path):  # else somebody was quicker
+                    if not fs.exists(path):  # otherwise another writer was first
                         raise
         finally:
-            with contextlib.suppress(Exception):  # mostly, it is not there any more
+            with contextlib.suppress(Exception):  # mostly, it no longer exists
                 fs.rm_file(attempt)
     return bool(fs.cat_file(path) == data)
 
@@ -118,9 +117,9 @@ def _create(fs: Any, path: str, data: bytes) -> bool:
         except FileExistsError:
             pass
         except OSError as error:
-            # what s3fs makes of some servers' refusal
+            # s3fs's error for the refusal of some servers
             if error.errno != errno.EINVAL or not fs.exists(path):
                 raise
         except (TypeError, ValueError, NotImplementedError):
-            fs.pipe_file(path, data)  # a file system that knows no such mode
+            fs.pipe_file(path, data)  # a file system without this mode
     return bool(fs.cat_file(path) == data)

@@ -1,39 +1,33 @@
-"""Giving a file another name: one step on disk, a copy within the store elsewhere."""
+"""Giving a file of a remote store another name: a rename, or a copy within the store."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from bpe_beam.storage.failures import retried
+from bpe_beam.storage.retry import retried
 
 _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
-"""Seconds between looks at a copy that is not complete; some five minutes."""
+"""Seconds between looks at a copy that is not complete; about five minutes in total."""
 
 
-def move_local(source: Path, target: Path) -> None:
-    """Renames a file; does nothing where that was done before."""
-    try:
-        source.replace(target)
-    except FileNotFoundError:
-        if not target.is_file():
-            raise
+def move(fs: Any, source: str, target: str, size_of: Callable[[str], int], *, copies: bool) -> None:
+    """Give a file another name; do nothing if an earlier call has done so.
 
-
-def move_remote(
-    fs: Any, source: str, target: str, size_of: Callable[[str], int], *, copies: bool
-) -> None:
-    """Rename a file of a store; do nothing where that was done before. Each step is tried again.
+    Each step is repeated after errors that may pass.
 
     Args:
         fs: The file system.
-        source: The file's path there.
-        target: Its new one.
-        size_of: The size of a path there; raises FileNotFoundError.
-        copies: The store has no renaming, only copies.
+        source: The file's path in that file system.
+        target: Its new path.
+        size_of: Returns the size of a path in bytes; raises FileNotFoundError.
+        copies: Whether the store can only copy and remove.
+
+    Raises:
+        FileNotFoundError: Neither file exists.
+        OSError: The copy has another size, or the store fails.
     """
     if not copies:
         retried(lambda: _rename_once(fs, source, target, size_of))
@@ -45,7 +39,7 @@ def move_remote(
         return
     try:
         retried(lambda: fs.cp_file(source, target))
-        # A copy may go on in the store after it was asked for.
+        # A store may complete a copy after it has answered.
         for pause in _COPY_PAUSES:
             if retried(lambda: size_of(target)) == size:
                 break
@@ -54,7 +48,7 @@ def move_remote(
             raise OSError(f"the copy has {size_of(target):,} of {size:,} bytes")
         retried(lambda: fs.rm_file(source))
     except FileNotFoundError:
-        # Somebody else moves it, too.
+        # Another process moves the same file.
         if retried(lambda: size_of(target)) != size:
             raise
 
@@ -69,7 +63,13 @@ def _rename_once(fs: Any, source: str, target: str, size_of: Callable[[str], int
 
 
 def rename(fs: Any, source: str, target: str) -> None:
-    """fsspec's own renaming, which takes some characters of a name for a glob."""
+    """Rename a file as fsspec does, but with `*`, `?` and `[` as plain characters of its name.
+
+    Args:
+        fs: The file system.
+        source: The file's path in that file system.
+        target: Its new path.
+    """
     if re.search(r"[*?\[]", source):
         fs.cp_file(source, target)
         fs.rm_file(source)

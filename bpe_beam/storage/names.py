@@ -9,8 +9,9 @@ from typing import Any, cast
 
 WEB = ("http", "https")
 OBJECT_STORES = ("s3", "gs", "az", "abfs", "abfss", "hf", *WEB)
-"""Their folders are only names' beginnings, what fsspec calls a folder at the top is a bucket,
-which is not ours to make or remove, and an upload appears whole when it is completed."""
+"""Stores whose folders are only prefixes of names, and whose uploads appear when they are complete.
+
+A folder at the top is a bucket, which this package neither makes nor removes."""
 
 SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]*)://")
 # Two spellings of one protocol, where the rest of the URL means the same.
@@ -31,7 +32,7 @@ def attempted_name(name: str) -> str | None:
 
 
 def redact(url: str) -> str:
-    """The URL without what may be secret: user, password, query. A local path as it is."""
+    """Return the URL without user, password and query, which may be secret."""
     scheme = SCHEME.match(url)
     if scheme is None:
         return url
@@ -39,37 +40,41 @@ def redact(url: str) -> str:
     host, slash, path = rest.partition("/")
     if scheme[1] in WEB:
         path = path.partition("?")[0]
-    user, at, place = host.rpartition("@")
+    user, at, address = host.rpartition("@")
     # abfss://container@account is an address; a password has a colon before it
     secret = at and (":" in user or scheme[1] in WEB)
-    return head + (place if secret else host) + slash + path
+    return head + (address if secret else host) + slash + path
 
 
 def protocol_of(url: str) -> str:
-    """The protocol of a URL, in one spelling; `file` for a path."""
+    """Return the protocol of a URL, in one spelling; `file` for a path."""
     scheme = SCHEME.match(url)
     return _SPELLINGS.get(scheme[1], scheme[1]) if scheme else "file"
 
 
 def is_local(url: str) -> bool:
-    """True for a path, or a `file://` URL."""
+    """Return whether a URL is a path, or has the protocol `file`."""
     return protocol_of(url) == "file"
 
 
 def local_path(url: str) -> Path:
-    """The absolute path of a local file, without dots and doubled slashes, so that one file has
-    one name. Links are kept: it is under their names that a corpus is laid out."""
+    """Return the absolute path of a local file, without dots and doubled slashes.
+
+    One file so has one name. Links are kept: a corpus may be laid out by the names of links.
+    """
     path = Path("/" + str(Path(url.removeprefix("file://")).absolute()).lstrip("/"))
     if ".." not in path.parts:
         return path
-    # what stands before ".." may be a link to elsewhere
+    # the part before ".." may be a link
     below = len(path.parts) - path.parts[::-1].index("..")
     return Path(*path.parts[:below]).resolve().joinpath(*path.parts[below:])
 
 
 def absolute_glob(pattern: str) -> str:
-    """The same pattern with an absolute path, or the URL; the working directory's own name may hold
-    characters of globs, which match themselves."""
+    """Return a pattern with an absolute path; a URL as it is.
+
+    Glob characters in the name of the working directory match themselves.
+    """
     if not is_local(pattern):
         return pattern
     below = pattern.removeprefix("file://")
@@ -77,20 +82,27 @@ def absolute_glob(pattern: str) -> str:
 
 
 def escape_glob(url: str) -> str:
-    """The pattern that only this path or URL matches, with `*`, `?` and `[` as plain characters."""
+    """Return the pattern that only this path or URL matches, with `*`, `?` and `[` escaped."""
     scheme = SCHEME.match(url)
     start = scheme.end() if scheme else 0
     return url[:start] + re.sub(r"[*?[]", r"[\g<0>]", url[start:])
 
 
 def absolute(url: str) -> str:
-    """The name by which another process finds a file: the absolute path of a local one; a URL as it
-    is. Workers of a cluster have working directories of their own."""
+    """Return the absolute path of a local file; a URL as it is.
+
+    Workers of a cluster, which get such names, have working directories of their own.
+    """
     return str(local_path(url)) if is_local(url) else url
 
 
 def join(folder: str, *names: str) -> str:
-    """The path or URL of a name below a folder. A web query stays behind the path."""
+    """Return the path or URL of a name below a folder. A web query stays behind the path.
+
+    Args:
+        folder: A path or URL.
+        *names: The names of the folders on the way, and of the file.
+    """
     query = ""
     if protocol_of(folder) in WEB:
         folder, mark, rest = folder.partition("?")
@@ -101,8 +113,14 @@ def join(folder: str, *names: str) -> str:
 
 
 def url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
-    """The URL of a name that a file system found: what stood before the path in the pattern
-    (protocol, host), then the name."""
+    """Return the URL of a file that a file system listed.
+
+    Args:
+        fs: The file system.
+        pattern: The URL or glob that was listed; its protocol and host begin the result.
+        stripped: The file system's own path for the pattern.
+        found: The file system's own path of the file.
+    """
     pattern = pattern.rstrip("/")
     if pattern.endswith(stripped):
         head = pattern[: len(pattern) - len(stripped)]

@@ -1,7 +1,7 @@
-"""Parts of a remote file, asked for by their bytes, store by store.
+"""Ranges of bytes of a remote file, store by store.
 
-Each store has one way that is bound to the version of the object that was found first, where the
-store can do that: a part of another version is an error, not a part of the file.
+Where a store can do so, each request is bound to the version of the object that was opened: a
+range of another version is an error, not a part of the file.
 """
 
 from __future__ import annotations
@@ -11,41 +11,46 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.failures import Changed, EmptyAnswer
-from bpe_beam.storage.file_info import Found, content_encoding, found_of
 from bpe_beam.storage.names import protocol_of, redact
+from bpe_beam.storage.retry import EmptyAnswerError, FileChangedError
+from bpe_beam.storage.stored_file import StoredFile, stored_file
 
 Fetch = Callable[[int, int], bytes]
-"""(start, end) -> those bytes; may answer with fewer or more."""
+"""(start, end) -> the bytes from start to end, but for faults of the store: fewer or more."""
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A remote file to read from.
+class RangeSource:
+    """A remote file from which ranges are read.
 
     Attributes:
-        found: Its facts when it was opened.
-        fetch: Gives a part of it.
-        close: Lets go of what `fetch` holds.
+        file: Its description when it was opened.
+        fetch: Returns a range of its bytes.
+        close: Closes the connections of `fetch`.
     """
 
-    found: Found
+    file: StoredFile
     fetch: Fetch
     close: Callable[[], None]
 
 
-def open_ranges(fs: Any, path: str, url: str) -> Opened:
-    """Opens a remote file for reading by ranges.
+def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
+    """Open a remote file for reading by ranges.
+
+    Args:
+        fs: The file system.
+        path: The file's path there.
+        url: Its URL.
 
     Raises:
-        DataError: It is stored with a Content-Encoding that its store undoes on the way, so that
-            neither its size nor its parts are what they say.
+        DataError: The file has a Content-Encoding that its store decodes on the way, so that
+            neither its size nor its ranges are those of the content.
     """
     protocol = protocol_of(url)
     if protocol == "s3":
         return _open_s3(fs, path, url)
     info = fs.info(path)
-    found = found_of(url, info)
+    file = stored_file(url, info)
     if protocol == "gs":
         _refuse_encoded(info, url)
         generation = info.get("generation")
@@ -53,16 +58,16 @@ def open_ranges(fs: Any, path: str, url: str) -> Opened:
         def fetch_gs(start: int, end: int) -> bytes:
             return cast(bytes, fs.cat_file(path, start=start, end=end, generation=generation))
 
-        return Opened(found, fetch_gs, _nothing)
+        return RangeSource(file, fetch_gs, _nothing)
     if protocol in ("az", "abfs", "abfss"):
-        return Opened(found, _azure_fetch(fs, path, info), _nothing)
+        return RangeSource(file, _azure_fetch(fs, path, info), _nothing)
     if protocol == "memory":
 
         def fetch_memory(start: int, end: int) -> bytes:
             return cast(bytes, fs.cat_file(path, start=start, end=end))
 
-        return Opened(found, fetch_memory, _nothing)
-    return _open_other(fs, path, found)
+        return RangeSource(file, fetch_memory, _nothing)
+    return _open_other(fs, path, file)
 
 
 def _nothing() -> None:
@@ -70,28 +75,28 @@ def _nothing() -> None:
 
 
 def _refuse_encoded(info: Mapping[str, Any], url: str) -> None:
-    encoding = content_encoding(info)
+    encoding = str(info.get("contentEncoding") or "")
     if encoding not in ("", "identity"):
         raise DataError(
-            f"cannot read {redact(url)}: it is stored with Content-Encoding {encoding!r}, which "
-            "the store undoes on the way; remove that from the metadata; compression is told by "
-            "a file's first bytes"
+            f"cannot read {redact(url)}: its Content-Encoding is {encoding!r}, which the store "
+            "decodes on the way; remove it from the metadata: compression is recognised by a "
+            "file's first bytes"
         )
 
 
-def _open_s3(fs: Any, path: str, url: str) -> Opened:
-    # asks for the object by its ETag, each time
-    file = fs.open(path, "rb", cache_type="none", fill_cache=False)
+def _open_s3(fs: Any, path: str, url: str) -> RangeSource:
+    # s3fs binds each request to the ETag
+    reader = fs.open(path, "rb", cache_type="none", fill_cache=False)
 
     def fetch(start: int, end: int) -> bytes:
         try:
-            return cast(bytes, file._fetch_range(start, end))
+            return cast(bytes, reader._fetch_range(start, end))
         except Exception as error:
             if type(error).__name__ == "FileExpired":
-                raise Changed("the file was changed while it was read") from error
+                raise FileChangedError("the file was changed while it was read") from error
             raise
 
-    return Opened(found_of(url, file.details), fetch, file.close)
+    return RangeSource(stored_file(url, reader.details), fetch, reader.close)
 
 
 def _azure_fetch(fs: Any, path: str, info: Mapping[str, Any]) -> Fetch:
@@ -100,10 +105,10 @@ def _azure_fetch(fs: Any, path: str, info: Mapping[str, Any]) -> Fetch:
     from fsspec.asyn import sync
 
     container, blob, version = fs.split_path(path)
-    # The quotes belong to it, and listings leave them out.
+    # The quotes are part of an ETag; listings leave them out.
     etag = '"' + str(info["etag"]).strip('"') + '"'
 
-    async def part(start: int, end: int) -> bytes:
+    async def download(start: int, end: int) -> bytes:
         async with fs.service_client.get_blob_client(container=container, blob=blob) as client:
             stream = await client.download_blob(
                 offset=start,
@@ -112,47 +117,47 @@ def _azure_fetch(fs: Any, path: str, info: Mapping[str, Any]) -> Fetch:
                 etag=etag,
                 match_condition=MatchConditions.IfNotModified,
                 max_concurrency=1,
-                decompress=False,  # a part cannot be
+                decompress=False,  # a range alone cannot be decompressed
                 **getattr(fs, "_timeout_kwargs", {}),
             )
             return cast(bytes, await stream.readall())
 
     def fetch(start: int, end: int) -> bytes:
         try:
-            return cast(bytes, sync(fs.loop, part, start, end))
+            return cast(bytes, sync(fs.loop, download, start, end))
         except HttpResponseError as error:
             if error.status_code == 412:
-                raise Changed("the file was changed while it was read") from error
+                raise FileChangedError("the file was changed while it was read") from error
             raise
-        except ValueError as error:  # of Azure's client, over an answer without its range
-            raise EmptyAnswer(str(error)) from error
+        except ValueError as error:  # Azure's client, for an answer without its range
+            raise EmptyAnswerError(str(error)) from error
 
     return fetch
 
 
-def _open_other(fs: Any, path: str, found: Found) -> Opened:
-    """Any other of fsspec's: by its own file, opened again after a failure."""
-    held: list[Any] = []
+def _open_other(fs: Any, path: str, file: StoredFile) -> RangeSource:
+    """Open a file of any other file system by its own reader, which is replaced after a failure."""
+    opened: list[Any] = []
 
     def fetch(start: int, end: int) -> bytes:
         try:
-            if not held:
-                held.append(_unbuffered(fs, path))
-            held[0].seek(start)
-            return cast(bytes, held[0].read(end - start))
+            if not opened:
+                opened.append(_unbuffered(fs, path))
+            opened[0].seek(start)
+            return cast(bytes, opened[0].read(end - start))
         except Exception:
             close()
             raise
 
     def close() -> None:
-        if held:
-            held.pop().close()
+        if opened:
+            opened.pop().close()
 
-    return Opened(found, fetch, close)
+    return RangeSource(file, fetch, close)
 
 
 def _unbuffered(fs: Any, path: str) -> Any:
     try:
         return fs.open(path, "rb", cache_type="none")
-    except TypeError:  # not each file system knows of caches
+    except TypeError:  # some file systems have no such option
         return fs.open(path, "rb")

@@ -1,7 +1,7 @@
-"""Files on web servers: what they are, and parts of them.
+"""Files on web servers: their sizes and tags, and ranges of their bytes.
 
-fsspec's own way takes any failure for a missing file, and the whole file for the part of it that a
-server without ranges was asked for. Here the status, the place and the tag of each answer count.
+fsspec itself takes any failure for a missing file, and the whole file for the range that a server
+without ranges was asked for. This module checks status, position and tag of each answer.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from bpe_beam.storage.failures import CONNECT_SECONDS, SILENCE_SECONDS, Changed, ShortRead
-from bpe_beam.storage.file_info import Found, found_of
-from bpe_beam.storage.ranges import Opened
+from bpe_beam.storage.ranges import RangeSource
+from bpe_beam.storage.retry import (
+    CONNECT_SECONDS,
+    SILENCE_SECONDS,
+    FileChangedError,
+    ShortReadError,
+)
+from bpe_beam.storage.stored_file import StoredFile, stored_file
 
-_PIECE = 256 << 10
+_CHUNK = 256 << 10
+"""Bytes that are read from an answer at once."""
 
 
 class WebError(OSError):
-    """An answer that is none.
+    """An answer with a status of failure.
 
     Attributes:
         status: The HTTP status.
@@ -29,23 +35,37 @@ class WebError(OSError):
         self.status = status
 
 
-def stat_web(fs: Any, url: str) -> Found:
-    """Asks a server for a file's size and tag.
+def stat_web(fs: Any, url: str) -> StoredFile:
+    """Return the size and the tag of a file on a web server.
+
+    Args:
+        fs: fsspec's file system for the web.
+        url: The file.
 
     Raises:
         FileNotFoundError: Status 404 or 410.
-        WebError: Any other.
+        WebError: Any other failure.
     """
     from fsspec.asyn import sync
 
-    return found_of(url, sync(fs.loop, _stat, fs, url))
+    return stored_file(url, sync(fs.loop, _stat, fs, url))
 
 
-def open_web(fs: Any, url: str) -> Opened:
-    """Opens a file on a web server by ranges; where the server gives none, by reading from the
-    start and passing over what is not wanted, again from the start for each step back."""
+def open_web(fs: Any, url: str) -> RangeSource:
+    """Open a file on a web server for reading by ranges.
+
+    If the server has no ranges, the file is read from the start, again for each step back.
+
+    Args:
+        fs: fsspec's file system for the web.
+        url: The file.
+
+    Raises:
+        FileNotFoundError: Status 404 or 410.
+        WebError: Any other failure.
+    """
     reader = _WebReader(fs, url, stat_web(fs, url))
-    return Opened(reader.found, reader.fetch, reader.close)
+    return RangeSource(reader.file, reader.fetch, reader.close)
 
 
 async def _stat(fs: Any, url: str) -> dict[str, Any]:
@@ -54,7 +74,7 @@ async def _stat(fs: Any, url: str) -> dict[str, Any]:
     size = answer.headers.get("Content-Length")
     if answer.status == 200 and size is not None:
         return {"size": int(size), **_tag(answer.headers)}
-    # Not each server knows HEAD, and a signed URL may be for GET only.
+    # Some servers have no HEAD, and a signed URL may be for GET only.
     answer = await _request(fs, "get", url, "bytes=0-0")
     answer.close()
     if answer.status in (206, 416):
@@ -69,15 +89,15 @@ async def _request(fs: Any, method: str, url: str, range_: str = "") -> Any:
     import aiohttp
 
     session = await fs.set_session()
-    given = dict(fs.kwargs)
-    # Bytes as they are stored; one that is compressed all the same is taken for a compressed file.
-    headers = {**given.pop("headers", {}), "Accept-Encoding": "identity"}
+    options = dict(fs.kwargs)
+    # Bytes as they are stored; a compressed answer is read as a compressed file.
+    headers = {**options.pop("headers", {}), "Accept-Encoding": "identity"}
     if range_:
         headers["Range"] = range_
     limits = aiohttp.ClientTimeout(
         total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
     )
-    settings = {"allow_redirects": True, "timeout": limits, **given}
+    settings = {"allow_redirects": True, "timeout": limits, **options}
     return await session.request(
         method, fs.encode_url(url), headers=headers, auto_decompress=False, **settings
     )
@@ -92,17 +112,17 @@ def _raise_for(answer: Any) -> None:
 
 def _tag(headers: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: headers[told]
-        for name, told in (("ETag", "ETag"), ("LastModified", "Last-Modified"))
-        if headers.get(told)
+        name: headers[header]
+        for name, header in (("ETag", "ETag"), ("LastModified", "Last-Modified"))
+        if headers.get(header)
     }
 
 
 class _WebReader:
-    def __init__(self, fs: Any, url: str, found: Found) -> None:
-        self.found = found
+    def __init__(self, fs: Any, url: str, file: StoredFile) -> None:
+        self.file = file
         self._fs, self._url = fs, url
-        # The answer of a server without ranges, and how much of it is read.
+        # The answer of a server without ranges, and the number of bytes that were read from it.
         self._stream: Any = None
         self._streamed = 0
 
@@ -119,42 +139,44 @@ class _WebReader:
 
     async def _fetch(self, start: int, end: int) -> bytes:
         if self._stream is not None and self._streamed <= start:
-            return await self._streamed_part(start, end)
+            return await self._read_stream(start, end)
         await self._drop()
         answer = await _request(self._fs, "get", self._url, f"bytes={start}-{end - 1}")
         try:
             if answer.status == 416:
-                raise Changed(f"it ends before byte {start}, and had {self.found.size} bytes")
+                raise FileChangedError(
+                    f"it ends before byte {start}, and had {self.file.size} bytes"
+                )
             _raise_for(answer)
             self._check_same(answer)
             if answer.status == 206:
                 first = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range", ""))
                 if first is None or int(first[1]) != start:
-                    raise ShortRead("the server answers with another range than was asked for")
-                return await _read(answer, end - start + 1)  # one more shows that it is too long
+                    raise ShortReadError("the server answers with another range")
+                return await _read(answer, end - start + 1)  # one byte more shows a longer answer
             self._stream, self._streamed, answer = answer, 0, None
         finally:
             if answer is not None:
                 answer.close()
-        return await self._streamed_part(start, end)
+        return await self._read_stream(start, end)
 
     def _check_same(self, answer: Any) -> None:
-        info = {"size": self.found.size, **_tag(answer.headers)}
-        tag = found_of(self._url, info).tag
-        if tag and self.found.tag and tag != self.found.tag:
-            raise Changed("the file was changed while it was read")
+        info = {"size": self.file.size, **_tag(answer.headers)}
+        tag = stored_file(self._url, info).tag
+        if tag and self.file.tag and tag != self.file.tag:
+            raise FileChangedError("the file was changed while it was read")
 
-    async def _streamed_part(self, start: int, end: int) -> bytes:
+    async def _read_stream(self, start: int, end: int) -> bytes:
         try:
             while self._streamed < start:
-                passed = await _read(self._stream, min(start - self._streamed, _PIECE))
-                if not passed:
-                    raise ShortRead(f"the answer ends at byte {self._streamed}")
-                self._streamed += len(passed)
+                skipped = await _read(self._stream, min(start - self._streamed, _CHUNK))
+                if not skipped:
+                    raise ShortReadError(f"the answer ends at byte {self._streamed}")
+                self._streamed += len(skipped)
             data = await _read(self._stream, end - start)
             self._streamed += len(data)
             if len(data) < end - start:
-                raise ShortRead(f"the answer ends at byte {self._streamed}")
+                raise ShortReadError(f"the answer ends at byte {self._streamed}")
             return data
         except BaseException:
             await self._drop()
@@ -167,11 +189,11 @@ class _WebReader:
 
 
 async def _read(answer: Any, count: int) -> bytes:
-    """`count` bytes of an answer, or all if there are fewer."""
+    """Return `count` bytes of an answer, or all if it has fewer."""
     data = bytearray()
     while len(data) < count:
-        piece = await answer.content.read(min(count - len(data), _PIECE))
-        if not piece:
+        chunk = await answer.content.read(min(count - len(data), _CHUNK))
+        if not chunk:
             break
-        data += piece
+        data += chunk
     return bytes(data)

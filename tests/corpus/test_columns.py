@@ -19,8 +19,7 @@ from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Found as StoredFile
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, StoredFile
 
 pytestmark = pytest.mark.quick
 
@@ -350,7 +349,7 @@ class _Failing(Storage):
 
     reads: ClassVar[int]
 
-    def open_found(self, url: str) -> tuple[StoredFile, Any]:
+    def open_with_stat(self, url: str) -> tuple[StoredFile, Any]:
         class File(io.BytesIO):
             def read(self, count: int | None = -1) -> bytes:
                 _Failing.reads -= 1

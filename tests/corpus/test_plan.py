@@ -13,7 +13,7 @@ import zstandard
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.split_planning import _slices, _splits, make_plan
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import Found, Storage
+from bpe_beam.storage import Storage, StoredFile
 
 pytestmark = pytest.mark.quick
 
@@ -283,8 +283,8 @@ def test_the_default_range(tmp_path: Path) -> None:
 
 def test_files_that_a_place_cannot_hold_are_refused(tmp_path: Path) -> None:
     class Huge(Storage):
-        def expand(self, pattern: str) -> list[Found]:
-            return [Found("/x", (1 << 44) + 1)]
+        def expand(self, pattern: str) -> list[StoredFile]:
+            return [StoredFile("/x", (1 << 44) + 1)]
 
     with pytest.raises(UsageError, match="a file has at most 17592186044416"):
         make_plan(Huge(), ["x"])

@@ -57,7 +57,7 @@ class Store:
 
     def file_system(self) -> Any:
         """fsspec's own, past our door."""
-        return self.storage._remote(self.top)[0]
+        return self.storage.remote.connect(self.top)[0]
 
 
 def s3_options(port: int, **more: Any) -> dict[str, dict[str, Any]]:

@@ -15,10 +15,10 @@ from faults import Faults, Throttle, Toxiproxy
 from stores import Store, s3_options
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage, failures
-from bpe_beam.storage import timeouts as clients
-from bpe_beam.storage.reading import BLOCK
-from bpe_beam.storage.writing import PART
+from bpe_beam.storage import Storage, retry
+from bpe_beam.storage import client_limits as clients
+from bpe_beam.storage.remote_file import BLOCK
+from bpe_beam.storage.uploading import PART
 
 pytestmark = pytest.mark.servers
 
@@ -75,7 +75,7 @@ def test_what_never_gets_better_is_an_error(
     store = start_store("versitygw")
     url = f"{store.folder()}/file"
     store.storage.write_bytes(url, DATA)
-    monkeypatch.setattr(failures, "PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(retry, "PATIENCE_SECONDS", 3.0)
     # headers come through, no block does
     with toxiproxy.before(store, cut(200_000)) as behind:
         began = time.monotonic()

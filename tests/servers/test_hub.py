@@ -17,9 +17,9 @@ from starting import missing
 from web import serving
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage, failures
-from bpe_beam.storage import timeouts as clients
-from bpe_beam.storage.reading import BLOCK
+from bpe_beam.storage import Storage, retry
+from bpe_beam.storage import client_limits as clients
+from bpe_beam.storage.remote_file import BLOCK
 
 pytestmark = pytest.mark.servers
 
@@ -126,7 +126,7 @@ def test_a_file_that_was_listed_is_not_listed_again(hub: tuple[Hub, Storage]) ->
 
 def test_answers_that_are_short(hub: tuple[Hub, Storage], monkeypatch: pytest.MonkeyPatch) -> None:
     made, storage = hub
-    monkeypatch.setattr(failures, "_FIRST_WAIT_SECONDS", 0)
+    monkeypatch.setattr(retry, "_FIRST_WAIT_SECONDS", 0)
     made.short = 2
     assert storage.read_bytes(f"{TOP}/large") == made.files["large"]
     made.short = 99

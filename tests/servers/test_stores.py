@@ -16,8 +16,8 @@ from stores import AZURE_USER, Store
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage.create_exclusive import creates_only, write_once
-from bpe_beam.storage.reading import BLOCK
-from bpe_beam.storage.writing import PART
+from bpe_beam.storage.remote_file import BLOCK
+from bpe_beam.storage.uploading import PART
 
 pytestmark = pytest.mark.servers
 
@@ -194,7 +194,7 @@ def test_globs(store: Store, pattern: str, expected: list[str]) -> None:
 
 
 def put_azure(store: Store, url: str, data: bytes, **more: Any) -> None:
-    """Puts a blob past our door and adlfs."""
+    """Puts a blob directly and adlfs."""
     from azure.storage.blob import BlobServiceClient
 
     container, _, name = url.removeprefix("az://").partition("/")
@@ -206,7 +206,7 @@ def put_azure(store: Store, url: str, data: bytes, **more: Any) -> None:
 def test_markers_of_folders_are_no_files(store: Store) -> None:
     storage, folder = store.storage, store.folder()
     fill(store, folder, "sub/file")
-    fs, path = storage._remote(folder)
+    fs, path = storage.remote.connect(folder)
     bucket, _, key = path.partition("/")
     if store.name == "fake-gcs-server":
         fs.pipe_file(f"{path}/sub/", b"")
@@ -249,8 +249,8 @@ def test_a_process_that_was_forked_reads_too(start_store: Callable[[str], Store]
 
 
 def put_encoded(store: Store, url: str, data: bytes) -> None:
-    """Puts an object with the Content-Encoding gzip, past our door."""
-    fs, path = store.storage._remote(url)
+    """Puts an object with the Content-Encoding gzip, directly."""
+    fs, path = store.storage.remote.connect(url)
     bucket, _, key = path.partition("/")
     if store.name == "fake-gcs-server":
         fs.pipe_file(path, data, fixed_key_metadata={"content_encoding": "gzip"})
@@ -268,7 +268,7 @@ def test_content_encoding_gives_stored_bytes_or_an_error(store: Store) -> None:
     put_encoded(store, url, data)
     if store.name == "fake-gcs-server":
         for read in (storage.read_bytes, storage.open, lambda url: storage.read_head(url, 9)):
-            with pytest.raises(DataError, match="stored with Content-Encoding 'gzip'"):
+            with pytest.raises(DataError, match="its Content-Encoding is 'gzip'"):
                 read(url)
     else:
         assert storage.read_bytes(url) == data

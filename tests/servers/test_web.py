@@ -13,8 +13,8 @@ from starting import missing
 from web import Web
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import Storage, failures
-from bpe_beam.storage.reading import BLOCK
+from bpe_beam.storage import Storage, retry
+from bpe_beam.storage.remote_file import BLOCK
 
 pytestmark = pytest.mark.servers
 
@@ -28,7 +28,7 @@ TROUBLED = ("busy", "cut", "short")
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     if importlib.util.find_spec("aiohttp") is None:
         missing("aiohttp is not installed")
-    monkeypatch.setattr(failures, "_FIRST_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(retry, "_FIRST_WAIT_SECONDS", 0.01)
     with Web(dict(FILES)).running() as running:
         yield running
 
@@ -74,8 +74,8 @@ def test_what_never_gets_better_is_an_error(web: Web) -> None:
     for manner, why in (("always-cut", "payload"), ("shifted", "another range")):
         with pytest.raises(DataError, match=rf"cannot read http.*{why}"):
             storage.read_bytes(web.url(manner, "large"))
-        assert web.asked[f"GET {manner}/large"] == failures.ATTEMPTS
-    with pytest.raises(DataError, match="does not tell the file's size"):
+        assert web.asked[f"GET {manner}/large"] == retry.ATTEMPTS
+    with pytest.raises(DataError, match="does not report the file's size"):
         storage.read_bytes(web.url("unsized", "large"))
 
 

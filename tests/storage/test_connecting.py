@@ -11,7 +11,7 @@ from fsspec.asyn import AsyncFileSystem
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.storage.connect import secrets_of
+from bpe_beam.storage.file_systems import secrets_of
 
 pytestmark = pytest.mark.quick
 
@@ -37,7 +37,7 @@ def test_one_for_all_threads_and_one_for_each_set_of_options() -> None:
     storage = Storage({"s3": {"key": "somebody"}})
 
     def ask() -> None:
-        found.append(storage._remote("s3://bucket/key")[0])
+        found.append(storage.remote.connect("s3://bucket/key")[0])
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
@@ -46,11 +46,11 @@ def test_one_for_all_threads_and_one_for_each_set_of_options() -> None:
         thread.join()
     assert len({id(fs) for fs in found}) == 1
     assert found[0].key == "somebody"
-    other = Storage({"s3": {"key": "somebody else"}})._remote("s3://bucket/key")[0]
+    other = Storage({"s3": {"key": "somebody else"}}).remote.connect("s3://bucket/key")[0]
     assert other.key == "somebody else"
     # both spellings of the protocol count, the URL's own most
     both = Storage({"s3a": {"key": "a", "endpoint_url": "e"}, "s3": {"key": "b"}})
-    fs = both._remote("s3a://bucket/key")[0]
+    fs = both.remote.connect("s3a://bucket/key")[0]
     assert (fs.key, fs.endpoint_url) == ("b", "e")
     # others write to the same store
     assert not fs.dircache.use_listings_cache
@@ -61,13 +61,13 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
     storage = Storage({"s3": {"endpont_url": "hunter2"}})
     with pytest.raises(UsageError, match="'endpont_url' is not an option of s3; did you mean"):
         storage.exists("s3://bucket/key")
-    assert Storage({"s3": {"profile": "dev"}})._remote("s3://bucket/key")
+    assert Storage({"s3": {"profile": "dev"}}).remote.connect("s3://bucket/key")
     with pytest.raises(UsageError, match=r"'foo' is not an option of s3$"):
-        Storage({"s3": {"foo": 1}})._remote("s3://bucket/key")
+        Storage({"s3": {"foo": 1}}).remote.connect("s3://bucket/key")
     # what adlfs does not know itself it hands on
-    assert Storage({"az": {"exclude_cli_credential": True}})._remote("az://bucket/key")
+    assert Storage({"az": {"exclude_cli_credential": True}}).remote.connect("az://bucket/key")
     with pytest.raises(UsageError, match="'endpont_url' is not an option of az; did you mean"):
-        Storage({"az": {"endpont_url": "x"}})._remote("az://bucket/key")
+        Storage({"az": {"endpont_url": "x"}}).remote.connect("az://bucket/key")
 
 
 def test_options_for_a_protocol_that_there_is_none_of() -> None:

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage import Found, failures
-from bpe_beam.storage.ranges import Opened
-from bpe_beam.storage.reading import BLOCK, FIRST_BLOCK, open_reader
+from bpe_beam.storage import StoredFile, retry
+from bpe_beam.storage.ranges import RangeSource
+from bpe_beam.storage.remote_file import BLOCK, FIRST_BLOCK, open_reader
 
 pytestmark = pytest.mark.quick
 
@@ -19,7 +19,7 @@ URL = "s3://bucket/key"
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "_FIRST_WAIT_SECONDS", 0)
+    monkeypatch.setattr(retry, "_FIRST_WAIT_SECONDS", 0)
 
 
 class Ranges:
@@ -43,8 +43,8 @@ class Ranges:
         assert isinstance(wrong, int)
         return DATA[start : end + wrong]
 
-    def opened(self) -> Opened:
-        return Opened(Found(URL, len(DATA)), self.fetch, self._close)
+    def opened(self) -> RangeSource:
+        return RangeSource(StoredFile(URL, len(DATA)), self.fetch, self._close)
 
     def _close(self) -> None:
         self.closed = True
@@ -86,15 +86,15 @@ def test_a_wrong_answer_is_asked_for_again(wrong: object) -> None:
     assert len(ranges.asked) == 4
 
 
-@pytest.mark.parametrize(("wrong", "why"), [(-1, "bytes came"), (1, "bytes came")])
-def test_an_answer_that_stays_wrong_is_an_error(wrong: int, why: str) -> None:
+@pytest.mark.parametrize(("wrong", "got"), [(-1, 2**18 - 1), (1, 2**18 + 1)])
+def test_an_answer_that_stays_wrong_is_an_error(wrong: int, got: int) -> None:
     ranges = Ranges(*[wrong] * 99)
     with (
-        pytest.raises(DataError, match=rf"cannot read {URL}: bytes 0 to .* {why}"),
+        pytest.raises(DataError, match=rf"cannot read {URL}: got {got} bytes for the range"),
         open_reader(ranges.opened, URL, ())[1] as stream,
     ):
         stream.read(1)
-    assert len(ranges.asked) == failures.ATTEMPTS
+    assert len(ranges.asked) == retry.ATTEMPTS
 
 
 def test_what_fails_for_good_fails_at_once() -> None:

@@ -11,14 +11,14 @@ from types import SimpleNamespace
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import failures, named_errors
-from bpe_beam.storage import timeouts as clients
-from bpe_beam.storage.failures import (
+from bpe_beam.storage import client_limits as clients
+from bpe_beam.storage import named_errors, retry
+from bpe_beam.storage.retry import (
     ATTEMPTS,
     SILENCE_SECONDS,
-    Changed,
-    EmptyAnswer,
-    ShortRead,
+    EmptyAnswerError,
+    FileChangedError,
+    ShortReadError,
     may_pass,
     retried,
 )
@@ -59,7 +59,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         asyncio.TimeoutError(),
         OSError(errno.EBUSY, "slow down"),
         OSError(errno.ECONNREFUSED, "refused"),
-        ShortRead("short"),
+        ShortReadError("short"),
         ServerDisconnectedError(),
         *(WithStatus("status", code) for code in (408, 429, 500, 502, 503, 504)),
         WithStatus("status_code", 503),
@@ -67,7 +67,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         ClientError(503),
         caused(OSError(errno.EIO, "?"), ClientError(500)),
         caused(DataError("cannot read x"), ConnectionResetError()),
-        EmptyAnswer("nothing"),
+        EmptyAnswerError("nothing"),
         json.JSONDecodeError("Expecting value", "", 0),
         caused(DataError("cannot write x"), KeyError("Location")),
         WithStatus("status_code", 200),
@@ -87,7 +87,7 @@ def test_what_may_pass(error: Exception) -> None:
         ValueError("?"),
         UsageError("?"),
         DataError("?"),
-        Changed("other bytes"),
+        FileChangedError("other bytes"),
         WithStatus("status", 404),
         WithStatus("status", 403),
         WithStatus("code", None),
@@ -107,7 +107,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     waits = [0.0]
     # Not the module's own functions: other threads wait by them.
     ours = SimpleNamespace(sleep=waits.append, monotonic=lambda: sum(waits))
-    monkeypatch.setattr(failures, "time", ours)
+    monkeypatch.setattr(retry, "time", ours)
     return waits
 
 
@@ -185,5 +185,5 @@ def test_messages_are_short_and_keep_secrets(error: Exception, why: str) -> None
 
 def test_azure_waits_for_content_no_longer_than_one_silence() -> None:
     """`retried` takes a longer wait for a client that has asked several times itself."""
-    assert clients.waiting("az", {})["read_timeout"] == failures.SILENCE_SECONDS
-    assert clients.waiting("abfs", {"read_timeout": 5}) == {"read_timeout": 5}
+    assert clients.with_time_limits("az", {})["read_timeout"] == retry.SILENCE_SECONDS
+    assert clients.with_time_limits("abfs", {"read_timeout": 5}) == {"read_timeout": 5}

@@ -9,8 +9,8 @@ from typing import Any
 import fsspec.spec
 import pytest
 
-from bpe_beam.storage import writing
-from bpe_beam.storage.writing import LARGE_PART, PART, Upload
+from bpe_beam.storage import uploading
+from bpe_beam.storage.uploading import LARGE_PART, PART, Upload
 
 pytestmark = pytest.mark.quick
 
@@ -45,9 +45,9 @@ class Files:
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "PART", 10)
-    monkeypatch.setattr(writing, "_MANY_PARTS", 3)
-    monkeypatch.setattr(writing, "LARGE_PART", 40)
+    monkeypatch.setattr(uploading, "PART", 10)
+    monkeypatch.setattr(uploading, "_MANY_PARTS", 3)
+    monkeypatch.setattr(uploading, "LARGE_PART", 40)
 
 
 @pytest.mark.parametrize("size", [1, 9, 10, 11, 29, 30, 31, 69, 70, 71, 200])
@@ -76,7 +76,7 @@ def test_what_is_given_up_does_not_finish_itself() -> None:
     files = Files()
     upload = Upload(files, "bucket/key", "s3://bucket/key", ())
     upload.write(bytes(25))
-    upload.give_up()
+    upload.discard()
     assert upload.write(bytes(99)) == 99
     file = upload._file
     del upload

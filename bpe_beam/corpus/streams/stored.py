@@ -101,7 +101,7 @@ def open_planned(storage: Storage, url: str, size: int, tag: str = "") -> Binary
         DataError: It cannot be opened, or has another size or tag now.
     """
     with named_errors("read", url):
-        found, file = storage.open_found(url)
+        found, file = storage.open_with_stat(url)
     if tag and (found.size != size or found.tag not in ("", tag)):
         file.close()
         how = "its content has changed since" if found.size == size else f"has {found.size} now"

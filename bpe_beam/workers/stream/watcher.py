@@ -16,7 +16,7 @@ from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.publication import Publication
 from bpe_beam.messages import list_few
-from bpe_beam.storage import Found
+from bpe_beam.storage import StoredFile
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.shard_manifest import manifest_of
 from bpe_beam.workers.split_task import SplitWork, works_of
@@ -56,7 +56,7 @@ class Watcher:
             stream.storage, stream.output, stream.fingerprint, stream.watched.root
         )
         self._handed_out: dict[int, int] = {}  # the position by window
-        self._before: dict[str, Found] = {}
+        self._before: dict[str, StoredFile] = {}
         self._changed: set[str] = set()
         self._ready_since: dict[str, float] = {}
         self._idle_since: float | None = None
@@ -103,7 +103,7 @@ class Watcher:
             self.next_look = now + self.stream.poll_seconds
             return works
 
-    def _fresh(self) -> dict[str, Found]:
+    def _fresh(self) -> dict[str, StoredFile]:
         """The files that are in no window yet."""
         fresh = {}
         for name, file in self.stream.watched.look(self.stream.storage):
@@ -115,7 +115,7 @@ class Watcher:
                 self.counts[measures.FILES_CHANGED] += 1
         return fresh
 
-    def _steady(self, fresh: dict[str, Found]) -> dict[str, Found]:
+    def _steady(self, fresh: dict[str, StoredFile]) -> dict[str, StoredFile]:
         """Those that nobody is writing any more: unchanged since the last look, or in a store
         that shows whole files only."""
         before, self._before = self._before, fresh
@@ -123,7 +123,7 @@ class Watcher:
             return fresh
         return {name: file for name, file in fresh.items() if before.get(name) == file}
 
-    def _make_window(self, steady: dict[str, Found], now: float) -> None:
+    def _make_window(self, steady: dict[str, StoredFile], now: float) -> None:
         self._ready_since = {name: self._ready_since.get(name, now) for name in steady}
         if not steady or now - min(self._ready_since.values()) < self.stream.window_seconds:
             return

@@ -23,7 +23,7 @@ from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.publication import Publication
 from bpe_beam.shards.numbering import numbered, shard_name
-from bpe_beam.storage import Found, Storage, redact
+from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.json_file import check_checksum, json_bytes, with_checksum
 from bpe_beam.storage.names import attempted_name
@@ -391,6 +391,6 @@ def version_of(size: int, tag: str) -> str:
     return f"{size} {tag}"
 
 
-def is_as_before(file: Found, version: str) -> bool:
+def is_as_before(file: StoredFile, version: str) -> bool:
     """Whether a file is what `version_of` said of it."""
     return version_of(file.size, file.tag) == version

@@ -15,7 +15,7 @@ from stream_by_hand import STORAGE, expected, file_names, put, run_stream, texts
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.errors import UsageError
-from bpe_beam.storage import Found, Storage
+from bpe_beam.storage import Storage, StoredFile
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.transforms.jobs import tokenize_new_files as stream_shards
 from bpe_beam.workers.stream import watcher as watcher_module
@@ -188,7 +188,7 @@ def test_elements_are_small_though_files_are_many(stream: Stream, monkeypatch) -
     found = {}
     for i in range(6000):
         name = f"{i:05}-" + ('"' * 120 if i % 2 else "\U0001f600" * 60)
-        found[name] = Found(f"{stream.watched.root}/{name}", 10, "1795239428901664062-83" * 2)
+        found[name] = StoredFile(f"{stream.watched.root}/{name}", 10, "1795239428901664062-83" * 2)
     monkeypatch.setattr(Watched, "look", lambda *_: iter(found.items()))
     monkeypatch.setattr(
         watcher_module,

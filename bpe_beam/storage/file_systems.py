@@ -1,5 +1,4 @@
-"""fsspec's file systems: by protocol, with the user's options, one for all threads where it is
-made for that."""
+"""fsspec's file systems by protocol, with the user's options; shared by threads if they allow."""
 
 from __future__ import annotations
 
@@ -11,30 +10,34 @@ from typing import Any, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
+from bpe_beam.storage.client_limits import (
+    limit_hub_requests,
+    limit_sending,
+    make_strict,
+    with_time_limits,
+)
 from bpe_beam.storage.names import WEB, protocol_of, redact
-from bpe_beam.storage.timeouts import limit_hub_requests, limit_sending, make_strict, waiting
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "hf": "hf"}
 _EXTRAS |= dict.fromkeys(WEB, "http")
-# What the stores' classes pass on to fsspec's own.
+# The options that the stores' classes pass on to fsspec.
 _GENERAL = {"use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"}
-_SHORTEST_SECRET = 4
+_SHORTEST_SECRET = 5
+"""Characters of the shortest option that errors hide; "auto" or "true" would leave holes."""
 _CUTOFF = 0.5
-"""Of near names: protocols are short, so that one other letter makes half of the likeness."""
+"""The likeness of near names: a protocol of two letters with one wrong is half alike."""
 
 _connected: dict[tuple[int, str, str], Any] = {}
 _connecting = threading.Lock()
 
 
 def check_protocols(options: Mapping[str, Any]) -> None:
-    """Refuses options for a protocol that there is none of.
+    """Refuse options for a protocol that does not exist.
 
     Raises:
-        UsageError: With what may be meant.
+        UsageError: A protocol is unknown; names the nearest known one.
     """
-    if not options:
-        return
-    import fsspec  # only where it is needed: local work starts faster without it
+    import fsspec  # slow to import, and local files do without it
 
     known = {*fsspec.available_protocols(), *_EXTRAS}
     for protocol in options:
@@ -46,12 +49,11 @@ def check_protocols(options: Mapping[str, Any]) -> None:
 
 
 def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """All texts in storage options: some are secret, and nobody says which."""
+    """Return all texts in storage options: some are secret, and nothing tells which."""
 
     def texts(value: object) -> Iterable[str]:
         if isinstance(value, str):
-            # words of one or two letters, "auto" or "true" would leave holes in any message
-            if len(value) > _SHORTEST_SECRET:
+            if len(value) >= _SHORTEST_SECRET:
                 yield value
         elif isinstance(value, Mapping):
             for each in value.values():
@@ -67,31 +69,32 @@ def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
 def connect(
     options: Mapping[str, Mapping[str, Any]], url: str, *, known: bool = False
 ) -> tuple[Any, str]:
-    """The file system of a URL, and what it calls the URL. Listings are not kept: others write to
-    the same store.
+    """Return the file system of a URL, and its own path for the URL.
+
+    Cached listings are dropped, since other processes write to the same store.
 
     Args:
-        options: The user's, by protocol.
+        options: The user's options by protocol.
         url: A URL.
-        known: The file was listed before, and an old listing will do: Hugging Face's hub wants two
-            requests for a new one, and counts them.
+        known: Whether a cached listing may serve. Hugging Face's hub needs two requests for a new
+            one, and limits their number.
 
     Raises:
-        UsageError: The protocol is unknown, its package is missing, or one of its options is.
+        UsageError: The protocol or one of its options is unknown, or its package is missing.
     """
     protocol = protocol_of(url)
     kind = _kind_of(protocol, url)
     names = kind.protocol if isinstance(kind.protocol, tuple | list) else (kind.protocol,)
     settings: dict[str, Any] = {}
-    for name in (*names, protocol):  # the URL's own spelling counts most
+    for name in (*names, protocol):  # the URL's own spelling takes precedence
         settings.update(options.get(name, {}))
     _check_names(protocol, kind, settings)
-    told = dict(kind._get_kwargs_from_urls(url))
-    told.pop("version_aware", None)  # for "part#1", which is a name and no version
-    settings = {**told, **settings}
+    in_url = dict(kind._get_kwargs_from_urls(url))
+    in_url.pop("version_aware", None)  # "part#1" is a name, not a version
+    settings = {**in_url, **settings}
     if protocol == "gs" and (settings.get("endpoint_url") or os.getenv("STORAGE_EMULATOR_HOST")):
-        # the default class asks Google's gRPC service for the kind of each bucket first, which no
-        # other server answers, and waits minutes
+        # the default class first asks Google's gRPC service for the kind of each bucket; other
+        # servers never answer, and it waits minutes
         from gcsfs.core import GCSFileSystem
 
         kind = GCSFileSystem
@@ -120,20 +123,20 @@ def _kind_of(protocol: str, url: str) -> Any:
 
 
 def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
-    """Refuses options that the clouds' classes would take and ignore."""
+    """Refuse options that the clouds' classes would accept and ignore."""
     if protocol not in _EXTRAS or protocol in WEB:
         return
     known = set(_GENERAL)
     if protocol == "s3":
-        known.add("profile")  # for the session that s3fs makes
+        known.add("profile")  # of the session that s3fs makes
     for each in kind.__mro__:
         if "__init__" in vars(each) and each.__module__.partition(".")[0] != "fsspec":
             known |= set(inspect.signature(each.__init__).parameters)
     known -= {"self", "kwargs", "storage_options", "args"}
     for name in settings:
-        # adlfs hands what it does not know on to Azure's credentials, which know many more
-        handed_on = _EXTRAS[protocol] == "azure" and not did_you_mean(name, known, 0.8)
-        if name not in known and not handed_on:
+        # adlfs passes unknown options on to Azure's credentials, which have many more
+        passed_on = _EXTRAS[protocol] == "azure" and not did_you_mean(name, known, 0.8)
+        if name not in known and not passed_on:
             raise UsageError(
                 f"storage options: {name!r} is not an option of {protocol}"
                 + did_you_mean(name, known, _CUTOFF)
@@ -143,13 +146,13 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
 def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
     if protocol == "hf":
         limit_hub_requests()
-    if not kind.async_impl:  # may be bound to its thread
+    if not kind.async_impl:  # may belong to one thread
         return kind(**settings)
     key = (os.getpid(), f"{kind.__module__}.{kind.__qualname__}", repr(sorted(settings.items())))
     with _connecting:
         fs = _connected.get(key)
         if fs is None:
-            settings = waiting(protocol, settings)
+            settings = with_time_limits(protocol, settings)
             fs = kind(**{"use_listings_cache": False, **settings, "skip_instance_cache": True})
             make_strict(protocol, fs)
             limit_sending(fs.loop)
@@ -158,6 +161,6 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _path(kind: Any, protocol: str, url: str) -> str:
-    if protocol == "memory":  # takes "::" for a chain of file systems
+    if protocol == "memory":  # treats "::" as a chain of file systems
         return "/" + url.partition("://")[2].strip("/")
     return cast(str, kind._strip_protocol(url))

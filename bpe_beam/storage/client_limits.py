@@ -1,8 +1,7 @@
-"""What the stores' own clients are told before they are used: how long to wait for an answer, and
-that an answer without its content is a fault.
+"""Limits of the waits of the stores' own clients, and errors for answers without content.
 
-A gateway or a store in trouble may answer with status 200 and nothing else. botocore reads that as
-an empty listing, a file without a size or a copy that was made; here it is an error that may pass.
+A gateway or an overloaded store may answer with status 200 and nothing else. botocore reads that as
+an empty listing, a file without a size or a completed copy; here it is an error that may pass.
 """
 
 from __future__ import annotations
@@ -13,22 +12,23 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from bpe_beam.storage.failures import CONNECT_SECONDS, SILENCE_SECONDS
+from bpe_beam.storage.retry import CONNECT_SECONDS, SILENCE_SECONDS
 
 _TAGGED = ("GetObject", "HeadObject", "PutObject", "UploadPart")
-"""What each server of S3 answers with an ETag."""
+"""The requests that every server of S3 answers with an ETag."""
 _limited: weakref.WeakSet[Any] = weakref.WeakSet()
 """The event loops that `limit_sending` has changed."""
 
 
-def waiting(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a file system with an end to each wait, where its client has none or a long
-    one. s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60. Azure's
-    file system passes a shorter wait on only where content is read.
+def with_time_limits(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a file system with limits of its waits, where its client has none.
+
+    s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60. Azure's file
+    system uses a shorter wait only for requests that read content.
 
     Args:
         protocol: The protocol, in one spelling.
-        settings: The user's settings, which count more.
+        settings: The user's settings, which take precedence.
     """
     if protocol in ("az", "abfs", "abfss"):
         return {"read_timeout": SILENCE_SECONDS, **settings}
@@ -43,12 +43,12 @@ def waiting(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limit_sending(loop: Any) -> None:
-    """End the connections of an event loop whose other side takes no bytes for SILENCE_SECONDS.
+    """Close connections of an event loop whose other side accepts no bytes for SILENCE_SECONDS.
 
     The clients limit how long they wait for an answer. That wait begins when the request is sent,
-    and a server that stops reading in the middle of a request keeps it from being sent for ever.
-    Only the operating system knows whether bytes are still taken: Linux does, macOS has no such
-    setting.
+    and a server that stops reading in the middle of a request blocks the client for ever. Only the
+    operating system knows whether bytes are still accepted; Linux has a setting for this, macOS has
+    none.
 
     Args:
         loop: The event loop of a file system.
@@ -59,11 +59,11 @@ def limit_sending(loop: Any) -> None:
 
     async def create_limited(*args: Any, **settings: Any) -> Any:
         transport, protocol = await create_connection(*args, **settings)
-        opened = transport.get_extra_info("socket")
-        if opened is not None:
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
             with contextlib.suppress(OSError):  # not TCP
                 limit = int(SILENCE_SECONDS * 1000)
-                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, limit)
         return transport, protocol
 
     with contextlib.suppress(AttributeError):  # a loop of another package may be read-only
@@ -89,18 +89,20 @@ def _limit_request(request: Any) -> None:
 
 
 def make_strict(protocol: str, fs: Any) -> None:
-    """Let a file system raise an error where a store answers without content.
+    """Make a file system raise an error for an answer without content.
 
-    It also raises whatever keeps a folder from being listed, which fsspec takes for an empty one.
+    It also raises errors of listing a folder, for which fsspec returns an empty listing.
 
     Args:
         protocol: The protocol, in one spelling.
-        fs: The file system, not connected yet, and nobody else's.
+        fs: The file system, not connected yet, and not shared.
     """
     walk = fs._walk
-    fs._walk = lambda *args, **given: walk(*args, **{"on_error": _raise_unless_missing, **given})
+    fs._walk = lambda *args, **settings: walk(
+        *args, **{"on_error": _raise_unless_missing, **settings}
+    )
     if protocol != "s3" or not hasattr(fs, "session"):
-        return  # answers in JSON or XML that are empty cannot be read: an error of its own
+        return  # empty answers in JSON or XML raise an error of their own
     from aiobotocore.session import AioSession
 
     if fs.session is None:

@@ -1,0 +1,72 @@
+"""Errors of storage as users read them: each names the file, and hides what may be secret."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator
+
+from bpe_beam.errors import DataError, NotFoundError, UsageError
+from bpe_beam.storage.names import is_local, redact
+from bpe_beam.storage.retry import CONNECTING, is_unreadable
+
+_MAX_MESSAGE = 500
+"""The length of a library's message, in characters, beyond which it is shortened."""
+_URL_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s'\"<>]+")
+_SECRET_IN_TEXT = re.compile(r"(?i)\b(sig|signature|x-amz-[a-z-]+|token|key)=[^&\s'\"]+")
+
+
+@contextlib.contextmanager
+def named_errors(verb: str, url: str, secrets: Collection[str] = ()) -> Iterator[None]:
+    """Turn errors of storage inside the block into errors of this package that name the path.
+
+    The message is "cannot VERB URL: REASON", as in "cannot write a.bin: no space left on device".
+
+    Args:
+        verb: What the block does.
+        url: The path or URL that the block uses.
+        secrets: Texts that the message must not show.
+
+    Raises:
+        NotFoundError: The file does not exist, or the bucket or folder of a file to be written.
+        DataError: Storage failed.
+        UsageError: The path cannot exist, such as one with a NUL character.
+    """
+    try:
+        yield
+    except (UsageError, DataError):
+        raise
+    except OSError as error:
+        # for a missing file the stores only repeat the path
+        missing = "No such file or directory" if isinstance(error, FileNotFoundError) else ""
+        if missing and verb == "write" and not is_local(url):
+            missing = "there is no such bucket or folder to write to"
+        # the clouds' libraries put a sentence where the number belongs, or beside it
+        sentence = missing or ("" if is_local(url) else str(error.args[-1] if error.args else ""))
+        why = sentence or error.strerror or str(error) or type(error).__name__
+        kind = NotFoundError if isinstance(error, FileNotFoundError) else DataError
+        raise kind(f"cannot {verb} {redact(url)}: {_cleaned(why, url, secrets)}") from error
+    except Exception as error:
+        if is_local(url):
+            if isinstance(error, ValueError):  # a NUL in a path
+                raise UsageError(f"cannot {verb} {url!r}: {error}") from error
+            raise
+        # the clouds' libraries raise types of their own
+        why = f"{type(error).__name__}: {_cleaned(str(error), url, secrets)}"
+        if is_unreadable(error) and verb != CONNECTING:
+            why = f"the store's answer cannot be read ({why})"
+        raise DataError(f"cannot {verb} {redact(url)}: {why}") from error
+
+
+def _cleaned(text: str, url: str, secrets: Collection[str]) -> str:
+    """Return a library's message in one line, without secrets.
+
+    Libraries repeat the URL, or an option.
+    """
+    text = text.replace(url, redact(url))
+    text = _URL_IN_TEXT.sub(lambda found: redact(found[0]), text)
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    text = _SECRET_IN_TEXT.sub(r"\1=***", text)
+    text = " ".join(text.partition("\nRequestId:")[0].split())
+    return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + "…"

@@ -1,0 +1,193 @@
+"""Local files: globs, and what makes files survive a power cut.
+
+A file that was written and renamed may be empty after a power cut: the disk may have the new name
+and not the bytes. So the bytes are forced to disk first (`sync_file`), then the file is renamed. A
+job that relies on the name also forces the folder to disk (`sync_folder`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.names import absolute_glob, attempt_name, local_path
+from bpe_beam.storage.stored_file import StoredFile
+
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
+"""The errors of file systems and devices that have nothing to sync, or no way to do so."""
+
+
+class LocalStore:
+    """The files of this machine, by path or `file://` URL; see `store.Store`."""
+
+    def expand(self, pattern: str) -> list[StoredFile]:
+        """Return the files that a path, URL or glob means, in any order."""
+        with named_errors("list", pattern):
+            path = local_path(pattern)
+            if path.is_file():
+                return [_stored_file(str(path), path.stat())]
+            parts = absolute_glob(pattern).split("/")
+            magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
+            if magic is None:
+                return []
+            dotted = any(part.startswith(".") for part in parts[magic:])
+            return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
+
+    def stat(self, url: str) -> StoredFile:
+        """Return the size and the tag of a file."""
+        with named_errors("read", url):
+            path = local_path(url)
+            return _stored_file(str(path), path.stat())
+
+    def exists(self, url: str) -> bool:
+        """Return whether a file or folder has this name."""
+        with named_errors("look for", url):
+            return local_path(url).exists()
+
+    def is_folder(self, url: str) -> bool:
+        """Return whether a folder has this name."""
+        with named_errors("look for", url):
+            return local_path(url).is_dir()
+
+    def list_names(self, folder: str) -> list[str]:
+        """Return the names directly in a folder, sorted; [] if there is no such folder."""
+        with named_errors("list", folder):
+            try:
+                return sorted(path.name for path in local_path(folder).iterdir())
+            except FileNotFoundError:
+                return []
+
+    def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
+        """Open a file for reading, and return its description at that moment with the stream."""
+        with named_errors("read", url):
+            path = local_path(url)
+            stream = path.open("rb")
+            return _stored_file(str(path), os.fstat(stream.fileno())), stream
+
+    def read_head(self, url: str, count: int) -> bytes:
+        """Return the first `count` bytes of a file."""
+        with named_errors("read", url), local_path(url).open("rb", buffering=0) as stream:
+            return stream.read(count)
+
+    @contextlib.contextmanager
+    def create(self, url: str) -> Iterator[BinaryIO]:
+        """Open a new file for writing; it appears when the block ends without an error."""
+        from bpe_beam.storage.writing import is_outlet, write_attempt, write_outlet
+
+        path = local_path(url)
+        if is_outlet(path):
+            writing = write_outlet(path, url)
+        else:
+            attempt = Path(attempt_name(str(path)))
+            with named_errors("write", url):
+                raw = open_new(attempt)
+            writing = write_attempt(
+                raw,
+                url,
+                publish=lambda: attempt.replace(path),
+                remove=attempt.unlink,
+                synced=True,
+            )
+        with writing as stream:
+            yield stream
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name; do nothing if an earlier call has done so."""
+        with named_errors("move", source):
+            try:
+                local_path(source).replace(local_path(target))
+            except FileNotFoundError:
+                if not local_path(target).is_file():
+                    raise
+
+    def remove(self, url: str) -> None:
+        """Remove a file if it exists."""
+        with named_errors("remove", url):
+            local_path(url).unlink(missing_ok=True)
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder and those above it, each of which survives a power cut."""
+        with named_errors("make folder", url):
+            path = local_path(url)
+            missing = [each for each in (path, *path.parents) if not each.exists()]
+            path.mkdir(parents=True, exist_ok=True)
+            for each in missing:
+                sync_folder(each.parent)
+
+    def remove_folder_if_empty(self, url: str) -> None:
+        """Remove a folder without names in it."""
+        with named_errors("remove", url):
+            try:
+                local_path(url).rmdir()
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+
+
+def open_new(path: Path) -> BinaryIO:
+    """Open a file that must not exist yet for writing, without a buffer."""
+    return cast(BinaryIO, path.open("xb", buffering=0))
+
+
+def sync_file(descriptor: int) -> None:
+    """Force the bytes of an open file to disk, where the file system can.
+
+    Raises:
+        OSError: The disk is full or fails.
+    """
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+
+
+def sync_folder(path: Path) -> None:
+    """Force the names in a folder to disk; do nothing if it is missing or may not be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, PermissionError):
+        return
+    try:
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _walk(folder: str, parts: Sequence[str], dotted: bool) -> Iterator[StoredFile]:
+    """Yield the files below `folder` (with its slash) whose path matches the parts of a glob.
+
+    `**` does not follow links to folders, which may form a circle; a named part does.
+    """
+    part, rest = parts[0], parts[1:]
+    if part == "**" and rest:
+        yield from _walk(folder, rest, dotted)
+    try:
+        with os.scandir(folder) as listing:
+            entries = list(listing)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    matches = re.compile("" if part == "**" else fnmatch.translate(part)).match
+    for entry in entries:
+        if (entry.name.startswith(".") and not dotted) or not matches(entry.name):
+            continue
+        below = f"{folder}{entry.name}/"
+        if part == "**" and entry.is_dir(follow_symlinks=False):
+            yield from _walk(below, parts, dotted)
+        elif not rest:
+            if entry.is_file():
+                yield _stored_file(entry.path, entry.stat())
+        elif part != "**" and entry.is_dir():
+            yield from _walk(below, rest, dotted)
+
+
+def _stored_file(path: str, known: os.stat_result) -> StoredFile:
+    # No inode: workers may read copies of the corpus on machines of their own.
+    return StoredFile(path, known.st_size, f"{known.st_mtime_ns}-{known.st_size}")

@@ -1,0 +1,185 @@
+"""Retries of storage: which errors may pass, how often a call is repeated, and for how long."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from bpe_beam.errors import DataError, UsageError
+
+ATTEMPTS = 6
+"""Calls in total, the first included."""
+PATIENCE_SECONDS = 30.0
+"""The time after which a call is not repeated, unless it failed because no answer came."""
+CONNECT_SECONDS = 20
+"""How long a client waits for a connection, where this package decides."""
+SILENCE_SECONDS = 30
+"""How long a client waits for the next bytes of an answer, where this package decides."""
+STALLED_PATIENCE_SECONDS = 240.0
+"""The time after which a call without an answer is not repeated either."""
+CONNECTING = "reach"
+"""The verb of errors before the first request to a store."""
+_FIRST_WAIT_SECONDS = 0.5
+
+_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
+_PASSING_NUMBERS = {
+    errno.EAGAIN,
+    errno.EBUSY,  # s3fs's error for "SlowDown" and 503
+    errno.ECONNABORTED,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EPIPE,
+    errno.ETIMEDOUT,
+    getattr(errno, "EREMOTEIO", errno.EIO),  # s3fs's error for 500
+}
+# By name, so that no cloud's library must be installed.
+_PASSING_TYPES = {
+    "ChunkedEncodingError",
+    "ClientConnectionError",
+    "ClientPayloadError",
+    "ConnectTimeout",
+    "ConnectionError",
+    "FlexibleChecksumError",  # botocore's, of content that is not what its checksum says
+    "HTTPClientError",
+    "IncompleteRead",
+    "IncompleteReadError",
+    "IncompleteBody",
+    "NetworkError",
+    "ProtocolError",
+    "ReadTimeout",
+    "RemoteProtocolError",
+    "ServiceRequestError",
+    "ServiceResponseError",
+    "TimeoutError",
+    "TimeoutException",
+    "TransportError",
+}
+# The errors of the clouds' libraries for an answer of status 200 without its content.
+_UNREADABLE_TYPES = {
+    "AttributeError",
+    "JSONDecodeError",
+    "KeyError",
+    "ParseError",
+    "ResponseParserError",
+    "TypeError",
+}
+
+T = TypeVar("T")
+
+
+class ShortReadError(OSError):
+    """The answer to a range has another length than the range. May pass."""
+
+
+class EmptyAnswerError(OSError):
+    """A store reported success without the content of the answer. May pass."""
+
+
+class FileChangedError(OSError):
+    """The file's content is not the one that was opened. Does not pass."""
+
+
+def retried(call: Callable[[], T]) -> T:
+    """Return the result of a call, which is repeated after errors that may pass.
+
+    Errors that may pass: a connection refused, reset or cut, a time-out, an answer that is shorter
+    than requested, and the statuses 408, 429, 500, 502, 503, 504 (S3's `SlowDown` among them). All
+    others are raised at once. The waits between calls double. There are at most ATTEMPTS calls,
+    and none after PATIENCE_SECONDS: a cloud's own library may have repeated the request that long.
+    A call without an answer is repeated until STALLED_PATIENCE_SECONDS; one that took more than
+    two silences is not, since its client has repeated the request itself.
+    """
+    began = time.monotonic()
+    for attempt in range(1, ATTEMPTS + 1):
+        called = time.monotonic()
+        try:
+            return call()
+        except Exception as error:
+            import random  # rarely needed, and slow to import
+
+            wait = _FIRST_WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1)
+            now = time.monotonic()
+            silent = _timed_out(error) and now - called <= 2 * SILENCE_SECONDS
+            patience = STALLED_PATIENCE_SECONDS if silent else PATIENCE_SECONDS
+            late = now - began + wait > patience
+            if attempt == ATTEMPTS or late or not may_pass(error):
+                raise
+            time.sleep(wait)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether the same call may succeed a little later."""
+    connecting = False
+    for each in _chain(error):
+        # Before the first request, an error of such a type is about the options.
+        connecting |= isinstance(each, DataError) and str(each).startswith(f"cannot {CONNECTING} ")
+        if isinstance(each, FileNotFoundError | PermissionError | FileChangedError | UsageError):
+            return False
+        status = _status(each)
+        if status is not None:
+            return status in _PASSING_STATUS
+        if isinstance(each, ShortReadError | EmptyAnswerError | ConnectionError | TimeoutError):
+            return True
+        if (is_unreadable(each) and not connecting) or _is_success(each):
+            return True
+        if isinstance(each, OSError) and each.errno in _PASSING_NUMBERS:
+            return True
+        if {kind.__name__ for kind in type(each).__mro__} & _PASSING_TYPES:
+            return True
+    return False
+
+
+def _timed_out(error: BaseException) -> bool:
+    """Return whether an answer did not come in time."""
+    return any(
+        isinstance(each, TimeoutError)
+        or {kind.__name__ for kind in type(each).__mro__} & {"ConnectTimeout", "TimeoutException"}
+        for each in _chain(error)
+    )
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Return whether a library failed on the answer of a store.
+
+    Any error of these types counts: a mistake in a program is then raised a little later.
+    """
+    return type(error).__name__ in _UNREADABLE_TYPES
+
+
+def _is_success(error: BaseException) -> bool:
+    """Return whether an error carries a status of success.
+
+    Azure's client raises such errors for a status that does not belong to the request.
+    """
+    status = getattr(error, "status_code", None)
+    return isinstance(status, int) and 200 <= status < 300
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    each: BaseException | None = error
+    for _ in range(10):
+        if each is None:
+            return
+        yield each
+        each = each.__cause__
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status that an error of some library carries; None without one."""
+    answer = getattr(error, "response", None)
+    if isinstance(answer, dict):  # botocore
+        answer = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return answer if isinstance(answer, int) else None
+    for holder in (error, answer):
+        for name in ("status", "status_code", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, str) and value.isdigit():
+                value = int(value)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    return None

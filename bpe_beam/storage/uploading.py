@@ -1,0 +1,153 @@
+"""Uploads to object stores: in parts, and complete or not there."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.ranges import open_ranges
+from bpe_beam.storage.remote_file import BLOCK, open_reader
+from bpe_beam.storage.retry import retried
+from bpe_beam.storage.writing import WRITE_BUFFER
+
+# A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB go
+# up in parts that cost little memory, and 1.4 TiB more in large ones.
+PART = 16 << 20
+_MANY_PARTS = 4000
+LARGE_PART = 256 << 20
+
+
+class Upload(io.RawIOBase):
+    """The upload of an object, which exists once `finish` returns, and not before."""
+
+    def __init__(self, fs: Any, path: str, url: str, secrets: Collection[str]) -> None:
+        super().__init__()
+        self._fs, self._path, self._url, self._secrets = fs, path, url, secrets
+        self._discarded = False
+        self._hash = hashlib.sha256()
+        with named_errors("write", url, secrets):
+            self._file = fs.open(path, "wb", block_size=PART)
+        self._size = 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Take bytes, and send each part that is full."""
+        view = memoryview(data).cast("B")
+        if self._discarded:
+            return len(view)
+        with named_errors("write", self._url, self._secrets):
+            rest = view
+            while rest:
+                if self._size == PART * _MANY_PARTS:
+                    self._file.blocksize = LARGE_PART
+                room = self._file.blocksize - self._file.buffer.tell()
+                self._file.write(rest[:room])
+                self._hash.update(rest[:room])
+                self._size += len(rest[:room])
+                rest = rest[room:]
+        return len(view)
+
+    def finish(self) -> None:
+        """Send the last part, and make the object appear.
+
+        A client repeats a request whose answer was lost. If the store carried out the first one,
+        some stores answer the second with "no such upload"; then the object itself is compared.
+        """
+        with named_errors("write", self._url, self._secrets):
+            try:
+                self._file.close()
+            except FileNotFoundError:
+                if not self._is_complete():
+                    raise
+                self._file.closed = True  # an unclosed file of fsspec would try again
+
+    def _is_complete(self) -> bool:
+        """Return whether the store has an object of this name with the bytes that were sent."""
+        stored = hashlib.sha256()
+        try:
+            opened = open_reader(
+                lambda: open_ranges(self._fs, self._path, self._url), self._url, self._secrets
+            )
+            with opened[1] as stream:
+                while data := stream.read(BLOCK):
+                    stored.update(data)
+        except DataError:
+            return False
+        return stored.digest() == self._hash.digest()
+
+    def discard(self) -> None:
+        """Discard the parts that were sent. Raise nothing: another error is being raised."""
+        self._discarded = True
+        file = self._file
+        with contextlib.suppress(Exception):
+            file.discard()
+        # an unclosed file of fsspec would finish itself when it is garbage
+        file.closed = True
+        spool = getattr(file, "temp_file", None)  # Hugging Face's
+        if spool is not None:
+            with contextlib.suppress(Exception):
+                spool.close()
+                Path(spool.name).unlink()
+
+
+def write_with_retries(write: Callable[[], None], is_written: Callable[[], bool]) -> None:
+    """Write a file to a store, repeating the whole write after errors that may pass.
+
+    Args:
+        write: Writes the file.
+        is_written: Returns whether the file has its bytes. Called if a client finds no upload to
+            finish: the client repeats a request whose answer was lost, and the store may have
+            carried out the first one.
+
+    Raises:
+        DataError: The store fails.
+    """
+
+    def attempt() -> None:
+        try:
+            write()
+        except NotFoundError:
+            if not is_written():
+                raise
+
+    retried(attempt)
+
+
+@contextlib.contextmanager
+def uploading(fs: Any, path: str, url: str, secrets: Collection[str]) -> Iterator[BinaryIO]:
+    """Open an object for writing; it appears when the block ends well.
+
+    Args:
+        fs: The file system.
+        path: The object's path there.
+        url: Its URL, for errors.
+        secrets: Texts that errors must not show.
+
+    Yields:
+        A buffered stream of bytes.
+
+    Raises:
+        DataError: The store fails.
+    """
+    upload = Upload(fs, path, url, secrets)
+    buffered = io.BufferedWriter(upload, WRITE_BUFFER)
+    try:
+        yield cast(BinaryIO, buffered)
+        if not buffered.closed:
+            buffered.flush()
+        upload.finish()
+    except BaseException:
+        upload.discard()
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            buffered.close()
