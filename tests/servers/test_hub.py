@@ -130,7 +130,7 @@ def test_answers_that_are_short(hub: tuple[Hub, Storage], monkeypatch: pytest.Mo
     made.short = 2
     assert storage.read_bytes(f"{TOP}/large") == made.files["large"]
     made.short = 99
-    with pytest.raises(DataError, match="bytes came"):
+    with pytest.raises(DataError, match="got 262143 bytes for the range"):
         storage.read_bytes(f"{TOP}/large")
 
 
