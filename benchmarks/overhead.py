@@ -34,8 +34,10 @@ from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
 from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.jobs import count, tokenize, train
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import CountSettings, InputSettings, RunSettings, TokenizeSettings
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.parsing import parse_size
+from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer

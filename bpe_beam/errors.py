@@ -1,14 +1,48 @@
-"""The two errors that a user can mend; everything else is a defect of ours."""
+"""The two errors that a user can mend; everything else is a defect of this package."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+_PARAMETER = re.compile(r"\{([a-z_]+)\}")
+
 
 class UsageError(ValueError):
-    """Settings that cannot work: wrong, missing or contradictory. Exit code 2.
+    """Settings that cannot be used: wrong, missing or contradictory. Exit code 2.
 
     A `ValueError`, since callers from Python expect one. Where code catches the `ValueError` of a
     parser around a call that may raise this error, it must let this error pass first.
+
+    The error knows parameters, not flags: the command line shows the flag of each, or the line of
+    the configuration file that set it.
+
+    Args:
+        problem: What is wrong. With `parameters` it is a predicate, such as "must be positive".
+        parameters: The settings that are wrong, by the names of their fields: the subject.
+        remedy: What to do. `{name}` in it stands for another setting.
     """
+
+    def __init__(self, problem: str, parameters: tuple[str, ...] = (), remedy: str = "") -> None:
+        self.problem = problem
+        self.parameters = parameters
+        self.remedy = remedy
+        super().__init__(self.message(str))
+
+    def message(self, name_of: Callable[[str], str]) -> str:
+        """Return the error as one sentence.
+
+        Args:
+            name_of: Returns how to call a parameter.
+        """
+        subject = " and ".join(map(name_of, self.parameters))
+        remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
+        text = f"{subject} {self.problem}" if subject else self.problem
+        return f"{text}; {remedy}" if remedy else text
+
+    def __reduce__(self) -> tuple[type[UsageError], tuple[str, tuple[str, ...], str]]:
+        """Return how to make the error again in another process."""
+        return type(self), (self.problem, self.parameters, self.remedy)
 
 
 class DataError(Exception):
@@ -33,5 +67,5 @@ class TextError(DataError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[TextError], tuple[int, str]]:
-        """Workers hand errors on."""
+        """Return how to make the error again in another process."""
         return TextError, (self.number, self.reason)

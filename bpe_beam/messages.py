@@ -1,4 +1,4 @@
-"""Parts of messages that many rooms write: the first of many names, a long value, a near name."""
+"""Parts of messages that many rooms write: amounts, the first of many names, near names."""
 
 from __future__ import annotations
 
@@ -62,3 +62,34 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]}?" if near else ""
+
+
+def quoted(text: str) -> str:
+    """Return a name as people can read it, in quotes where it needs them.
+
+    A name needs quotes if it is empty, begins or ends with a blank, or has characters that a
+    terminal would obey.
+    """
+    return text if text and text.isprintable() and text == text.strip() else repr(text)
+
+
+def format_bytes(count: int) -> str:
+    """Return a number of bytes in the unit that suits it, by powers of 1,000: "1.2 GB"."""
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+        if abs(size) < 999.5 or unit == "PB":
+            break
+        size /= 1000
+    if unit == "B" or abs(size) >= 999.5:
+        return f"{size:,.0f} {unit}"
+    return f"{size:.3g} {unit}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a time in the units that suit it: "0.42 s", "12.3 s", "2 min 5 s", "3 h 4 min"."""
+    if seconds < 60:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"

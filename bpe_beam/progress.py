@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, TextIO
 
-from bpe_beam.amounts import format_bytes, format_seconds
+from bpe_beam.messages import format_bytes, format_seconds
 
 MODES = ("auto", "bar", "plain", "json", "none")
 """How progress can be shown; auto is a bar on a terminal, and plain lines elsewhere."""

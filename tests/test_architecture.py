@@ -24,8 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": set(),
     "storage": {"errors", "messages"},
     "folders": {"errors", "messages", "storage"},
-    "amounts": set(),
-    "progress": {"amounts"},
+    "progress": {"messages"},
     "corpus": EVERYWHERE,
     "shards": EVERYWHERE | {"folders"},
     "tokenizer": EVERYWHERE,
@@ -34,11 +33,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workers": EVERYWHERE | PLAIN | {"folders", "progress"},
     "transforms": EVERYWHERE | PLAIN | {"folders", "progress", "workers"},
     "engines": EVERYWHERE | {"progress", "settings", "transforms", "workers"},
-    "settings": EVERYWHERE | PLAIN | {"engines", "progress"},
+    "settings": EVERYWHERE | PLAIN | {"progress"},
     "jobs": EVERYWHERE
     | PLAIN
-    | {"amounts", "engines", "folders", "progress", "settings", "transforms", "workers"},
-    "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings", "training"},
+    | {"engines", "folders", "progress", "settings", "transforms", "workers"},
+    "cli": EVERYWHERE | {"engines", "jobs", "progress", "settings"},
     "__main__": {"cli"},
     "__init__": {"tokenizer"},
 }

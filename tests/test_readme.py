@@ -12,7 +12,7 @@ import made_text
 import pytest
 
 import bpe_beam
-from bpe_beam.settings.options import JOBS
+from bpe_beam.settings.jobs import JOBS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

@@ -1,55 +1,43 @@
-"""Settings from a YAML file: the long flags as keys, their values as they would be typed.
+"""Options from a YAML file: the long flags as keys, their values as they would be typed.
 
-The file is read as a tree of nodes rather than as Python values, so that `no` and `010` mean what
-they mean on a command line, and errors can name the line.
+The file is read as a tree of nodes rather than as Python values, so that `no` and `010` mean the
+same as on a command line, and errors can name the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
+from bpe_beam.cli.arguments import Argument
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import did_you_mean
-from bpe_beam.settings.parsing import GivenValue
+from bpe_beam.settings.field import Kind
 from bpe_beam.storage import Storage, redact
 
 MAX_CONFIG_BYTES = 1 << 20
-"""Nobody writes a megabyte of settings; a corpus given by mistake has more."""
+"""More than any file of settings, less than a corpus that is named by mistake."""
 
 
 def read_config(
-    path: str,
-    job: str,
-    *,
-    texts: Collection[str],
-    switches: Collection[str],
-    mappings: Collection[str],
-    pairs: Collection[str] = (),
-    storage: Storage | None = None,
-) -> dict[str, GivenValue]:
-    """Reads a YAML file of settings.
+    path: str, job: str, keys: Mapping[str, Kind], storage: Storage | None = None
+) -> dict[str, Argument]:
+    """Return the options that a YAML file sets, by key, with `_` for `-`.
 
     Args:
         path: A path or URL.
-        job: The job that is to run; a `job` key of the file must say the same.
-        texts: Keys whose value is a text or a number, or a list of them.
-        switches: Keys whose value is true or false.
-        mappings: Keys whose value is a mapping.
-        pairs: Those of `texts` whose texts are NAME=VALUE: a mapping stands for them too, of names
-            to a value or a list of values.
-        storage: The door to storage; it cannot have the options that stand in the file.
-
-    Returns:
-        The settings by key, with `_` for `-`.
+        job: The job that is to run; a `job` key of the file must name it.
+        keys: How the value of each allowed key is written; of `pairs`, a mapping of names to a
+            value or a list of values is allowed too.
+        storage: The storage client; it cannot have the options that are in the file.
 
     Raises:
-        UsageError: If the file is missing or no YAML mapping, or a key is unknown or repeated, or
-            a value cannot be one; with file and line.
+        UsageError: The file is missing or no YAML mapping, or a key is unknown or repeated, or has
+            a value of another kind; with file and line.
     """
-    settings: dict[str, GivenValue] = {}
+    values: dict[str, Argument] = {}
     root = _read_pairs(path, storage or Storage())
     path = redact(path)
     for key_node, node in root:
@@ -57,22 +45,17 @@ def read_config(
         if not isinstance(key_node, yaml.ScalarNode):
             raise UsageError(f"{where}: a key must be a word")
         key = key_node.value.replace("-", "_")
-        if key in settings:
-            raise UsageError(f"{where}: {key_node.value} stands there twice")
-        known = {"job", *texts, *switches, *mappings}
-        if key not in known:
-            raise UsageError(
-                f"{where}: {key_node.value} is not a setting of {job}{did_you_mean(key, known)}"
-            )
+        if key in values:
+            raise UsageError(f"{where}: {key_node.value} is repeated")
+        if key != "job" and key not in keys:
+            known = did_you_mean(key, {"job", *keys})
+            raise UsageError(f"{where}: {key_node.value} is not a setting of {job}{known}")
         where = f"{where}: {key}"
-        if key in pairs and isinstance(node, yaml.MappingNode):
-            settings[key] = GivenValue(where, _pairs(node, where))
-            continue
-        settings[key] = GivenValue(where, _value(node, where, key, switches, mappings))
-    stated = settings.pop("job", None)
+        values[key] = Argument(where, _value(node, where, keys.get(key, "one")), in_file=True)
+    stated = values.pop("job", None)
     if stated is not None and stated.value != [job]:
-        raise UsageError(f"{stated.where} says that the file is for another job than {job}")
-    return settings
+        raise UsageError(f"{stated.where} must be {job}, the job that runs")
+    return values
 
 
 def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]]:
@@ -93,33 +76,33 @@ def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]
     if root is None:
         return []
     if not isinstance(root, yaml.MappingNode):
-        raise UsageError(f"config {path} must hold settings, one `name: value` a line")
+        raise UsageError(f"config {path} must have settings, one `name: value` a line")
     return list(root.value)
 
 
 def _reason(error: Exception) -> str:
-    """The parser's reason without the text that it quotes, which may hold secrets."""
+    """Return the parser's reason without the text that it quotes, which may have secrets."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None)
     return (f", line {mark.line + 1}" if mark else "") + (f": {problem}" if problem else "")
 
 
-def _value(
-    node: yaml.Node, where: str, key: str, switches: Collection[str], mappings: Collection[str]
-) -> list[str] | bool | dict[str, Any]:
-    if key in switches:
+def _value(node: yaml.Node, where: str, kind: Kind) -> list[str] | bool | dict[str, Any]:
+    if kind == "switch":
         if isinstance(node, yaml.ScalarNode) and node.value.lower() in ("true", "false"):
             return bool(node.value.lower() == "true")
         raise UsageError(f"{where} must be true or false")
-    if key in mappings:
+    if kind == "mapping":
         if isinstance(node, yaml.MappingNode):
             return _mapping(node, where)
         raise UsageError(f"{where} must be a mapping, one `name: value` a line")
+    if kind == "pairs" and isinstance(node, yaml.MappingNode):
+        return _pairs(node, where)
     return _texts(node, where)
 
 
 def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
-    """A mapping as NAME=VALUE, one for each value."""
+    """Return a mapping as NAME=VALUE texts, one for each value."""
     if not all(
         isinstance(name, yaml.ScalarNode) and "=" not in name.value for name, _ in node.value
     ):
@@ -132,7 +115,7 @@ def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
 
 
 def _texts(node: yaml.Node, where: str) -> list[str]:
-    """A text, or a list of them, as they were typed."""
+    """Return a text, or a list of texts, as typed."""
     items = node.value if isinstance(node, yaml.SequenceNode) else [node]
     for item in items:
         if not isinstance(item, yaml.ScalarNode):
@@ -156,12 +139,12 @@ def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
 
 
 def _refuse_repeated(node: yaml.Node, where: str) -> None:
-    """Refuses a name that stands twice in one mapping, of which YAML would keep the last."""
+    """Refuse a repeated name in a mapping, of which YAML would keep the last value."""
     seen = set()
     for each in node.value if isinstance(node, yaml.CollectionNode) else ():
         if isinstance(node, yaml.MappingNode):
             name, each = each
             if name.value in seen:
-                raise UsageError(f"{where}: {name.value} stands there twice")
+                raise UsageError(f"{where}: {name.value} is repeated")
             seen.add(name.value)
         _refuse_repeated(each, where)

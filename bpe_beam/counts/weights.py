@@ -94,7 +94,7 @@ def parse_weight(name: str, text: str) -> int:
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise UsageError(
-            f"the weight of {name} must be a decimal number such as 0.3, 2 or 0, not {text!r}"
+            f"must be decimal numbers such as 0.3, 2 or 0, got {text!r} for {name}", ("weights",)
         )
     places = match[2] or ""
     digits, scale = int(match[1] + places), int("1" + "0" * len(places))
@@ -115,8 +115,9 @@ def parse_temperature(text: str) -> Decimal:
     """
     if _DECIMAL.fullmatch(text) is None or Decimal(text) > 1:
         raise UsageError(
-            "temperature must be a decimal number from 0 (all sources count alike) to 1 (as they "
-            f"are), such as 0.7, not {text!r}"
+            "must be a decimal number from 0 (equal shares) to 1 (the shares as they are), such as "
+            f"0.7, got {text!r}",
+            ("temperature",),
         )
     # 0.70 is 0.7: they are one setting.
     return Decimal(text).normalize(_CONTEXT)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.engines.cancel import cancelled_if_left
-from bpe_beam.engines.dataflow import FLAGS, is_dataflow
 from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.errors import DataError
 from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.dataflow import is_dataflow
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 _MODE = "--direct_running_mode"
 _PROCESSES = "multi_processing"
 _WATCH_SECONDS = 2.0
+
+_DATAFLOW_FLAGS = (
+    "--no_save_main_session",
+    "--experiments=disable_logging_submission_environment",
+)
+"""For every job on Dataflow. Beam would otherwise send everything that is defined in the program
+that was started, and a list of this environment's packages, with the paths and repositories that
+they were installed from."""
 
 
 def default_workers() -> int:
@@ -216,7 +224,7 @@ def _flags(run: RunSettings, tasks: int) -> list[str]:
     pipeline."""
     if not run.in_process:
         # Ours first: what the user says of the same counts more.
-        return [*(FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
+        return [*(_DATAFLOW_FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
     flags = [flag for flag in run.runner_options if flag != f"{_MODE}={_PROCESSES}"]
     workers = _workers(run, tasks)
     if _flag(run, "--direct_num_workers") is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TextIO
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 
@@ -29,8 +28,8 @@ _FETCH = re.compile(
     r"Unable to fetch remote (.+?) at (\S+): (?:<urlopen error )?(.*?)>?(?:\. (?:Also|If) |\Z)",
     re.DOTALL,
 )
-_STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
-_TRACEBACK = "Traceback (most recent call last)"
+STEP = re.compile(r" \[while running '.*'\]\s*\Z", re.DOTALL)
+TRACEBACK = "Traceback (most recent call last)"
 
 
 def our_error(error: BaseException) -> UsageError | DataError | None:
@@ -45,7 +44,8 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
     chain = list(_chain(error))
     for each in chain:
         if isinstance(each, UsageError | DataError):
-            return type(each)(_STEP.sub("", str(each)))
+            text = STEP.sub("", str(each))
+            return each if text == str(each) else type(each)(text)
     for each in chain:
         match = _OURS.search(str(each))
         if match is not None:
@@ -70,23 +70,6 @@ def was_interrupted(error: BaseException) -> bool:
     return any(isinstance(each, KeyboardInterrupt) for each in _chain(error))
 
 
-def describe(error: BaseException) -> str:
-    """One line for a failure that is none of ours: its type and message, without a traceback.
-
-    Args:
-        error: What a job raised.
-
-    Returns:
-        E.g. "ValueError: no such thing".
-    """
-    text = str(error).strip()
-    if _TRACEBACK in text:
-        # A worker's failure as text: the exception is the last line that is not indented.
-        lines = [line for line in text.splitlines() if line and not line[0].isspace()]
-        return _STEP.sub("", lines[-1])
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An exception and all it came from, each once."""
     seen: set[int] = set()
@@ -97,30 +80,3 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             seen.add(id(each))
             yield each
             todo += [each.__context__, each.__cause__]
-
-
-class WithoutTracebacks:
-    """A stream that leaves out tracebacks written to it whole.
-
-    Beam's worker threads print the traceback of a failure to stderr on their own, before the
-    failure reaches the caller who will report it.
-
-    Args:
-        stream: Where everything else goes.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._swallow_newline = False
-
-    def write(self, text: str) -> int:
-        """Writes `text`, unless it is a traceback or the newline after one."""
-        if text.lstrip().startswith(_TRACEBACK):
-            self._swallow_newline = True
-        elif not (self._swallow_newline and text == "\n"):
-            self._swallow_newline = False
-            self._stream.write(text)
-        return len(text)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)

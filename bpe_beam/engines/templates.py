@@ -17,7 +17,9 @@ import apache_beam as beam
 
 from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import CountSettings, RunSettings, TokenizeSettings
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.storage.names import is_local
 
 _FLAG = "--template_location="
@@ -55,7 +57,7 @@ class FinishJob(beam.PTransform):
         super().__init__()
         for name in settings.input.inputs:
             if name.startswith("@") and is_local(name[1:]):
-                raise UsageError(f"input {name}: for a template the list must be a URL, too")
+                raise UsageError(f"must be lists at URLs for a template, got {name}", ("inputs",))
         # Nothing of the launching machine, and not again what it has removed.
         here = RunSettings(quiet=True, storage_options=settings.run.storage_options)
         self.job = job

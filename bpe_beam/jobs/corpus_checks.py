@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bpe_beam.amounts import format_bytes
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.losses import FileLoss, lost_records, read_losses
@@ -15,7 +14,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.corpus_input import read_settings
-from bpe_beam.messages import and_more, first_few
+from bpe_beam.messages import and_more, first_few, format_bytes
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.storage import Storage
 

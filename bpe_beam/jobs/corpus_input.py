@@ -18,6 +18,7 @@ from bpe_beam.folders.kinds import kind_of
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.messages import first_few
 from bpe_beam.settings.common import InputSettings
+from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
 from bpe_beam.workers.split_task import piece_name, rejects_name, was_read
 
@@ -98,7 +99,7 @@ def plan_of(
 def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
     """What a job's results depend on, of its input; stands in `job.json`."""
     return {
-        "reading": reading_identity(given),
+        "reading": identity_of(given),
         "plan": {
             "files": len(plan.files),
             "bytes": plan.size,
@@ -106,24 +107,6 @@ def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
             "fingerprint": plan.fingerprint(),
         },
     }
-
-
-def reading_identity(given: InputSettings) -> dict[str, Any]:
-    """What of a job's results depends on how files become documents."""
-    return {
-        "input_format": given.input_format,
-        "text_field": given.text_field,
-        "id_field": given.id_field,
-        "document_separator": given.document_separator,
-        **_sources(given),
-    }
-
-
-def _sources(given: InputSettings) -> dict[str, Any]:
-    """How documents are told apart by source; nothing where they are not, as before there was."""
-    if given.source_field is not None:
-        return {"source_field": given.source_field}
-    return {"sources": [list(pair) for pair in given.sources]} if given.sources else {}
 
 
 def rejects_names(plan: Plan) -> list[str]:

@@ -14,7 +14,6 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
 from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
 from bpe_beam.engines.beam import run_pipeline, summary_of
-from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.job_folder import JobFolder, Receipt
@@ -28,7 +27,10 @@ from bpe_beam.jobs.corpus_checks import (
 )
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import CountSettings, InputSettings
+from bpe_beam.settings.common import InputSettings
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.dataflow import require_reachable
+from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.transforms.jobs.count_splits import CountSplits
@@ -70,13 +72,8 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     plan = plan or corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=settings.with_places
     )
-    counting = {
-        "normalizer": settings.normalizer,
-        "pretokenizer": settings.pretokenizer,
-        "special_tokens": list(settings.special_tokens),
-        "with_places": settings.with_places,
-    }
-    require_reachable(settings.run.runner, input=(plan.root,))
+    counting = {**identity_of(settings), "with_places": settings.with_places}
+    require_reachable(settings.run.runner, inputs=(plan.root,))
     check_first_records(storage, plan, settings.input)
     folder = OutputFolder.claim(
         storage,

@@ -8,8 +8,8 @@ from typing import Any
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.typed_input import tell_who_types
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import DecodeSettings
 from bpe_beam.settings.parsing import parse_ids
+from bpe_beam.settings.tools import DecodeSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

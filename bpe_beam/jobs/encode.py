@@ -9,7 +9,7 @@ from typing import Any, Literal
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.typed_input import tell_who_types
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import EncodeSettings
+from bpe_beam.settings.tools import EncodeSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 

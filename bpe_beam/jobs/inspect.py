@@ -13,11 +13,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
+<<<<<<< HEAD
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.kinds import COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.jobs.summary import format_summary
+=======
+from bpe_beam.folders.kinds import COUNTS, JOB, SHARDS, WINDOWS, kind_of
+>>>>>>> 034b640 (One place an option: a field of the job's settings)
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import InspectSettings
+from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.display import describe, text_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -46,12 +50,7 @@ def run(settings: InspectSettings, progress: Progress) -> dict[str, Any]:
         DataError: If it is damaged.
     """
     storage = Storage(settings.run.storage_options)
-    facts = {"job": "inspect", **_look(storage, settings.path)}
-    shown = {**facts, "job": f"inspect {settings.path}"}
-    if facts.get("text_bytes", 0) is None:
-        shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
-    print(format_summary(shown), end="")
-    return facts
+    return {"job": "inspect", **_look(storage, settings.path)}
 
 
 def _look(storage: Storage, path: str) -> dict[str, Any]:

@@ -9,14 +9,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bpe_beam.amounts import format_bytes
 from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.summary import format_summary, quoted, write_summary
-from bpe_beam.messages import first_few
+from bpe_beam.jobs.json_output import write_json
+from bpe_beam.messages import first_few, format_bytes, quoted
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import PlanSettings
+from bpe_beam.settings.tools import PlanSettings
 from bpe_beam.storage import Storage
 
 _FEW = 5
@@ -38,15 +37,13 @@ def run(settings: PlanSettings, progress: Progress) -> dict[str, Any]:
     """
     storage = Storage(settings.run.storage_options)
     plan = corpus_input.plan_of(storage, settings.input)
-    facts = {"job": "plan", **_facts(plan, settings.input.document_separator)}
+    summary = {"job": "plan", **_figures(plan, settings.input.document_separator)}
     if settings.output is not None:
-        write_summary(plan.to_json(), settings.output, settings.run.storage_options)
-    if settings.output != "-":
-        print(format_summary(facts), end="")
-    return facts
+        write_json(plan.to_json(), settings.output, settings.run.storage_options)
+    return summary
 
 
-def _facts(plan: Plan, separator: str) -> dict[str, Any]:
+def _figures(plan: Plan, separator: str) -> dict[str, Any]:
     sizes = sorted(split.size for split in plan.splits)
     large = [file for file in plan.files if file.size > plan.range_bytes]
     alone = [file.name for file in large if not can_be_cut(file, separator)]

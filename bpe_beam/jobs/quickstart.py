@@ -15,13 +15,11 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import (
-    InputSettings,
-    QuickstartSettings,
-    TokenizeSettings,
-    VerifySettings,
-)
+from bpe_beam.settings.common import InputSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.tools import QuickstartSettings
 from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.storage import Storage
 
 VOCAB_SIZE = 8000

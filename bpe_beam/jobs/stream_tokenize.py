@@ -16,6 +16,7 @@ from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import Totals
@@ -52,7 +53,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     encoding = Encoding.of(tokenizer, **framing(chosen))
     corpus_input.require_no_artifacts(storage, chosen.input.inputs)
     watched = Watched.of(storage, chosen.input.inputs, chosen.input.exclude, chosen.output)
-    made_by = {**framing(chosen), **corpus_input.reading_identity(chosen.input)}
+    made_by = {**framing(chosen), **identity_of(chosen.input)}
     folder = OutputFolder.claim(
         storage,
         chosen.output,

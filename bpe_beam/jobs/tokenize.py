@@ -11,7 +11,6 @@ import apache_beam as beam
 
 from bpe_beam.corpus.plan import Plan, stored_bytes
 from bpe_beam.engines.beam import run_pipeline, summary_of
-from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
@@ -26,7 +25,9 @@ from bpe_beam.jobs.corpus_checks import (
 )
 from bpe_beam.jobs.source_summary import shard_source_facts, source_warnings
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import TokenizeSettings
+from bpe_beam.settings.dataflow import require_reachable
+from bpe_beam.settings.field import identity_of
+from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import numbered, shard_name
@@ -63,7 +64,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(settings))
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
-    require_reachable(settings.run.runner, input=(plan.root,))
+    require_reachable(settings.run.runner, inputs=(plan.root,))
     check_first_records(storage, plan, settings.input)
     folder = OutputFolder.claim(
         storage,
@@ -106,12 +107,7 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:
     """Settings of encoding, as `job.json` and the manifest hold them."""
-    allowed = settings.allowed_special
-    return {
-        "append": settings.append,
-        "prepend": settings.prepend,
-        "allowed_special": allowed if isinstance(allowed, str) else list(allowed),
-    }
+    return {key: value for key, value in identity_of(settings).items() if key != "format"}
 
 
 def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
@@ -199,7 +195,7 @@ def _tokenize(
         plan,
         made,
         tokenizer,
-        {**framing(settings), **corpus_input.reading_identity(settings.input)},
+        {**framing(settings), **identity_of(settings.input)},
         settings.format,
     )
     _check_documents(settings, folder, plan, manifest)

@@ -18,7 +18,8 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.jobs import corpus_input
 from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import InputSettings, VerifySettings
+from bpe_beam.settings.common import InputSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage
@@ -51,7 +52,7 @@ def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
     """
     started = time.monotonic()
     if settings.full and settings.input is None:
-        raise UsageError("--full encodes the corpus again: name it with --input")
+        raise UsageError("needs the corpus", ("full",), "name it with {inputs}")
     storage = Storage(settings.run.storage_options)
     workers = workers_of(settings.run)
     report = _read_all(storage, settings.folder, workers, progress)

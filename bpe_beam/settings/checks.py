@@ -1,73 +1,230 @@
-"""What settings have in common: conditions, and what to say when one does not hold."""
+"""Checks of settings: each raises one UsageError that names the parameter."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
 
 from bpe_beam.errors import UsageError
 
 
-def require(condition: bool, message: str) -> None:
-    """Raises UsageError with `message` unless `condition` holds."""
+def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:
+    """Raise UsageError unless a condition is true.
+
+    Args:
+        condition: What must be true.
+        problem: As for UsageError.
+        *parameters: As for UsageError.
+        remedy: As for UsageError.
+
+    Raises:
+        UsageError: The condition is false.
+    """
     if not condition:
-        raise UsageError(message)
+        raise UsageError(problem, parameters, remedy)
 
 
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuses a value that is none of the choices."""
-    require(value in choices, f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    """Refuse a value that is none of the choices.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+        choices: The allowed values.
+
+    Raises:
+        UsageError: The value is another.
+    """
+    require(value in choices, f"must be one of {', '.join(choices)}, got {value!r}", name)
 
 
-def require_text(name: str, value: str) -> None:
-    """Refuses what is empty or cannot be written as UTF-8 (an argument of undecodable bytes)."""
-    require(value != "", f"{name} must not be empty")
+def require_between(name: str, value: int, least: int, most: int) -> None:
+    """Refuse a number outside of a range.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+        least: The smallest allowed value.
+        most: The largest allowed value.
+
+    Raises:
+        UsageError: The value is smaller or larger.
+    """
+    require(value >= least, f"must be at least {least:,}, got {value:,}", name)
+    require(value <= most, f"must be at most {most:,}, got {value:,}", name)
+
+
+def require_none_empty(name: str, value: tuple[str, ...]) -> None:
+    """Refuse an empty text among several.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: A text is empty.
+    """
+    require(all(value), "must not be empty", name)
+
+
+def require_not_empty(name: str, value: str | tuple[str, ...]) -> None:
+    """Refuse an empty text, and no texts or an empty one among several.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: The value is empty.
+    """
+    require(bool(value) and all(value), "must not be empty", name)
+
+
+def require_utf8(name: str, value: str) -> None:
+    """Refuse a text that cannot be written as UTF-8, as an argument of undecodable bytes cannot.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: The text has a lone surrogate.
+    """
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UsageError(f"{name} must be valid UTF-8, not {value!r}") from error
+        raise UsageError(f"must be valid UTF-8, got {value!r}", (name,)) from error
 
 
-def require_normalizer(name: str) -> None:
-    """Refuses what names no normalizer."""
-    require_text("normalizer", name)
+def require_text(name: str, value: str | tuple[str, ...]) -> None:
+    """Refuse an empty text and one that is not UTF-8; of several texts, each.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: A text is empty or not UTF-8.
+    """
+    for text in (value,) if isinstance(value, str) else value:
+        require_not_empty(name, text)
+        require_utf8(name, text)
+
+
+def require_normalizer(name: str, value: str) -> None:
+    """Refuse a text that names no normalizer.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: Lists the names.
+    """
+    require_text(name, value)
     from bpe_beam.tokenizer.normalizers import normalizer_from_name
 
-    normalizer_from_name(name)
+    normalizer_from_name(value)
 
 
-def require_pretokenizer(name: str) -> None:
-    """Refuses what names no pre-tokenizer, and a pattern that is none."""
-    require_text("pretokenizer", name)
+def require_pretokenizer(name: str, value: str) -> None:
+    """Refuse a text that names no pre-tokenizer, and a pattern that is malformed.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: Lists the names, or says what is wrong with the pattern.
+    """
+    require_text(name, value)
     from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
 
-    check_pretokenizer_name(name)
+    check_pretokenizer_name(value)
 
 
-def require_special_tokens(tokens: tuple[str, ...]) -> None:
-    """Refuses special tokens that are empty, not UTF-8, or named twice."""
-    for token in tokens:
-        require_text("special_token", token)
+def require_special_tokens(name: str, tokens: tuple[str, ...]) -> None:
+    """Refuse special tokens that are empty, not UTF-8, or repeated.
+
+    Args:
+        name: The parameter.
+        tokens: Its value.
+
+    Raises:
+        UsageError: Names the token.
+    """
+    require_text(name, tokens)
     repeated = sorted({token for token in tokens if tokens.count(token) > 1})
-    require(not repeated, f"special_token names {', '.join(map(repr, repeated))} more than once")
+    require(not repeated, f"must not repeat {', '.join(map(repr, repeated))}", name)
 
 
-def require_allowed_special(allowed: str | tuple[str, ...]) -> None:
-    """Refuses what is neither `none`, nor `all`, nor a tuple of tokens."""
+def require_allowed_special(name: str, allowed: str | tuple[str, ...]) -> None:
+    """Refuse a value that is neither `none`, nor `all`, nor a tuple of tokens.
+
+    Args:
+        name: The parameter.
+        allowed: Its value.
+
+    Raises:
+        UsageError: The value is something else.
+    """
     if isinstance(allowed, tuple):
-        for token in allowed:
-            require_text("allowed_special", token)
+        require_text(name, allowed)
     else:
-        require_choice("allowed_special", allowed, ("none", "all"))
+        require_choice(name, allowed, ("none", "all"))
 
 
-def require_sources(field: str | None, patterns: tuple[tuple[str, str], ...]) -> None:
-    """Refuses sources that cannot be told apart."""
+def require_sources(name: str, sources: tuple[tuple[str, str], ...]) -> None:
+    """Refuse sources without a name or a glob, and too many of them.
+
+    Args:
+        name: The parameter.
+        sources: Its value, (name, glob) pairs.
+
+    Raises:
+        UsageError: Names the source.
+    """
+    for pair in sources:
+        require_text(name, pair)
+    names = len({source for source, _ in sources})
+    require(names < 1000, f"must name at most 999 sources, got {names:,}", name)
+
+
+def require_limit(name: str, limit: str) -> None:
+    """Refuse a limit that is neither a number nor a share of at most 100%.
+
+    Args:
+        name: The parameter.
+        limit: Its value, such as `10` or `0.1%`.
+
+    Raises:
+        UsageError: The limit is something else.
+    """
+    share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", limit)
+    require(share is not None, f"must be a number or a share such as 0.1%, got {limit!r}", name)
+    if share and limit.endswith("%"):
+        whole, fraction = int(share[1]), int(share[2] or 0)
+        require(
+            whole < 100 or (whole == 100 and fraction == 0),
+            f"must be at most 100%, got {limit}",
+            name,
+        )
+
+
+def require_storage_options(name: str, value: Any) -> None:
+    """Refuse a value that is not a mapping of mappings; it may hold secrets and is not quoted.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+
+    Raises:
+        UsageError: The value is something else.
+    """
     require(
-        field is None or not patterns,
-        "source_field and source both say which source a document has: give one of them",
+        isinstance(value, Mapping)
+        and all(isinstance(k, str) and isinstance(v, Mapping) for k, v in value.items()),
+        'must be options by protocol, such as {"s3": {"endpoint_url": "http://localhost:9000"}}',
+        name,
     )
-    if field is not None:
-        require_text("source_field", field)
-    for name, glob in patterns:
-        require_text("the name of a source", name)
-        require_text(f"the glob of the source {name!r}", glob)
-    names = len({name for name, _ in patterns})
-    require(names < 1000, f"source names {names:,} sources; at most 999 and the rest, other")

@@ -1,97 +1,138 @@
-"""What a job is told to do: frozen settings, checked when they are made.
+"""Settings that several jobs have: how a job runs, and what it reads.
 
-The command line, a YAML file and a launcher all end here, so a setting that cannot work is refused
-in one place, before anything is read or written. Light on purpose: no Beam, Arrow or NumPy.
+The command line, YAML files and callers from Python all make these, so a setting that cannot work
+is refused in one place, before anything is read or written. Light: no Beam, Arrow or NumPy.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
-from bpe_beam.engines.dataflow import require_no_secrets, require_reachable
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.checks import (
     require,
-    require_allowed_special,
-    require_choice,
-    require_normalizer,
-    require_pretokenizer,
+    require_limit,
+    require_none_empty,
+    require_not_empty,
     require_sources,
-    require_special_tokens,
-    require_text,
+    require_storage_options,
 )
-from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
-
-MERGE_ROUNDS = ("auto", "local", "distributed")
+from bpe_beam.settings.dataflow import require_no_secrets
+from bpe_beam.settings.field import Settings, option
+from bpe_beam.settings.parsing import (
+    parse_integer,
+    parse_pairs,
+    parse_separator,
+    parse_share_or_size,
+    parse_size,
+    parse_storage_options,
+)
+from bpe_beam.tokenizer.normalizers import NORMALIZERS
+from bpe_beam.tokenizer.pretokenizers import PRETOKENIZERS
 
 # DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
 # jobs run FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
 IN_PROCESS_RUNNERS = ("fnapi", "direct")
 
 MAX_RANGE_BYTES = 2**44
-"""A place in a file is kept in 44 bits."""
+"""Positions in a file have 44 bits (16 TiB)."""
+
+MAX_WORKERS = 1024
+
+READING = "reading text"
+RUNNING = "running"
+
+MESSAGES = ("quiet", "debug", "summary_file", "storage_options")
+"""The options of RunSettings that every job has."""
+
+WRITING = ("overwrite", "progress", *MESSAGES)
+"""Those of jobs that write a folder in this process."""
+
+LISTING = ("inputs", "exclude", "input_format", "document_separator", "range_bytes")
+"""The options of InputSettings that the plan depends on."""
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """How a job runs, whatever it does; no artifact depends on any of it.
+class RunSettings(Settings):
+    """How a job runs; no artifact depends on any of it.
 
-    Attributes:
-        runner: A Beam runner by name; None is in process.
-        workers: How many work at once in process; None is one a core. Other runners have flags of
-            their own.
-        runner_options: Flags for the runner, each whole: `--name=value` or `--name`.
-        overwrite: Remove what an earlier job wrote in the output folder.
-        quiet: No summary on stderr, and no progress unless `progress` says so.
-        progress: How progress is shown, one of `PROGRESS_MODES`; None is auto, or none if quiet.
-        debug: Tracebacks and Beam's own messages.
-        summary_file: Where the summary goes as JSON; `-` is stdout.
-        storage_options: Options of file systems by protocol. May hold secrets: never shown.
+    `runner_options` are flags for the runner, each whole: `--name=value` or `--name`.
     """
 
-    runner: str | None = None
-    workers: int | None = None
+    runner: str | None = option(
+        None,
+        metavar="R",
+        help="Beam runner, such as FlinkRunner (default: in process).",
+        group=RUNNING,
+    )
+    workers: int | None = option(
+        None,
+        metavar="N",
+        help="Number of threads, in process (default: the number of cores).",
+        group=RUNNING,
+        parse=parse_integer,
+        between=(1, MAX_WORKERS),
+    )
     runner_options: tuple[str, ...] = ()
-    overwrite: bool = False
-    quiet: bool = False
-    progress: str | None = None
-    debug: bool = False
-    summary_file: str | None = None
-    storage_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    overwrite: bool = option(
+        False,
+        help="Remove what an earlier job wrote in the output folder, and nothing else.",
+        group=RUNNING,
+    )
+    progress: str | None = option(
+        None,
+        choices=PROGRESS_MODES,
+        help="How progress is shown on stderr: auto is a bar on a terminal and plain lines "
+        "elsewhere; json is one JSON object a line (default auto).",
+        group=RUNNING,
+    )
+    quiet: bool = option(
+        False,
+        help="Show no summary, and no progress without --progress. Warnings and errors are always "
+        "shown.",
+        group=RUNNING,
+    )
+    debug: bool = option(False, help="Show tracebacks and Beam's own messages.", group=RUNNING)
+    summary_file: str | None = option(
+        None,
+        metavar="F",
+        help="Write the summary with all figures as JSON to a path or URL; - is stdout.",
+        group=RUNNING,
+    )
+    storage_options: Mapping[str, Mapping[str, Any]] = option(
+        {},
+        metavar="JSON",
+        kind="mapping",
+        help="Options of file systems by protocol, as JSON or @FILE, such as "
+        '{"s3": {"endpoint_url": ...}}. Not needed where the usual environment variables of the '
+        "cloud are set.",
+        group=RUNNING,
+        parse=parse_storage_options,
+        check=require_storage_options,
+    )
 
-    def __post_init__(self) -> None:
-        """Checks each setting, and those that exclude one another."""
-        if self.runner is not None:
-            require_text("runner", self.runner)
-        if self.progress is not None:
-            require_choice("progress", self.progress, PROGRESS_MODES)
-        if self.summary_file is not None:
-            require(self.summary_file != "", "summary_file must not be empty; - is stdout")
+    def check(self) -> None:
+        """Refuse settings that exclude one another, and malformed flags of the runner."""
         if self.workers is not None:
             require(
-                1 <= self.workers <= 1024,
-                f"workers must be between 1 and 1,024, not {self.workers:,}",
-            )
-            require(
                 self.in_process,
-                f"workers counts what works in process and does nothing with the runner "
-                f"{self.runner}; use the runner's own flags",
+                f"is the number of threads in process and has no effect with {self.runner}",
+                "workers",
+                remedy="use the runner's own flags",
             )
             require(
                 not any(o.partition("=")[0] == "--direct_num_workers" for o in self.runner_options),
-                "workers and --direct_num_workers say the same thing: give one of them",
+                "and --direct_num_workers exclude each other",
+                "workers",
             )
-        for option in self.runner_options:
-            require(option.startswith("--"), f"runner_options: {option!r} is not a flag")
-        for protocol, options in self.storage_options.items():
+        for flag in self.runner_options:
             require(
-                isinstance(protocol, str) and isinstance(options, Mapping),
-                "storage_options must be options by protocol, such as "
-                '{"s3": {"endpoint_url": "http://localhost:9000"}}',
+                flag.startswith("--"),
+                f"must be flags such as --name, got {flag!r}",
+                "runner_options",
             )
         require_no_secrets(self.runner, self.storage_options)
 
@@ -102,267 +143,167 @@ class RunSettings:
         return name.removesuffix("runner") in IN_PROCESS_RUNNERS
 
 
-def _require_limit(name: str, limit: str, what: str, example: str) -> None:
-    """Refuses what is neither a number nor a share of at most 100%."""
-    share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", limit)
-    require(
-        share is not None,
-        f"{name} must be a number of {what} such as {example}, or a share of them such as "
-        f"0.1%, not {limit!r}",
-    )
-    if share and limit.endswith("%"):
-        whole, fraction = int(share[1]), int(share[2] or 0)
-        require(
-            whole < 100 or (whole == 100 and fraction == 0),
-            f"{name} must be at most 100%, not {limit}",
-        )
-
-
 @dataclass(frozen=True)
-class InputSettings:
-    """What is read, and how it becomes documents.
+class InputSettings(Settings):
+    """The files that a job reads, and how they become documents.
 
-    Attributes:
-        inputs: Paths, URLs, globs or `@file` lists.
-        input_format: One of `INPUT_FORMAT_CHOICES`; auto goes by the file's name.
-        text_field: JSON field of the text.
-        id_field: JSON field of the document's id.
-        document_separator: What ends a document of a text file; `file` makes each file one.
-        range_bytes: How finely files are cut, in bytes; None goes by the corpus's size.
-        max_rejects: How many records may be unusable: a number, or a share such as `0.1%`.
-        max_lost: How many stored bytes may be lost in damaged files: a number, or a share.
-        exclude: Files to leave out, named like the inputs.
-        source_field: JSON field that names a document's source; or
-        sources: (name, glob) of sources by files' names in the plan: the first that matches. With
-            either, sources are told apart; not with both.
+    `sources` are (name, glob) pairs.
     """
 
-    inputs: tuple[str, ...]
-    input_format: str = "auto"
-    text_field: str = "text"
-    id_field: str = "id"
-    document_separator: str = "\n"
-    range_bytes: int | None = None
-    max_rejects: str = "0.1%"
-    max_lost: str = "0"
-    exclude: tuple[str, ...] = ()
-    source_field: str | None = None
-    sources: tuple[tuple[str, str], ...] = ()
+    inputs: tuple[str, ...] = option(
+        flag="--input",
+        metavar="P",
+        kind="many",
+        help="Paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a "
+        "line.",
+        check=require_not_empty,
+    )
+    input_format: str = option(
+        "auto",
+        choices=INPUT_FORMAT_CHOICES,
+        help="Format of the files. auto goes by the first bytes and the name: .jsonl, .parquet, "
+        ".arrow, .csv, .tsv, .warc, .wet, .tar; other files are text. gzip, zstd, bzip2, xz, LZMA "
+        "and LZ4 are decompressed.",
+        group=READING,
+        identity="always",
+    )
+    text_field: str = option(
+        "text",
+        metavar="NAME",
+        help="Field or column of the text. Dots lead into nested records, as in meta.body; "
+        r"write \. for a dot in a name.",
+        group=READING,
+        identity="always",
+    )
+    id_field: str = option(
+        "id",
+        metavar="NAME",
+        help="Field or column of the document's id, written like --text-field.",
+        group=READING,
+        identity="always",
+    )
+    document_separator: str = option(
+        "\n",
+        metavar="S",
+        help=r"What ends a document of a text file, with \n \t \r \\ \xNN for characters that a "
+        "shell cannot pass; the word file makes each file one document.",
+        group=READING,
+        parse=parse_separator,
+        default_help=r"\n, a newline",
+        identity="always",
+    )
+    range_bytes: int | None = option(
+        None,
+        metavar="N",
+        help="Size of a split of the input, such as 64MB. The artifacts depend on this and the "
+        "input, never on the workers (default: the corpus's size over 1,000, from 16MB to 1GB).",
+        group=READING,
+        parse=parse_size,
+        between=(1, MAX_RANGE_BYTES),
+    )
+    max_rejects: str = option(
+        "0.1%",
+        metavar="N|P%",
+        help="How many records may be unusable, as a number or as a share of all; with more the "
+        "job fails.",
+        group=READING,
+        check=require_limit,
+    )
+    max_lost: str = option(
+        "0",
+        metavar="N|P%",
+        help="How many stored bytes may be lost in damaged files, as a size such as 10MB or as a "
+        "share of all; with more the job fails.",
+        group=READING,
+        parse=parse_share_or_size,
+        check=require_limit,
+    )
+    exclude: tuple[str, ...] = option(
+        (),
+        metavar="P",
+        kind="many",
+        help="Files to leave out, written like --input.",
+        group=READING,
+        check=require_none_empty,
+    )
+    source_field: str | None = option(
+        None,
+        metavar="NAME",
+        help="Field or column of the document's source, for counts by source. Excludes --source.",
+        group=READING,
+        identity="if set",
+    )
+    sources: tuple[tuple[str, str], ...] = option(
+        (),
+        flag="--source",
+        metavar="NAME=GLOB",
+        kind="pairs",
+        help="Source of the documents of the files whose name matches, for counts by source. The "
+        "first match decides; documents without a match are of the source other. Repeat for more.",
+        group=READING,
+        parse=parse_pairs,
+        check=require_sources,
+        identity="if set",
+    )
 
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require(bool(self.inputs), "input names no file, folder or glob")
-        require(all(self.inputs), "input must not be an empty string")
-        require(all(self.exclude), "exclude must not be an empty string")
-        require_choice("input_format", self.input_format, INPUT_FORMAT_CHOICES)
-        require_text("text_field", self.text_field)
-        require_text("id_field", self.id_field)
-        require_text("document_separator", self.document_separator)
-        if self.range_bytes is not None:
-            require(
-                1 <= self.range_bytes <= MAX_RANGE_BYTES,
-                f"range_bytes must be between 1 and {MAX_RANGE_BYTES:,} (16 TiB), "
-                f"not {self.range_bytes:,}",
-            )
-        require_sources(self.source_field, self.sources)
-        _require_limit("max_rejects", self.max_rejects, "records", "10")
-        _require_limit("max_lost", self.max_lost, "stored bytes", "1MB")
+    def check(self) -> None:
+        """Refuse two rules that give a document's source."""
+        require(
+            self.source_field is None or not self.sources,
+            "exclude each other",
+            "source_field",
+            "sources",
+            remedy="give one of them",
+        )
 
     @property
     def by_source(self) -> bool:
-        """Whether documents are told apart by source."""
+        """Whether documents are counted by source."""
         return self.source_field is not None or bool(self.sources)
 
 
-@dataclass(frozen=True)
-class PlanSettings:
-    """A corpus, to be listed and cut.
+def output_option(what: str) -> Any:
+    """Return the required option `--output`.
 
-    Attributes:
-        input: What is read.
-        output: Where the plan goes as JSON; `-` is stdout; None: only what it comes to is shown.
-        run: Only what concerns messages and storage.
+    Args:
+        what: The folder's contents, such as "counts".
     """
-
-    input: InputSettings
-    output: str | None = None
-    run: RunSettings = RunSettings()
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        if self.output is not None:
-            require_text("output", self.output)
+    return option(metavar="DIR", help=f"Folder of the {what}.")
 
 
-@dataclass(frozen=True)
-class CountSettings:
-    """Corpus to word counts.
+def tokenizer_option() -> Any:
+    """Return the required option `--tokenizer`."""
+    return option(metavar="F", help="tokenizer.json or the folder that has it; a path or URL.")
 
-    Attributes:
-        input: What is read.
-        output: Folder of the counts.
-        run: How the job runs.
-        normalizer: One of `NORMALIZERS`, or several joined by `+`.
-        pretokenizer: One of `PRETOKENIZERS`, or `regex:PATTERN`.
-        special_tokens: Cut out of the text and not counted.
-        with_places: Keep where each word occurs first, which the tie rule `first_seen` needs.
+
+def normalizer_option(default: str | None, **more: Any) -> Any:
+    """Return the option `--normalizer`.
+
+    Args:
+        default: Its default.
+        **more: Other attributes of Option.
     """
-
-    input: InputSettings
-    output: str
-    run: RunSettings = RunSettings()
-    normalizer: str = "none"
-    pretokenizer: str = "gpt2"
-    special_tokens: tuple[str, ...] = ()
-    with_places: bool = False
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("output", self.output)
-        require_normalizer(self.normalizer)
-        require_pretokenizer(self.pretokenizer)
-        require_special_tokens(self.special_tokens)
-        require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
+    return option(
+        default,
+        metavar="NAME",
+        help=f"Normalizer of the text: {', '.join(NORMALIZERS)}, or several joined by +, such as "
+        "nfkc+lowercase.",
+        default_help="none",
+        **more,
+    )
 
 
-@dataclass(frozen=True)
-class TokenizeSettings:
-    """Corpus and tokenizer to token shards.
+def pretokenizer_option(default: str | None, **more: Any) -> Any:
+    """Return the option `--pretokenizer`.
 
-    Attributes:
-        input: What is read.
-        tokenizer: A `tokenizer.json`.
-        output: Folder of the shards.
-        run: How the job runs.
-        format: One of `SHARD_FORMATS`.
-        append: Token put after each document, or None.
-        prepend: Token put before each document, or None.
-        allowed_special: Special tokens that count as such where they stand in the text: `none`,
-            `all`, or a tuple of them; the others are plain text.
+    Args:
+        default: Its default.
+        **more: Other attributes of Option.
     """
-
-    input: InputSettings
-    tokenizer: str
-    output: str
-    run: RunSettings = RunSettings()
-    format: str = DEFAULT_SHARD_FORMAT
-    append: str | None = None
-    prepend: str | None = None
-    allowed_special: Literal["none", "all"] | tuple[str, ...] = "none"
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("tokenizer", self.tokenizer)
-        require_text("output", self.output)
-        require_choice("format", self.format, SHARD_FORMATS)
-        for name, token in (("append", self.append), ("prepend", self.prepend)):
-            if token is not None:
-                require_text(name, token)
-        require_allowed_special(self.allowed_special)
-        require_reachable(self.run.runner, input=self.input.inputs, output=(self.output,))
-
-
-@dataclass(frozen=True)
-class VerifySettings:
-    """A folder of shards, to be proved whole.
-
-    Attributes:
-        folder: What `tokenize` wrote.
-        full: Encode the corpus again and compare each token.
-        input: The corpus, where it stands now; or None. Needed to be `full`.
-        run: How the job runs; in process only.
-    """
-
-    folder: str
-    full: bool = False
-    input: InputSettings | None = None
-    run: RunSettings = RunSettings()
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("folder", self.folder)
-        require(
-            self.run.in_process and not self.run.runner_options,
-            "verify runs in this process: it takes no runner and no flags of one",
-        )
-
-
-@dataclass(frozen=True)
-class QuickstartSettings:
-    """A trial of everything on text that every machine has.
-
-    Attributes:
-        output: Folder of all that is made.
-        run: How the jobs run.
-    """
-
-    output: str = "bpe-beam-quickstart"
-    run: RunSettings = RunSettings()
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("output", self.output)
-
-
-@dataclass(frozen=True)
-class EncodeSettings:
-    """One text to ids.
-
-    Attributes:
-        tokenizer: A `tokenizer.json`.
-        text: The text; None reads standard input.
-        allowed_special: As in `TokenizeSettings`.
-        add_special_tokens: Whether to insert those of the post-processor.
-        show: A table of tokens, ids and places instead of a line of ids.
-        run: Only what concerns messages and storage.
-    """
-
-    tokenizer: str
-    text: str | None = None
-    allowed_special: Literal["none", "all"] | tuple[str, ...] = "none"
-    add_special_tokens: bool = False
-    show: bool = False
-    run: RunSettings = RunSettings()
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("tokenizer", self.tokenizer)
-        if self.text:
-            require_text("text", self.text)
-        require_allowed_special(self.allowed_special)
-
-
-@dataclass(frozen=True)
-class DecodeSettings:
-    """Some ids to text.
-
-    Attributes:
-        tokenizer: A `tokenizer.json`.
-        ids: The ids as typed, several in one text or not; None reads standard input.
-        run: Only what concerns messages and storage.
-    """
-
-    tokenizer: str
-    ids: tuple[str, ...] | None = None
-    run: RunSettings = RunSettings()
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("tokenizer", self.tokenizer)
-
-
-@dataclass(frozen=True)
-class InspectSettings:
-    """Something that a job made, to be looked at.
-
-    Attributes:
-        path: A tokenizer file, a counts folder or a folder of shards.
-        run: Only what concerns messages and storage.
-    """
-
-    path: str
-    run: RunSettings = RunSettings()
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("path", self.path)
+    return option(
+        default,
+        metavar="NAME",
+        help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN.",
+        default_help="gpt2",
+        **more,
+    )

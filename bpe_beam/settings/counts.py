@@ -1,100 +1,89 @@
-"""What the jobs on counts folders are told to do: frozen settings, checked when they are made.
-
-Light on purpose: no Beam, Arrow or NumPy.
-"""
+"""Settings of the jobs on counts folders: merge, show, filter."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
-from bpe_beam.settings.checks import require, require_text
-from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.checks import require
+from bpe_beam.settings.common import MESSAGES, WRITING, RunSettings, output_option
+from bpe_beam.settings.field import MAX_INT64, Settings, option, part
+from bpe_beam.settings.parsing import parse_integer
 
 MAX_TOP = 1_000_000
 
 
+def _folder_option() -> Any:
+    return option(flag="folder", metavar="DIR", help="Folder that count wrote.")
+
+
+def _sources_option(what: str) -> Any:
+    return option(
+        (),
+        flag="--source",
+        metavar="NAME",
+        kind="repeat",
+        help=f"Source to {what} (default: all sources). Repeat for more.",
+    )
+
+
+def _min_count_option(what: str) -> Any:
+    return option(
+        1,
+        metavar="N",
+        help=f"{what} words whose total count over the chosen sources is below N.",
+        parse=parse_integer,
+        between=(1, MAX_INT64),
+    )
+
+
 @dataclass(frozen=True)
-class MergeCountsSettings:
-    """Counts folders to one.
+class MergeCountsSettings(Settings):
+    """Counts folders to one."""
 
-    Attributes:
-        folders: What `count` wrote, two or more.
-        output: Folder of the sums.
-        run: Only what concerns messages, storage and the output folder.
-    """
+    folders: tuple[str, ...] = option(
+        flag="folders", metavar="DIR", kind="many", help="Two or more folders that count wrote."
+    )
+    output: str = output_option("new counts")
+    run: RunSettings = part(RunSettings, RunSettings(), only=WRITING)
 
-    folders: tuple[str, ...]
-    output: str
-    run: RunSettings = field(default_factory=RunSettings)
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        for folder in self.folders:
-            require_text("folders", folder)
-        require_text("output", self.output)
+    def check(self) -> None:
+        """Refuse fewer than two folders."""
         require(
             len(self.folders) >= 2,
-            f"merge adds two or more counts folders, not {len(self.folders)}",
+            f"must be two or more counts folders, got {len(self.folders)}",
+            "folders",
         )
 
 
 @dataclass(frozen=True)
-class ShowCountsSettings:
-    """A counts folder, to be looked at.
+class ShowCountsSettings(Settings):
+    """The most frequent words of a counts folder."""
 
-    Attributes:
-        folder: What `count` wrote.
-        top: How many words are shown.
-        sources: Those that are counted; empty: all.
-        min_count: Words that occur less often in these are not shown.
-        run: Only what concerns messages and storage.
-    """
-
-    folder: str
-    top: int = 20
-    sources: tuple[str, ...] = ()
-    min_count: int = 1
-    run: RunSettings = field(default_factory=RunSettings)
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("folder", self.folder)
-        require(
-            1 <= self.top <= MAX_TOP, f"top must be between 1 and {MAX_TOP:,}, not {self.top:,}"
-        )
-        _check(self.sources, self.min_count)
+    folder: str = _folder_option()
+    top: int = option(
+        20, metavar="N", help="Number of words.", parse=parse_integer, between=(1, MAX_TOP)
+    )
+    sources: tuple[str, ...] = _sources_option("count")
+    min_count: int = _min_count_option("Leave out")
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
 
 
 @dataclass(frozen=True)
-class FilterCountsSettings:
-    """A counts folder to a smaller one.
+class FilterCountsSettings(Settings):
+    """A counts folder to a smaller one."""
 
-    Attributes:
-        folder: What `count` wrote.
-        output: Folder of what is kept.
-        min_count: Words that occur less often in all sources that are kept are left out.
-        sources: Those that are kept; empty: all.
-        run: Only what concerns messages, storage and the output folder.
-    """
+    folder: str = _folder_option()
+    output: str = output_option("new counts")
+    min_count: int = _min_count_option("Drop")
+    sources: tuple[str, ...] = _sources_option("keep")
+    run: RunSettings = part(RunSettings, RunSettings(), only=WRITING)
 
-    folder: str
-    output: str
-    min_count: int = 1
-    sources: tuple[str, ...] = ()
-    run: RunSettings = field(default_factory=RunSettings)
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        require_text("folder", self.folder)
-        require_text("output", self.output)
-        _check(self.sources, self.min_count)
+    def check(self) -> None:
+        """Refuse a filter that keeps everything."""
         require(
             self.min_count > 1 or bool(self.sources),
-            "nothing would be left out: give --min-count (2 or more) or --source",
+            "must be at least 2 where no source is chosen: nothing would be dropped",
+            "min_count",
+            remedy="give {min_count} or {sources}",
         )
-
-
-def _check(sources: tuple[str, ...], min_count: int) -> None:
-    for source in sources:
-        require_text("source", source)
-    require(1 <= min_count < 2**63, f"min_count must be between 1 and 2^63 - 1, not {min_count:,}")

@@ -1,15 +1,16 @@
-"""Values as people type them, on a command line or in YAML, read into what settings hold.
+r"""Values of options as people type them, on a command line or in YAML, made into settings.
 
-Integers decide everywhere: no size or number passes through a float.
+Each `parse_...` takes the name of the parameter, for errors, and what was typed, and raises
+UsageError where that is malformed. Integers decide: no size or number passes through a float.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 from bpe_beam.errors import UsageError
 
@@ -29,131 +30,124 @@ _MULTIPLES = {"": 1, "K": 10**3, "M": 10**6}
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
-@dataclass(frozen=True)
-class GivenValue:
-    """One setting as it was given.
-
-    Attributes:
-        where: The flag, or file and line, for errors.
-        value: A list of texts; True or False; or, for a key that takes a mapping, the mapping.
-    """
-
-    where: str
-    value: list[str] | bool | dict[str, Any]
-
-    @property
-    def in_file(self) -> bool:
-        """Whether it stood in a config, not on the command line."""
-        return ", line " in self.where
-
-
 def parse_integer(name: str, text: str) -> int:
-    """Reads a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million).
+    """Return a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million).
 
     Args:
-        name: What the number is for, as the user calls it; named in the error.
+        name: The parameter.
         text: The digits, with a minus sign if need be, as in "32000", "32k" or "1M".
 
     Raises:
-        UsageError: If `text` is anything else, e.g. "8e3", "8_000", "8.0" or "0.5k".
+        UsageError: `text` is anything else, such as "8e3", "8_000", "8.0" or "0.5k".
     """
     match = re.fullmatch(r"(-?[0-9]{1,20})([kKmM]?)", text)
     if match is None:
-        raise UsageError(f"{name} must be a whole number, such as 32000 or 32k, not {text!r}")
+        raise UsageError(f"must be a whole number such as 32000 or 32k, got {text!r}", (name,))
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
 def parse_size(name: str, text: str) -> int:
-    """Reads a number of bytes: `500MB`, `8GB`, `1GiB` or plain digits.
+    """Return a number of bytes: `500MB`, `8GB`, `1GiB` or plain digits.
 
     Args:
-        name: What the size is for, as the user calls it; named in the error.
+        name: The parameter.
         text: A whole number and a unit: B, KB, MB, GB, TB (powers of 1,000), KiB, MiB, GiB, TiB
             (powers of 1,024), upper or lower case.
 
-    Returns:
-        The size in bytes.
-
     Raises:
-        UsageError: If `text` is anything else; fractions too, which would need rounding.
+        UsageError: `text` is anything else; fractions too, which would need rounding.
     """
     match = re.fullmatch(r"([0-9]{1,20}) ?([A-Za-z]*)", text)
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
         raise UsageError(
-            f"{name} must be a size: a whole number with KB, MB, GB, TB, KiB, MiB, GiB, TiB or "
-            f"nothing after it, such as 500MB, not {text!r}"
+            "must be a size, a whole number with KB, MB, GB, TB, KiB, MiB, GiB, TiB or nothing "
+            f"after it, such as 500MB, got {text!r}",
+            (name,),
         )
     return int(match[1]) * unit
 
 
 def parse_share_or_size(name: str, text: str) -> str:
-    """Read a share such as `0.1%`, left as it is, or a number of bytes, see `parse_size`.
+    """Return a share such as `0.1%` as it is, or the digits of a number of bytes.
 
     Args:
-        name: What it is for, as the user calls it; named in the error.
-        text: The share or the size.
+        name: The parameter.
+        text: The share, or a size for `parse_size`.
 
     Raises:
-        UsageError: The text is neither.
+        UsageError: `text` is neither.
     """
     return text if text.rstrip().endswith("%") else str(parse_size(name, text))
 
 
-def parse_pair(name: str, text: str) -> tuple[str, str]:
-    """Reads NAME=VALUE; the value may hold more equals signs.
+def parse_pairs(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of NAME=VALUE; the value may have more equals signs.
 
     Args:
-        name: What the pair is for, as the user calls it; named in the error.
-        text: The pair.
+        name: The parameter.
+        texts: The pairs.
 
     Raises:
-        UsageError: If there is no equals sign, or nothing on one side of it.
+        UsageError: A pair has no equals sign, or nothing on one side of it.
     """
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise UsageError(f"{name} must be NAME=VALUE, such as en=data/en/*, not {text!r}")
-    return key, value
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, _, value) in zip(texts, pairs, strict=True):
+        if not (key and value):
+            raise UsageError(f"must be NAME=VALUE such as en=data/en/*, got {text!r}", (name,))
+    return tuple((key, value) for key, _, value in pairs)
 
 
-def parse_weights(name: str, text: str) -> list[tuple[str, str]]:
-    """Reads `en=0.3,zh=2`; a name may hold equals signs, and commas that no value stands before.
+def parse_weights(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of lists such as `en=0.3,zh=2`; the weights stay texts.
 
     Args:
-        name: What the weights are for, as the user calls it; named in the error.
-        text: The pairs. The values stay texts.
+        name: The parameter.
+        texts: The lists. A name may have equals signs, and commas.
 
     Raises:
-        UsageError: If one of them is no pair.
+        UsageError: A list ends in something that is no pair.
     """
     pairs = []
-    held: list[str] = []
-    for piece in text.split(","):
-        held.append(piece)
-        if "=" not in piece:
-            continue
-        source, _, weight = ",".join(held).rpartition("=")
-        if source and weight:
-            pairs.append((source, weight))
-            held = []
-    if held:
-        raise UsageError(f"{name} must be SOURCE=W, such as en=0.3,zh=2, not {text!r}")
-    return pairs
+    for text in texts:
+        pending: list[str] = []
+        for chunk in text.split(","):
+            pending.append(chunk)
+            source, _, weight = ",".join(pending).rpartition("=")
+            if "=" in chunk and source and weight:
+                pairs.append((source, weight))
+                pending = []
+        if pending:
+            raise UsageError(f"must be SOURCE=W such as en=0.3,zh=2, got {text!r}", (name,))
+    return tuple(pairs)
+
+
+def parse_allowed_special(
+    name: str, texts: Sequence[str]
+) -> Literal["none", "all"] | tuple[str, ...]:
+    """Return `none`, `all`, or the tokens of lists such as `<a>,<b>`.
+
+    Args:
+        name: The parameter.
+        texts: The lists.
+    """
+    if list(texts) in ([], ["none"]):
+        return "none"
+    if list(texts) == ["all"]:
+        return "all"
+    return tuple(token for text in texts for token in text.split(","))
 
 
 def parse_separator(name: str, text: str) -> str:
-    r"""Reads a document separator as a command line can hold it.
+    r"""Return a document separator with its escapes replaced.
 
     Args:
-        name: What the separator is called in the error.
+        name: The parameter.
         text: The separator, with the escapes `\n`, `\t`, `\r`, `\\` and `\xNN` (an ASCII character
             by its two hexadecimal digits). The word `file` stays as it is.
 
-    Returns:
-        The separator with its escapes replaced.
-
     Raises:
-        UsageError: If a backslash is followed by anything else.
+        UsageError: A backslash is followed by anything else.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -163,73 +157,61 @@ def parse_separator(name: str, text: str) -> str:
         if len(escape) == 3 and int(escape[1:], 16) < 0x80:
             return chr(int(escape[1:], 16))
         raise UsageError(
-            f"{name} holds \\{escape}: the escapes are \\n, \\t, \\r, \\\\ and \\x00 to \\x7f; "
-            "write \\\\ for a backslash, and other characters as themselves"
+            f"must have no escapes but \\n, \\t, \\r, \\\\ and \\x00 to \\x7f, got \\{escape}",
+            (name,),
+            "write \\\\ for a backslash, and other characters as themselves",
         )
 
     return re.sub(r"\\(x[0-9A-Fa-f]{2}|.|$)", replace, text, flags=re.DOTALL)
 
 
 def parse_storage_options(name: str, text: str) -> Mapping[str, Mapping[str, Any]]:
-    """Reads storage options, by protocol, from JSON.
+    """Return storage options by protocol from JSON, or from `@` and a local file of JSON.
 
     Args:
-        name: What the options are called in the error.
-        text: A JSON object of objects. May hold secrets, so no error quotes it.
+        name: The parameter.
+        text: A JSON object of objects, or `@FILE`. May have secrets, so no error quotes it.
 
     Raises:
-        UsageError: If `text` is anything else.
+        UsageError: `text` is anything else, or the file cannot be read.
     """
+    if text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8"
+            raise UsageError(f"must be readable, got {text[1:]}: {reason}", (name,)) from None
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        # `from None`: the decoder's exception carries the text.
-        raise UsageError(f"{name} is not valid JSON{where}") from None
+        # `from None`: the decoder's exception has the text.
+        raise UsageError(f"is not valid JSON{where}", (name,)) from None
     if not isinstance(options, dict) or not all(isinstance(v, dict) for v in options.values()):
         raise UsageError(
-            f"{name} must be options by protocol, such as "
-            '{"s3": {"endpoint_url": "http://localhost:9000"}}'
+            'must be options by protocol, such as {"s3": {"endpoint_url": "http://localhost:9000"}}',
+            (name,),
         )
     return options
 
 
 def parse_ids(name: str, text: str) -> list[int]:
-    """Reads token ids, separated by white space or commas.
+    """Return token ids, separated by white space or commas.
 
     Args:
-        name: Where the ids stand, named in the error.
+        name: Where the ids are from: the parameter, or "standard input".
         text: The ids, in decimal.
 
     Raises:
-        UsageError: If one of them is not a number below 2^31; the error says which.
+        UsageError: One of them is not a number below 2^31; the error says which.
     """
     ids = []
     for position, word in enumerate(text.replace(",", " ").split(), start=1):
         if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**31:
             raise UsageError(
-                f"{name}: number {position} is {word[:50]!r}; a token id is a whole number from 0 "
-                "to 2,147,483,647"
+                f"must be whole numbers from 0 to 2,147,483,647, got {word[:50]!r} as number "
+                f"{position}",
+                (name,),
             )
         ids.append(int(word))
     return ids
-
-
-def as_typed(message: str, typed: Mapping[str, str]) -> str:
-    """A settings' error for who typed them: settings name their parameters.
-
-    Args:
-        message: What the error says. Words are taken for parameters where it begins, and if they
-            hold an underscore; what is quoted stays, and so does what names the line of a file.
-        typed: How to name a parameter: its flag, or file and line.
-    """
-    if any(name in message for name in typed.values() if " " in name):
-        return message
-    own = message[: len(re.split("['\"]", message, maxsplit=1)[0])]
-    words = own.split(" ")
-    for place, word in enumerate(words):
-        name = word.rstrip(",;:")
-        leads = place == 0 or (place == 2 and words[1] == "and")
-        if name in typed and (leads or "_" in name):
-            words[place] = typed[name] + word[len(name) :]
-    return " ".join(words) + message[len(own) :]

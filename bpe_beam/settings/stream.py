@@ -1,43 +1,58 @@
-"""What the streaming job is told to do: the settings of tokenizing, and when to look."""
+"""Settings of `stream-tokenize`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from bpe_beam.settings.checks import require
-from bpe_beam.settings.common import RunSettings, TokenizeSettings
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.parsing import parse_integer
+from bpe_beam.settings.tokenize import TokenizeSettings
 
-_MOST_SECONDS = 7 * 24 * 3600
+MAX_SECONDS = 7 * 24 * 3600
+"""A week."""
+
+_WATCHING = "watching"
 
 
 @dataclass(frozen=True)
-class StreamTokenizeSettings:
-    """Files that come over time to windows of token shards.
+class StreamTokenizeSettings(Settings):
+    """Files that arrive over time to windows of token shards."""
 
-    Attributes:
-        tokenize: What is watched, and how it is tokenized.
-        poll_seconds: Time between two looks.
-        window_seconds: A window is made so long after its first file was ready.
-        until_idle_seconds: End when there was nothing to do for so long; None: never.
-    """
+    tokenize: TokenizeSettings = part(TokenizeSettings, without=("format", "workers", "overwrite"))
+    poll_seconds: int = option(
+        10,
+        metavar="N",
+        help="Time between two listings of the inputs.",
+        group=_WATCHING,
+        parse=parse_integer,
+        between=(1, MAX_SECONDS),
+    )
+    window_seconds: int = option(
+        60,
+        metavar="N",
+        help="Length of a window: files that arrive within this time become one folder of shards.",
+        group=_WATCHING,
+        parse=parse_integer,
+        between=(0, MAX_SECONDS),
+    )
+    until_idle_seconds: int | None = option(
+        None,
+        metavar="N",
+        help="End when no file has arrived for this time (default: run until stopped).",
+        group=_WATCHING,
+        parse=parse_integer,
+        between=(0, MAX_SECONDS),
+    )
 
-    tokenize: TokenizeSettings
-    poll_seconds: int = 10
-    window_seconds: int = 60
-    until_idle_seconds: int | None = None
-
-    def __post_init__(self) -> None:
-        """Checks each setting."""
-        for name, least in (("poll_seconds", 1), ("window_seconds", 0), ("until_idle_seconds", 0)):
-            value = getattr(self, name)
-            require(
-                value is None or least <= value <= _MOST_SECONDS,
-                f"{name} must be between {least} and {_MOST_SECONDS:,} (a week), not {value}",
-            )
+    def check(self) -> None:
+        """Refuse a runner that does not stream, and a template."""
         require(
             not self.run.in_process,
-            "stream-tokenize needs a runner that streams, which the one in process does not: "
-            "give --runner FlinkRunner, PrismRunner or another, with its flags",
+            "must be a runner that streams",
+            "runner",
+            remedy="give FlinkRunner, PrismRunner or another, with its flags",
         )
         require(
             not any(f.startswith("--template_location=") for f in self.run.runner_options),

@@ -228,8 +228,9 @@ def normalizer_from_name(name: str) -> Normalizer | None:
     for one in names:
         if one not in _BY_NAME:
             raise UsageError(
-                f"normalizer {name!r}: {one!r} is none of {', '.join(NORMALIZERS)}; several are "
-                "joined by +, such as nfkc+lowercase"
+                f"must be one of {', '.join(NORMALIZERS)}, or several joined by + such as "
+                f"nfkc+lowercase, got {name!r}",
+                ("normalizer",),
             )
     if len(names) == 1:
         return _BY_NAME[name]

@@ -290,7 +290,8 @@ def check_pretokenizer_name(name: str) -> None:
         Pattern.from_regex(name.removeprefix(_REGEX))
     elif name not in PRETOKENIZERS:
         raise UsageError(
-            f"pretokenizer {name!r}: must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN"
+            f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}",
+            ("pretokenizer",),
         )
 
 

@@ -9,24 +9,28 @@ import pytest
 
 from bpe_beam.cli.config_file import MAX_CONFIG_BYTES, read_config
 from bpe_beam.errors import UsageError
+from bpe_beam.settings.field import Kind
 
 pytestmark = pytest.mark.quick
 
-TEXTS = {"input", "vocab_size", "special_token", "document_separator", "max_rejects", "source",
-         "weights"}  # fmt: skip
+KEYS: dict[str, Kind] = {
+    "input": "many",
+    "vocab_size": "one",
+    "special_token": "repeat",
+    "document_separator": "one",
+    "max_rejects": "one",
+    "source": "pairs",
+    "weights": "pairs",
+    "quiet": "switch",
+    "storage_options": "mapping",
+    "runner_options": "mapping",
+}
 
 
 def read(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
     path = tmp_path / "c.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    config = read_config(
-        str(path),
-        "train",
-        texts=TEXTS,
-        switches={"quiet"},
-        mappings={"storage_options", "runner_options"},
-        pairs={"source", "weights"},
-    )
+    config = read_config(str(path), "train", KEYS)
     return {key: given.value for key, given in config.items()}
 
 
@@ -67,10 +71,10 @@ runner_options:
     [
         ("vocab_sise: 3", "line 1: vocab_sise is not a setting of train; did you mean vocab_size?"),
         ("\nruner_options: {}", "line 2: runer_options is not a setting of train"),
-        ("input: a\ninput: b", "line 2: input stands there twice"),
-        ("vocab_size: 1\nvocab-size: 2", "line 2: vocab-size stands there twice"),
-        ("job: count", "line 1: job says that the file is for another job than train"),
-        ("job: [train, count]", "another job"),
+        ("input: a\ninput: b", "line 2: input is repeated"),
+        ("vocab_size: 1\nvocab-size: 2", "line 2: vocab-size is repeated"),
+        ("job: count", "line 1: job must be train, the job that runs"),
+        ("job: [train, count]", "must be train, the job that runs"),
         ("input:", "line 1: input has no value"),
         ("input: [a, ~]", "input has no value"),
         ("input: {a: b}", "input must be a text, a number, or a list"),
@@ -80,13 +84,13 @@ runner_options:
         ("quiet: [true]", "quiet must be true or false"),
         ("runner_options: 3", "runner_options must be a mapping"),
         ("runner_options: {1: 2}", "runner_options: the names in it must be words"),
-        ("runner_options: {a: 1, a: 2}", "runner_options: a stands there twice"),
-        ("storage_options: {s3: {b: [{a: 1, a: 2}]}}", "a stands there twice"),
+        ("runner_options: {a: 1, a: 2}", "runner_options: a is repeated"),
+        ("storage_options: {s3: {b: [{a: 1, a: 2}]}}", "a is repeated"),
         ("storage_options: &x {s3: *x}", "storage_options cannot be read"),
         ("runner_options: {[a]: 1}", "runner_options"),
         ("[a]: b", "a key must be a word"),
-        ("- a", "must hold settings"),
-        ("just text", "must hold settings"),
+        ("- a", "must have settings"),
+        ("just text", "must have settings"),
         ("a: b: c", "is not valid YAML, line 1"),
         ("a: [", "is not valid YAML"),
         (b"\xff\xfe\xff", "is not valid YAML"),
@@ -111,7 +115,7 @@ def test_pairs_are_a_mapping_or_a_list(tmp_path: Path) -> None:
     }
     assert read(tmp_path, "weights: en=0.3,zh=2") == {"weights": ["en=0.3,zh=2"]}
     for wrong, said in (
-        ("source: {en: a, en: b}", "source: en stands there twice"),
+        ("source: {en: a, en: b}", "source: en is repeated"),
         ("source: {a=b: c}", "a name in it must be a word without ="),
         ("source: {[a]: c}", "a name in it must be a word without ="),
         ("source: {en: {a: b}}", "source.en must be a text, a number, or a list"),
@@ -138,6 +142,6 @@ def test_secrets_are_not_quoted(tmp_path: Path) -> None:
 
 def test_a_missing_file_and_a_corpus_by_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"config .*none\.yaml cannot be read: No such file"):
-        read_config(str(tmp_path / "none.yaml"), "train", texts=(), switches=(), mappings=())
+        read_config(str(tmp_path / "none.yaml"), "train", {})
     with pytest.raises(UsageError, match="not a settings file"):
         read(tmp_path, b"a" * (MAX_CONFIG_BYTES + 1))

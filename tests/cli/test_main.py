@@ -21,17 +21,17 @@ import yaml
 from bpe_beam.cli import main as cli
 from bpe_beam.cli.arguments import settings_of
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.settings.common import (
-    CountSettings,
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.jobs import GROUPS, JOBS
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.tools import (
     DecodeSettings,
     EncodeSettings,
     InspectSettings,
     QuickstartSettings,
-    TokenizeSettings,
-    VerifySettings,
 )
-from bpe_beam.settings.options import GROUPS, JOBS
 from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.verify import VerifySettings
 
 pytestmark = pytest.mark.quick
 
@@ -41,7 +41,7 @@ COUNT = ["count", "--input", "a.txt", "--output", "out"]
 
 
 def settings(*argv: str) -> Any:
-    return settings_of(cli._read_arguments(*cli._job_of(argv)))
+    return settings_of(cli.read_arguments(*cli.job_of(argv)))
 
 
 def run_cli(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -315,14 +315,14 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ([*COUNT, "--parallelism", "many"], "--parallelism: invalid int value: 'many'"),
         ([*COUNT, "--runner", "FlinkRuner"], "did you mean FlinkRunner?"),
         ([*COUNT, "--temperature", "0.5"], "--temperature is an option of train, not of count"),
-        ([*COUNT, "--workers", "0"], "--workers must be between 1 and 1,024, not 0"),
+        ([*COUNT, "--workers", "0"], "--workers must be at least 1, got 0"),
         ([*COUNT, "--workers", "two"], "--workers must be a whole number"),
         ([*COUNT, "--range-bytes", "1.5MB"], "--range-bytes must be a size"),
-        ([*COUNT, "--document-separator", r"\q"], "--document-separator holds \\q"),
+        ([*COUNT, "--document-separator", r"\q"], "\\x7f, got \\q; write"),
         ([*COUNT, "--document-separator", ""], "--document-separator must not be empty"),
         (
             [*COUNT, "--pretokenizer", "cl99k"],
-            "--pretokenizer 'cl99k': must be one of gpt2, cl100k,",
+            "--pretokenizer must be one of gpt2, cl100k,",
         ),
         ([*COUNT, "--tie-break", "x"], "--tie-break must be one of lowest_id"),
         ([*COUNT, "--overwrite=yes"], "--overwrite: ignored explicit argument 'yes'"),
@@ -337,23 +337,28 @@ def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
         ),
         (
             [*FROM_COUNTS, "--model", "x"],
-            "--model must be one of bpe, wordpiece, prefix_bpe, word_level, not 'x'",
+            "--model must be one of bpe, wordpiece, prefix_bpe, word_level, got 'x'",
         ),
-        ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a number of records"),
-        ([*FROM_COUNTS, "--driver-memory", "1KB"], "--driver-memory must be at least 1MB"),
+        ([*COUNT, "--max-rejects", "-1"], "--max-rejects must be a number or a share"),
+        (
+            [*FROM_COUNTS, "--driver-memory", "1KB"],
+            "--driver-memory must be at least 1,000,000, got 1,000",
+        ),
         (
             [*FROM_COUNTS, "--symbols", "characters", "--continue-from", "t.json"],
-            "--symbols stands in the tokenizer that is continued and cannot be given with "
-            "--continue-from",
+            "--symbols and --continue-from exclude each other: the tokenizer that is continued",
         ),
         (
             [*COUNT, "--source-field", "a", "--source", "b=c"],
-            "--source-field and --source both say which",
+            "--source-field and --source exclude each other; give one of them",
         ),
         (["verify", ""], "FOLDER must not be empty"),
         (["verify", "f", "--runner", "FlinkRunner"], "verify runs in this process"),
         (["verify", "f", "--parallelism=2"], "verify runs in this process"),
-        (["decode", "--tokenizer", "t", "1", "x"], "ids: number 2 is 'x'"),
+        (
+            ["decode", "--tokenizer", "t", "1", "x"],
+            "IDS must be whole numbers from 0 to 2,147,483,647, got 'x' as number 2",
+        ),
         (["inspect", "/none/such"], "/none/such: no such file or folder"),
         (["encode", "--tokenizer", "/none/such", "x"], "/none/such"),
     ],
@@ -367,11 +372,11 @@ def test_a_file_is_held_to_the_same_rules(tmp_path: Path, refused: Refused) -> N
     for text, said in (
         ("vocab_size: 300", "vocab_size is not a setting of count"),
         ("config: x.yaml", "config is not a setting of count"),
-        ("job: train", "for another job than count"),
+        ("job: train", "job must be count, the job that runs"),
         ("range_bytes: 1.5", "c.yaml, line 1: range_bytes must be a size"),
-        ("max_rejects: 101%", "c.yaml, line 1: max_rejects must be at most 100%, not 101%"),
-        ("output: [a, b]", "c.yaml, line 1: output takes one value, not 2"),
-        ("output: []", "c.yaml, line 1: output takes one value, not 0"),
+        ("max_rejects: 101%", "c.yaml, line 1: max_rejects must be at most 100%, got 101%"),
+        ("output: [a, b]", "c.yaml, line 1: output must be one value, got 2"),
+        ("output: []", "c.yaml, line 1: output must be one value, got 0"),
         ("runner_options: {paralelism: 2}", "c.yaml, line 1: runner_options: paralelism is no"),
     ):
         config.write_text(text)

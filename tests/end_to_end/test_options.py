@@ -22,7 +22,7 @@ from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
 from bpe_beam.jobs import quickstart, stream_tokenize, verify
-from bpe_beam.settings.options import JOBS
+from bpe_beam.settings.jobs import JOBS
 
 END = "<|endoftext|>"
 WRITERS = ("count", "train", "tokenize", "stream-tokenize", "quickstart")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-from typing import TextIO, cast
-
 import apache_beam as beam
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bpe_beam.engines.runner_errors import WithoutTracebacks, describe, our_error
+from bpe_beam.cli.error_reporting import describe
+from bpe_beam.engines.runner_errors import our_error
 from bpe_beam.errors import DataError, UsageError
 
 pytestmark = pytest.mark.quick
@@ -117,22 +115,3 @@ def test_an_error_that_came_while_handling_ours_is_ours() -> None:
             raise KeyError("second") from None
     except KeyError as error:
         assert str(our_error(error)) == "first"
-
-
-def test_descriptions() -> None:
-    assert describe(ValueError("x y")) == "ValueError: x y"
-    assert describe(MemoryError()) == "MemoryError"
-    assert describe(RuntimeError("Traceback (most recent call last):\n  File\nOSError: gone")) == (
-        "OSError: gone"
-    )
-
-
-def test_a_stream_without_tracebacks() -> None:
-    stream = io.StringIO()
-    filtered = cast(TextIO, WithoutTracebacks(stream))
-    print("before", file=filtered)
-    print("Traceback (most recent call last):\n  File x\nError: y\n", file=filtered)
-    print("after", file=filtered)
-    filtered.flush()
-    assert stream.getvalue() == "before\nafter\n"
-    assert not filtered.isatty()

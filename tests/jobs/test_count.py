@@ -13,7 +13,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.jobs import count
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import CountSettings, InputSettings, RunSettings
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.count import CountSettings
 
 QUIET = Progress(quiet=True, stream=io.StringIO())
 

@@ -12,7 +12,7 @@ from command_line import ROOT, run, run_whole
 from made_text import write
 from read_back import tree
 
-from bpe_beam.settings.options import JOBS
+from bpe_beam.settings.jobs import JOBS
 
 pytestmark = pytest.mark.quick
 

@@ -16,7 +16,9 @@ from read_back import read_shards
 from bpe_beam import Tokenizer
 from bpe_beam.jobs import tokenize, verify
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import InputSettings, RunSettings, TokenizeSettings, VerifySettings
+from bpe_beam.settings.common import InputSettings, RunSettings
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.formats import megatron
 from bpe_beam.training import reference
 

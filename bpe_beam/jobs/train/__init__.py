@@ -30,7 +30,7 @@ from bpe_beam.jobs.train.weights import (
 )
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import CountSettings
+from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
@@ -236,7 +236,7 @@ def _train_on_corpus(
         normalizer=str(settings.normalizer),
         pretokenizer=str(settings.pretokenizer),
         special_tokens=settings.special_tokens,
-        with_places=settings.tie_break == "first_seen",
+        tie_break=settings.tie_break or "lowest_id",
     )
     plan = corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=counting.with_places
@@ -303,8 +303,9 @@ def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | 
         given = getattr(settings, name)
         if given not in (None, counted):
             raise UsageError(
-                f"--{name} is {given!r}, on the command line or in a config, but the counts were "
-                f"made with {counted!r}: leave it out there, or count again"
+                f"must be {counted!r}, with which the counts were made, got {given!r}",
+                (name,),
+                "leave it out, or count again",
             )
     names = (manifest.normalizer, manifest.pretokenizer)
     return recipe_of(settings, *names, manifest.special_tokens, old)

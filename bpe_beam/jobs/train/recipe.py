@@ -6,8 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from bpe_beam.errors import UsageError
-from bpe_beam.settings.options import JOBS
-from bpe_beam.settings.parsing import as_typed
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.tokenizer.pretokenizers import is_byte_level_name
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -46,15 +44,12 @@ def recipe_of(
     Raises:
         UsageError: Settings that exclude each other, or that no tokenizer could be made by.
     """
-    try:
-        recipe = _recipe(settings, normalizer, pretokenizer, cut, old)
-        if old is not None and isinstance(recipe, BpeRecipe):
-            check_continued(old, recipe)
-        else:
-            check_parts(recipe, normalizer, pretokenizer)
-        return recipe
-    except UsageError as error:
-        raise UsageError(as_typed(str(error), JOBS["train"].typed)) from error
+    recipe = _recipe(settings, normalizer, pretokenizer, cut, old)
+    if old is not None and isinstance(recipe, BpeRecipe):
+        check_continued(old, recipe)
+    else:
+        check_parts(recipe, normalizer, pretokenizer)
+    return recipe
 
 
 def _recipe(
@@ -110,8 +105,9 @@ def _recipe(
     check_text_steps(recipe, pretokenizer)
     if recipe.all_bytes and recipe.limit_alphabet is not None and recipe.limit_alphabet < 256:
         raise UsageError(
-            f"--limit-alphabet is {recipe.limit_alphabet}, and the alphabet of bytes has 256: give "
-            "--alphabet seen, or --symbols characters, with it"
+            f"must be at least 256 with the alphabet of all bytes, got {recipe.limit_alphabet}",
+            ("limit_alphabet",),
+            "give {alphabet} seen or {symbols} characters with it",
         )
     return recipe
 
@@ -155,8 +151,9 @@ def check_vocab_size(recipe: Recipe, old: Tokenizer | None) -> None:
     least = least_entries(recipe, old)
     if recipe.vocab_size < least:
         raise UsageError(
-            f"--vocab-size must be at least {least:,} (the alphabet and the special tokens alone), "
-            f"not {recipe.vocab_size:,}"
+            f"must be at least {least:,} (the alphabet and the special tokens alone), got "
+            f"{recipe.vocab_size:,}",
+            ("vocab_size",),
         )
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import Weights
-from bpe_beam.engines.dataflow import require_reachable
 from bpe_beam.errors import UsageError
 from bpe_beam.jobs.counts.shared import manifest_hash
 from bpe_beam.jobs.train.recipe import identity_of, least_entries
 from bpe_beam.jobs.train.weights import refuse_overflow, weighted_recipe, weights_identity
 from bpe_beam.progress import Progress
+from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from bpe_beam.amounts import format_bytes, format_seconds
-from bpe_beam.jobs.summary import (
-    for_people,
-    format_summary,
-    show_summary,
-    show_warnings,
-    write_summary,
-)
+from bpe_beam.cli.summary import for_people, format_summary, show_summary, show_warnings
+from bpe_beam.messages import format_bytes, format_seconds
 
 pytestmark = pytest.mark.quick
 
@@ -168,23 +158,6 @@ def test_warnings_are_a_line_each() -> None:
     assert stream.getvalue() == ("bpe-beam train: warning: a (b)\nbpe-beam train: warning: c\n")
     stream.close()
     show_warnings({"job": "train", "warnings": ["a"]}, stream)
-
-
-def test_json_is_the_summary_in_its_order(tmp_path: Path) -> None:
-    path = tmp_path / "summary ü.json"
-    write_summary(SUMMARY, str(path))
-    text = path.read_text(encoding="utf-8")
-    assert json.loads(text) == SUMMARY
-    assert list(json.loads(text)) == list(SUMMARY)
-    assert text.endswith("}\n")
-
-
-def test_a_dash_is_stdout() -> None:
-    code = "from bpe_beam.jobs.summary import write_summary as w; print('x'); w({'ü': 1}, '-')"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, timeout=600
-    )
-    assert done.stdout.decode() == 'x\n{\n  "ü": 1\n}\n'
 
 
 def test_a_closed_stderr_does_not_undo_a_job() -> None:

@@ -1,23 +1,20 @@
-"""What a job says at its end: aligned lines for people, JSON for programs.
+"""The summary of a job as people read it: aligned lines.
 
 A summary is a plain dictionary that a job returns. Its keys name the units: `..._bytes`, `bytes`,
-`seconds`, `..._per_second`. Some keys are read by name: `job`; `warnings`, a list of sentences or
-None; `next`, commands worth running now; and `rounds`, of which people see the number and the
-time. A
-value that is itself a dictionary is shown indented, a dictionary of dictionaries with a line for
-each; None is left out for people. At the end of a job people see less than that, see `for_people`.
+`seconds`, `..._per_second`. Some keys have a meaning: `job`; `warnings`, a list of sentences or
+None; `next`, commands worth running now; and `rounds`, of which people see the number and the time.
+A dictionary is shown indented, a dictionary of dictionaries with a line for each; None is left out.
+At the end of a job people see a part of the summary, see `for_people`.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from bpe_beam.amounts import format_bytes, format_seconds
-from bpe_beam.messages import and_more
-from bpe_beam.storage.json_file import json_bytes
+from bpe_beam.messages import and_more, format_bytes, format_seconds, quoted
+from bpe_beam.settings.tools import InspectSettings, PlanSettings
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5
@@ -28,14 +25,14 @@ _DETAILS = frozenset(
         "tokenize", "train", "verify", "warnings", "words", "workers",
     }
 )  # fmt: skip
-"""Figures that stand in the JSON only. `warnings` are shown before the summary."""
+"""Figures for the JSON only. `warnings` are shown before the summary."""
 
 _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
 
 
 def format_summary(summary: Mapping[str, Any], *, exact: bool = True) -> str:
-    """Writes a summary for people.
+    """Return a summary as lines.
 
     Args:
         summary: What a job returned.
@@ -101,36 +98,23 @@ def _show(text: str, stream: TextIO) -> None:
         stream.write(text)
         stream.flush()
     except (OSError, ValueError):
-        pass  # the job is done, and its results stand: nobody reading along does not undo it
+        pass  # the job is done and its results are written, whether anybody reads this or not
 
 
-def write_summary(
-    summary: Mapping[str, Any],
-    target: str,
-    storage_options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> None:
-    """Writes a summary as JSON.
+def show_result(settings: Any, summary: Mapping[str, Any]) -> None:
+    """Print the summary of a job whose summary is its result: `inspect` or `plan`.
 
     Args:
-        summary: What a job returned, JSON-able.
-        target: A path or URL; `-` is stdout.
-        storage_options: Options of file systems by protocol.
+        settings: The settings of any job; the others have printed their result.
+        summary: What the job returned.
     """
-    data = json_bytes(dict(summary))
-    if target == "-":
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
-    from bpe_beam.storage import Storage  # loads fsspec, which - does not need
-
-    Storage(storage_options or {}).write_bytes(target, data)
-
-
-def quoted(text: str) -> str:
-    """A name as people can read it: in quotes if it is empty, begins or ends with a blank, or holds
-    what a terminal would obey."""
-    return text if text and text.isprintable() and text == text.strip() else repr(text)
+    if isinstance(settings, PlanSettings) and settings.output != "-":
+        print(format_summary(summary), end="")
+    if isinstance(settings, InspectSettings):
+        shown = {**summary, "job": f"inspect {settings.path}"}
+        if summary.get("text_bytes", 0) is None:
+            shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
+        print(format_summary(shown), end="")
 
 
 def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple[str, str]]:
@@ -154,17 +138,17 @@ def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple
 
 
 def _lines(indent: str, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """A line for each of the first of many dictionaries, among which single values may be."""
+    """Yield a line for each of the first dictionaries; single values may be among them."""
     for name, row in list(values.items())[:_MOST_LINES]:
         if not isinstance(row, Mapping):
             yield indent + name, _value(name, row, exact=False)
             continue
-        facts = (
+        figures = (
             f"{key.replace('_', ' ')} {_value(key, value, exact=False)}"
             for key, value in row.items()
             if value is not None
         )
-        yield indent + quoted(name), ", ".join(facts)
+        yield indent + quoted(name), ", ".join(figures)
     if len(values) > _MOST_LINES:
         yield indent + and_more(len(values) - _MOST_LINES), ""
 

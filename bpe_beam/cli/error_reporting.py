@@ -1,0 +1,93 @@
+"""Errors as the command line shows them: one message on stderr, and the exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable
+from typing import TextIO
+
+from bpe_beam.engines.runner_errors import STEP, TRACEBACK, our_error
+from bpe_beam.errors import UsageError
+
+
+def report(
+    command: str, error: Exception, name_of: Callable[[str], str], *, debug: bool = False
+) -> int:
+    """Show an error on stderr.
+
+    Args:
+        command: The command that failed, such as "bpe-beam count".
+        error: What it raised.
+        name_of: Returns how to call a setting: its flag, or the line of the file that set it.
+        debug: Show the traceback too.
+
+    Returns:
+        The exit code: 2 for wrong usage, else 1.
+    """
+    if debug:
+        traceback.print_exception(error)
+    ours = our_error(error)
+    if isinstance(ours, UsageError):
+        return say(f"{command}: {ours.message(name_of)}", 2)
+    if ours is not None:
+        return say(f"{command}: {ours}", 1)
+    hint = "" if debug else "; run with --debug for more"
+    return say(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
+
+
+def say(message: str, code: int) -> int:
+    """Write a message to stderr, if there still is one, and return the code.
+
+    Args:
+        message: The message.
+        code: An exit code.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        print(message, file=sys.stderr, flush=True)
+    return code
+
+
+def describe(error: BaseException) -> str:
+    """Return one line for an error that is a defect: its type and message, without a traceback.
+
+    Args:
+        error: What a job raised.
+
+    Returns:
+        E.g. "ValueError: no such thing".
+    """
+    text = str(error).strip()
+    if TRACEBACK in text:
+        # A worker's failure as text: the exception is the last line that is not indented.
+        lines = [line for line in text.splitlines() if line and not line[0].isspace()]
+        return STEP.sub("", lines[-1])
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+class WithoutTracebacks:
+    """A stream that drops tracebacks which are written to it whole.
+
+    Beam's worker threads print the traceback of a failure to stderr on their own, before the
+    failure reaches the caller who will report it.
+
+    Args:
+        stream: Where everything else goes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._swallow_newline = False
+
+    def write(self, text: str) -> int:
+        """Write a text, unless it is a traceback or the newline after one."""
+        if text.lstrip().startswith(TRACEBACK):
+            self._swallow_newline = True
+        elif not (self._swallow_newline and text == "\n"):
+            self._swallow_newline = False
+            self._stream.write(text)
+        return len(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)

@@ -1,0 +1,56 @@
+"""Settings of `count`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.settings.checks import (
+    require_normalizer,
+    require_pretokenizer,
+    require_special_tokens,
+)
+from bpe_beam.settings.common import (
+    InputSettings,
+    RunSettings,
+    normalizer_option,
+    output_option,
+    pretokenizer_option,
+)
+from bpe_beam.settings.dataflow import require_reachable
+from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.training.recipe import TIE_BREAKS
+
+
+@dataclass(frozen=True)
+class CountSettings(Settings):
+    """Corpus to word counts."""
+
+    input: InputSettings = part(InputSettings)
+    output: str = output_option("counts")
+    run: RunSettings = part(RunSettings, RunSettings())
+    normalizer: str = normalizer_option("none", check=require_normalizer, identity="always")
+    pretokenizer: str = pretokenizer_option("gpt2", check=require_pretokenizer, identity="always")
+    special_tokens: tuple[str, ...] = option(
+        (),
+        flag="--special-token",
+        metavar="T",
+        kind="repeat",
+        help="Token that is extracted from the text, never counted or merged. Repeat for more.",
+        check=require_special_tokens,
+        identity="always",
+    )
+    tie_break: str = option(
+        "lowest_id",
+        choices=TIE_BREAKS,
+        help="Tie rule of the trainings to come. With first_seen the counts also have the position "
+        "where each word occurs first.",
+    )
+
+    def check(self) -> None:
+        """Refuse paths that the workers cannot reach."""
+        require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
+
+    @property
+    def with_places(self) -> bool:
+        """Whether the counts have the position where each word occurs first."""
+        return self.tie_break == "first_seen"

@@ -1,0 +1,217 @@
+"""Options of jobs: each is one field of a settings class, and everything else follows from it.
+
+`option()` declares a field. The parser, the help, the keys of YAML files, the checks, the tables of
+the docs and the identity of the job read its metadata. `part()` declares a field whose value is
+another settings class, all or some of whose options the job has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+from bpe_beam.settings.checks import require_between, require_choice, require_text
+
+Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
+MAIN = "main options"
+MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a job.
+
+    Attributes:
+        help: What it does, in sentences.
+        metavar: How the help calls its value; empty for a switch.
+        kind: How values are written. `one` value; `list`, one value on the command line and one or
+            a list in YAML; `many` after one flag; `repeat`, one each time the flag is given;
+            `pairs`, the same for NAME=VALUE, which may be a mapping in YAML; `switch`, no value;
+            `mapping`, JSON on the command line and a mapping in YAML.
+        group: The heading of the help that it is listed under.
+        parse: Makes the value of its text; takes the name of the field, for errors, and the text,
+            or the list of texts if the kind is neither `one` nor `mapping`.
+        choices: The allowed values; empty: any.
+        between: The smallest and the largest allowed number.
+        check: Raises UsageError on a bad value; takes the name of the field and the value. None:
+            texts must not be empty.
+        default_help: What the help says of the default; None: the default itself.
+        identity: Whether the artifacts of the job depend on it: "always" it is part of the job's
+            identity, or only "if set".
+        models: The models of `train` that have it; empty: all.
+        base_decides: Whether a tokenizer that training continues decides it.
+        name: The name of the field.
+        flag: The flag as typed, such as `--vocab-size`, or the name of a positional argument.
+        required: Whether it has no default.
+        default: The default.
+    """
+
+    help: str
+    metavar: str = ""
+    kind: Kind = "one"
+    group: str = MAIN
+    parse: Callable[[str, Any], Any] | None = None
+    choices: tuple[str, ...] = ()
+    between: tuple[int, int] | None = None
+    check: Callable[[str, Any], None] | None = None
+    default_help: str | None = None
+    identity: Literal["", "always", "if set"] = ""
+    models: tuple[str, ...] = ()
+    base_decides: bool = False
+    name: str = ""
+    flag: str = ""
+    required: bool = False
+    default: Any = None
+
+    @property
+    def key(self) -> str:
+        """The key of YAML files."""
+        return self.flag.lstrip("-").replace("-", "_")
+
+    @property
+    def positional(self) -> bool:
+        """Whether it is an argument without a flag."""
+        return not self.flag.startswith("-")
+
+    @property
+    def typed(self) -> str:
+        """How messages call it: the flag, or the name of the argument in capitals."""
+        return self.flag.upper() if self.positional else self.flag
+
+    @property
+    def full_help(self) -> str:
+        """The help with the default, or that the option is required."""
+        default = self.default_help
+        if default is None and self.default not in (None, (), False, MISSING, {}):
+            default = str(self.default)
+        more = "required" if self.required else f"default {default}" if default else ""
+        return f"{self.help.removesuffix('.')} ({more})." if more else self.help
+
+
+def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
+    """Return a dataclass field that is an option of a job.
+
+    Args:
+        default: Its default; without one the option is required.
+        help: What it does, in sentences.
+        **more: The other attributes of Option. The flag follows from the name of the field unless
+            told; a field whose default is False is a switch; `choices` give the metavar.
+    """
+    if default is False:
+        more.setdefault("kind", "switch")
+    if "choices" in more:
+        more.setdefault("metavar", "{" + ",".join(more["choices"]) + "}")
+    declared = Option(help, **more, required=default is MISSING, default=default)
+    if declared.kind == "mapping":  # may hold secrets
+        return field(default_factory=dict, repr=False, metadata={"option": declared})
+    return field(default=default, metadata={"option": declared})
+
+
+@dataclass(frozen=True)
+class Part:
+    """A field of settings whose value is other settings.
+
+    Attributes:
+        settings: Their class.
+        only: The names of the options that the job has; empty: all of them.
+        without: The names of those that it does not have.
+        helps: Other help texts, by name.
+        optional: Whether the job can do without them.
+    """
+
+    settings: type[Settings]
+    optional: bool = False
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    helps: Mapping[str, str] = field(default_factory=dict)
+
+    def options(self) -> Iterator[Option]:
+        """Yield the options that the job has."""
+        for each in options_of(self.settings):
+            if (not self.only or each.name in self.only) and each.name not in self.without:
+                text = self.helps.get(each.name)
+                yield each if text is None else dataclasses.replace(each, help=text)
+
+
+def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
+    """Return a dataclass field whose value is other settings.
+
+    Args:
+        settings: Their class.
+        default: Its default; None if the job can do without them.
+        **more: The other attributes of Part.
+    """
+    return field(default=default, metadata={"part": Part(settings, default is None, **more)})
+
+
+class Settings:
+    """The base of all settings: frozen dataclasses that are checked when they are made."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def __post_init__(self) -> None:
+        """Check each option, then those that depend on one another."""
+        for each in own_options(type(self)):
+            value = getattr(self, each.name)
+            if value is None or isinstance(value, bool):
+                continue
+            if each.check is not None:
+                each.check(each.name, value)
+            elif each.choices:
+                require_choice(each.name, value, each.choices)
+            elif isinstance(value, str | tuple):
+                require_text(each.name, value)
+            if each.between is not None:
+                require_between(each.name, value, *each.between)
+        self.check()
+
+    def check(self) -> None:
+        """Raise UsageError if settings exclude one another."""
+
+
+def own_options(settings: type[Settings]) -> list[Option]:
+    """Return the options that a class declares itself, in their order."""
+    return [
+        dataclasses.replace(
+            declared,
+            name=each.name,
+            flag=declared.flag or "--" + each.name.replace("_", "-"),
+        )
+        for each in fields(settings)
+        if (declared := each.metadata.get("option")) is not None
+    ]
+
+
+def parts_of(settings: type[Settings]) -> dict[str, Part]:
+    """Return the fields of a class that are other settings, by name."""
+    return {
+        each.name: each.metadata["part"] for each in fields(settings) if "part" in each.metadata
+    }
+
+
+def options_of(settings: type[Settings]) -> list[Option]:
+    """Return all options of a job in the order of its help.
+
+    Positional arguments come first, then the options of parts, then those of the class itself;
+    the options of the part `run` come last.
+    """
+    parts = {name: list(each.options()) for name, each in parts_of(settings).items()}
+    run = parts.pop("run", [])
+    own = [each for options in parts.values() for each in options] + own_options(settings)
+    return sorted(own, key=lambda each: not each.positional) + run
+
+
+def identity_of(settings: Settings) -> dict[str, Any]:
+    """Return the settings that the artifacts of a job depend on, as JSON values by name."""
+    identity = {}
+    for each in own_options(type(settings)):
+        value = getattr(settings, each.name)
+        if each.identity == "always" or (each.identity == "if set" and value not in (None, ())):
+            identity[each.name] = _json(value)
+    return identity
+
+
+def _json(value: Any) -> Any:
+    return [_json(each) for each in value] if isinstance(value, tuple) else value

@@ -1,0 +1,84 @@
+"""Settings of the small jobs: plan, quickstart, encode, decode, inspect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.settings.checks import require_utf8
+from bpe_beam.settings.common import (
+    LISTING,
+    MESSAGES,
+    InputSettings,
+    RunSettings,
+    tokenizer_option,
+)
+from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.tokenize import AllowedSpecial, allowed_special_option
+
+
+@dataclass(frozen=True)
+class PlanSettings(Settings):
+    """A corpus whose plan is shown."""
+
+    input: InputSettings = part(InputSettings, only=LISTING)
+    output: str | None = option(
+        None, metavar="F", help="Write the whole plan as JSON to a path or URL; - is stdout."
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
+
+
+@dataclass(frozen=True)
+class QuickstartSettings(Settings):
+    """A trial of train, tokenize and verify on text that every machine has."""
+
+    output: str = option("bpe-beam-quickstart", metavar="DIR", help="Folder of everything made.")
+    run: RunSettings = part(RunSettings, RunSettings())
+
+
+@dataclass(frozen=True)
+class EncodeSettings(Settings):
+    """A text to ids."""
+
+    tokenizer: str = tokenizer_option()
+    text: str | None = option(
+        None,
+        flag="text",
+        metavar="TEXT",
+        help="The text, after -- if it begins with a dash. Without it stdin is read as UTF-8, "
+        "without one newline at its end.",
+        check=require_utf8,
+    )
+    allowed_special: AllowedSpecial = allowed_special_option()
+    add_special_tokens: bool = option(
+        False,
+        help="Insert the special tokens of the tokenizer's post-processor, such as [CLS] and "
+        "[SEP].",
+    )
+    show: bool = option(False, help="Print a table of tokens, ids and offsets.")
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
+
+
+@dataclass(frozen=True)
+class DecodeSettings(Settings):
+    """Ids to text; the ids are as typed, one or several in each."""
+
+    tokenizer: str = tokenizer_option()
+    ids: tuple[str, ...] | None = option(
+        None,
+        flag="ids",
+        metavar="ID ...",
+        kind="many",
+        help="Ids, separated by spaces or commas. Without them stdin is read.",
+        check=lambda name, value: None,
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
+
+
+@dataclass(frozen=True)
+class InspectSettings(Settings):
+    """A tokenizer, a counts folder or a folder of shards that is shown."""
+
+    path: str = option(
+        flag="path", metavar="PATH", help="A tokenizer.json, or a folder that a job wrote."
+    )
+    run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
