@@ -284,7 +284,7 @@ class TestFilter:
         out = ("--output", tmp_path / "out")
         ran = run("counts", "filter", folder, *out)
         assert ran.code == 2
-        assert "nothing would be left out" in ran.message
+        assert "nothing would be dropped" in ran.message
         ran = run("counts", "filter", folder, *out, "--source", "en")
         assert ran.code == 2
         assert "these counts are not by source" in ran.message

@@ -136,4 +136,4 @@ def test_a_limited_alphabet_of_bytes_is_refused(tmp_path: Path) -> None:
     limit = ("--limit-alphabet", "100", "--vocab-size", "300")
     done = run("train", "--input", corpus, *limit, "--output", tmp_path / "a")
     assert done.code == 2
-    assert "--limit-alphabet is 100, and the alphabet of bytes has 256" in done.err
+    assert "--limit-alphabet must be at least 256 with the alphabet of all bytes" in done.err

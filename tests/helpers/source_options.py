@@ -34,7 +34,7 @@ def sources_by_name(ground: Any, job: str) -> None:
     assert _names(_manifest(ground, job)) == {"a", "b"}
     ran = ground.run(job, *BY_NAME, "--source-field", "lang", out="never")
     assert ran.code == 2
-    assert "--source-field and --source both say" in ran.message
+    assert "--source-field and --source exclude each other" in ran.message
 
 
 def sources_by_field(ground: Any, job: str) -> None:
