@@ -13,13 +13,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.errors import DataError, UsageError
-<<<<<<< HEAD
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.kinds import COUNTS, SHARDS, WINDOWS, kind_of
-from bpe_beam.jobs.summary import format_summary
-=======
-from bpe_beam.folders.kinds import COUNTS, JOB, SHARDS, WINDOWS, kind_of
->>>>>>> 034b640 (One place an option: a field of the job's settings)
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage
