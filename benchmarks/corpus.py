@@ -32,7 +32,7 @@ import fsspec
 import pyarrow as pa
 import zstandard
 
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter
 from bpe_beam.settings.parsing import parse_size
 
 FRAME_BYTES = 4_000_000
@@ -143,7 +143,7 @@ def kernel(texts: list[str], threads: int) -> float:
                 break
 
     def count(_: int) -> None:
-        counts = WordCounts()
+        counts = WordCounter()
         for each in batches:
             counts.add_texts(each)
 

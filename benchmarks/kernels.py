@@ -20,7 +20,7 @@ import fsspec
 import pyarrow as pa
 
 from bpe_beam import Tokenizer, _native
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter
 
 
 def texts_of(path: Path) -> pa.Array:
@@ -59,7 +59,7 @@ def main() -> None:
     print(f"{size / 1e6:.1f} MB, {len(texts):,} documents, one thread")
     runs = range(arguments.runs)
     show("scan", size, [timed(lambda: _native.scan_words(data, "gpt2")) for _ in runs])
-    show("count", size, [timed(lambda: WordCounts().add_texts(texts)) for _ in runs])
+    show("count", size, [timed(lambda: WordCounter().add_texts(texts)) for _ in runs])
     if arguments.tokenizer:
         tokenizer = Tokenizer.from_file(arguments.tokenizer)
     elif arguments.vocab and arguments.merges:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name
-from bpe_beam.counts.word_counts import PARTITIONS, WORD_SCHEMA, WordCounts
+from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.storage import Storage
 
@@ -85,7 +85,7 @@ def spill(folder: Path, words: int, seed: int) -> None:
     while rows < wanted:
         batch = drawn(rng, units)
         rows += batch.num_rows
-        table = WordCounts(pretokenizer="none")
+        table = WordTable()
         table.add_block(batch)
         for partition, block in table.blocks():
             writers[partition].write_batch(block)
@@ -96,7 +96,7 @@ def spill(folder: Path, words: int, seed: int) -> None:
 
 def thinned(path: Path, keep: int) -> Iterator[pa.RecordBatch]:
     """The words of a partition in order, each once, just `keep` of them."""
-    table = WordCounts(pretokenizer="none")
+    table = WordTable()
     with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as stream:
         for block in stream:
             table.add_block(block)

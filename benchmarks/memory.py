@@ -34,7 +34,8 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts
-from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.bpe import learn_bpe
@@ -99,14 +100,14 @@ def random_words(words: int, length: int = 12) -> str:
 
 def a_tokenizer() -> Tokenizer:
     """One with some thousand merges."""
-    table = WordCounts()
+    table = WordCounter()
     table.add_texts(pa.array([random_words(20_000)]))
     words = words_of(table)
     learned = learn_bpe(words, BpeRecipe(4000))
     return Tokenizer.from_learned(learned.vocab, learned.merges, [])
 
 
-def words_of(table: WordCounts) -> Words:
+def words_of(table: WordCounter) -> Words:
     """A table's words as a learner takes them."""
     from bpe_beam.training.words import gather_words
 
@@ -136,8 +137,8 @@ def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
         (folder / "run" / name).mkdir(parents=True)
     file = InputFile("in.jsonl", len(data), "jsonl", "none")
     plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)
-    settings = {"pretokenizer": "whitespace_split", "with_places": False}
-    task = counting.CountTask(Receipts(str(folder / "run")), ReadSettings(), settings, 1)
+    rules = WordRules(pretokenizer="whitespace_split")
+    task = counting.CountTask(Receipts(str(folder / "run")), ReadSettings(), rules, 1)
     return task, works_of(plan)[0]
 
 
@@ -288,7 +289,7 @@ def tokenize_worker(folder: Path) -> Found:
 
 def tokenizer(folder: Path) -> Found:
     """A tokenizer of 100,000 entries against its file's bytes."""
-    table = WordCounts()
+    table = WordCounter()
     table.add_texts(pa.array([random_words(60_000)]))
     learned = learn_bpe(words_of(table), BpeRecipe(100_000))
     made = Tokenizer.from_learned(learned.vocab, learned.merges, [])

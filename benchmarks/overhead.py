@@ -30,7 +30,8 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.split_planning import make_plan
-from bpe_beam.counts.word_counts import PARTITIONS, WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.jobs import count, tokenize, train
 from bpe_beam.progress import Progress
@@ -46,12 +47,7 @@ from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import works_of
 from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
 
-COUNTING: dict[str, Any] = {
-    "normalizer": "none",
-    "pretokenizer": "gpt2",
-    "special_tokens": (),
-    "with_places": False,
-}
+RULES = WordRules()
 
 
 class Case:
@@ -100,7 +96,7 @@ def count_kernel(case: Case, texts: list[list[Any]]) -> None:
     """Each split into one table."""
 
     def one(batches: list[Any]) -> None:
-        counts = WordCounts(**COUNTING)
+        counts = WordCounter(RULES)
         for batch in batches:
             counts.add_texts(batch)
 
@@ -109,7 +105,7 @@ def count_kernel(case: Case, texts: list[list[Any]]) -> None:
 
 def count_splits(case: Case) -> None:
     """All that the workers of a count job do."""
-    task = CountTask(case.receipts(), ReadSettings(), COUNTING, len(case.plan.splits))
+    task = CountTask(case.receipts(), ReadSettings(), RULES, len(case.plan.splits))
     counted = case.each(lambda work: count_split(task, work), works_of(case.plan))
     places: list[list[RangePlace]] = [[] for _ in range(PARTITIONS)]
     for split in counted:

@@ -25,7 +25,7 @@ import tokenizers
 from kernels import texts_of
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
 from bpe_beam.training.words import Words, gather_words
@@ -49,7 +49,7 @@ def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object],
 
 def count(texts: pa.Array) -> Words:
     """The corpus's words, cut as BERT cuts them."""
-    counts = WordCounts(normalizer="bert", pretokenizer="bert", special_tokens=SPECIAL)
+    counts = WordCounter(WordRules(normalizer="bert", pretokenizer="bert", special_tokens=SPECIAL))
     counts.add_texts(texts)
     return gather_words((block for _, block in counts.blocks()), in_order_of_place=False)
 

@@ -107,11 +107,11 @@ class Pipeline:
     def words(self, text: _Bytes, allowed: Sequence[int] = ...) -> list[bytes]: ...
 
 class WordTable:
-    def __init__(
-        self, with_places: bool, pipeline: Pipeline, added: Sequence[int] = ...
-    ) -> None: ...
+    def __init__(self, with_places: bool) -> None: ...
     def add_texts(
         self,
+        pipeline: Pipeline,
+        added: Sequence[int],
         data: _Bytes,
         offsets: NDArray[np.int64],
         documents: NDArray[np.uint64] | None = ...,

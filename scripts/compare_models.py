@@ -16,7 +16,7 @@ import fsspec
 import pyarrow as pa
 import tokenizers
 
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
 from bpe_beam.training.words import gather_words
@@ -59,7 +59,7 @@ def texts_of(path: str) -> list[str]:
 
 def compare(normalizer: str, pretokenizer: str, recipe: Recipe, texts: list[str]) -> int:
     """Learns, and compares every text; returns how many differ."""
-    counts = WordCounts(normalizer=normalizer, pretokenizer=pretokenizer)
+    counts = WordCounter(WordRules(normalizer=normalizer, pretokenizer=pretokenizer))
     counts.add_texts(pa.array(texts, pa.large_string()))
     words = gather_words((block for _, block in counts.blocks()), in_order_of_place=False)
     ours = tokenizer_of(learn(words, recipe), recipe, normalizer, pretokenizer)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
-from bpe_beam.counts.word_counts import WordCounts, schema_of
+from bpe_beam.counts.word_table import WordTable, schema_of
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
@@ -53,7 +53,7 @@ def write_sources_part(
     storage: Storage,
     folder: str,
     name: str,
-    tables: Mapping[str, WordCounts],
+    tables: Mapping[str, WordTable],
     with_places: bool,
 ) -> CountsPart:
     """Writes one part with sources, whole or not at all; equal tables give equal bytes.
@@ -66,7 +66,7 @@ def write_sources_part(
         with_places: Whether the tables have places.
     """
     sources = {source: len(tables[source]) for source in sorted(tables) if len(tables[source])}
-    every = WordCounts(pretokenizer="none")
+    every = WordTable()
 
     def blocks() -> Iterator[pa.RecordBatch]:
         for source in sources:
@@ -244,7 +244,7 @@ def added_up(
     Raises:
         DataError: A count, or a sum of counts, that is beyond 64 bits.
     """
-    every = WordCounts(pretokenizer="none", with_places=with_places)
+    every = WordTable(with_places=with_places)
     for source, words in iter_sources(table, part):
         factor = 1 if factors is None else factors[str(source)]
         if factor == 0:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.word_counts import BLOCK_BYTES, block_bounds
+from bpe_beam.counts.word_table import BLOCK_BYTES, block_bounds
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
@@ -84,7 +84,7 @@ class PackedCounts:
     """
 
     def __init__(self) -> None:
-        self._table = _native.WordTable(False, _native.Pipeline([], None, []))
+        self._table = _native.WordTable(False)
 
     def __len__(self) -> int:
         """Different ones."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns
-from bpe_beam.counts.word_counts import BLOCK_BYTES, string_buffers
+from bpe_beam.counts.word_table import BLOCK_BYTES, string_buffers
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.byte_level import to_chars
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import apache_beam as beam
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
-from bpe_beam.counts.word_counts import PARTITIONS, counting_holds_gil
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.beam import run_pipeline, summary_of
 from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
@@ -30,7 +31,6 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
-from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.transforms.jobs.count_splits import CountSplits
@@ -72,13 +72,15 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     plan = plan or corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=settings.with_places
     )
-    counting = {**identity_of(settings), "with_places": settings.with_places}
+    rules = WordRules(
+        settings.normalizer, settings.pretokenizer, settings.special_tokens, settings.with_places
+    )
     require_reachable(settings.run.runner, inputs=(plan.root,))
     check_first_records(storage, plan, settings.input)
     folder = OutputFolder.claim(
         storage,
         settings.output,
-        {"job": "count", **counting, **corpus_input.identity(settings.input, plan)},
+        {"job": "count", **asdict(rules), **corpus_input.identity(settings.input, plan)},
         _names(plan),
         settings.run.overwrite,
         restore=_restore,
@@ -90,7 +92,7 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     not_cut: list[str] = []
     if not folder.finished:
         try:
-            not_cut = _count(settings, plan, counting, folder, progress, measured)
+            not_cut = _count(settings, plan, rules, folder, progress, measured)
         except TemplateMade:
             return summary_of_template("count", settings)
     manifest = CountsManifest.from_bytes(
@@ -181,7 +183,7 @@ def _restore(manifest: bytes) -> Mapping[str, Mapping[str, Any]]:
 def _count(
     settings: CountSettings,
     plan: Plan,
-    counting: dict[str, Any],
+    rules: WordRules,
     folder: OutputFolder,
     progress: Progress,
     measured: Measured,
@@ -200,7 +202,7 @@ def _count(
         task = CountTask(
             receipts=attempt.writer(),
             reading=corpus_input.read_settings(settings.input),
-            counting=counting,
+            rules=rules,
             splits=len(plan.splits),
             by_source=settings.input.by_source,
         )
@@ -222,13 +224,13 @@ def _count(
                 lambda: stage.seen(
                     corpus_input.bytes_read(plan, "counts", done, attempt.finished_pieces())
                 ),
-                holds_gil=counting_holds_gil(settings.normalizer, settings.pretokenizer),
+                holds_gil=rules.hold_gil,
             )
 
     plan, receipts = corpus_input.read_whole(
         folder, plan, "counts", run_splits, parts, lambda known: _stale(folder, splits, known)
     )
-    manifest = _manifest(counting, plan, receipts, settings.input.by_source)
+    manifest = _manifest(rules, plan, receipts, settings.input.by_source)
     _check_documents(
         folder.storage, folder.url, settings.input, plan, manifest, _rejects_files(receipts)
     )
@@ -276,7 +278,7 @@ def _rejects_files(receipts: Mapping[str, Receipt]) -> list[str]:
 
 
 def _manifest(
-    counting: dict[str, Any], plan: Plan, receipts: Mapping[str, Receipt], by_source: bool
+    rules: WordRules, plan: Plan, receipts: Mapping[str, Receipt], by_source: bool
 ) -> CountsManifest:
     splits = [
         receipts[piece_name("counts", split.index, len(plan.splits))]["facts"]
@@ -289,10 +291,7 @@ def _manifest(
     sources = (row[SOURCES] for row in splits)  # parsed one at a time
     totals = corpus_input.sums(splits, "documents", "text_bytes", "words")
     return CountsManifest(
-        normalizer=counting["normalizer"],
-        pretokenizer=counting["pretokenizer"],
-        special_tokens=tuple(counting["special_tokens"]),
-        with_places=counting["with_places"],
+        **asdict(rules),
         documents=totals["documents"],
         text_bytes=totals["text_bytes"],
         words=totals["words"],

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bpe_beam.counts.word_counts import string_buffers
+from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import UsageError
 
 # What natural text and random bytes take at most, with vocabularies of 32,000 and 200,000: most of

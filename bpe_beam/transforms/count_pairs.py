@@ -19,7 +19,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from numpy.typing import NDArray
 
 from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs, encode_pairs
-from bpe_beam.counts.word_counts import BLOCK_BYTES
+from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.training.recipe import SYMBOLS, require_choice
 from bpe_beam.transforms.coders import PairCountsCoder

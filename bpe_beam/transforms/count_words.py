@@ -8,7 +8,7 @@ in memory; nothing else grows with the corpus.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,12 +17,8 @@ import pyarrow as pa
 from apache_beam.utils.timestamp import Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
-from bpe_beam.counts.word_counts import (
-    PARTITIONS,
-    WordCounts,
-    decode_block,
-    encode_block,
-)
+from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
@@ -98,14 +94,8 @@ class CountWords(DeadLetterTransform):
         if partitions < 1:
             raise UsageError(f"partitions must be at least 1, got {partitions}")
         check_table_bytes(table_bytes)
-        self.make_table = partial(
-            WordCounts,
-            normalizer=normalizer,
-            pretokenizer=pretokenizer,
-            special_tokens=tuple(special_tokens),
-            with_places=with_places,
-        )
-        self.make_table()  # refuses unknown names here and not on a worker
+        self.rules = WordRules(normalizer, pretokenizer, tuple(special_tokens), with_places)
+        WordCounter(self.rules)  # refuses unknown names here and not on a worker
         self.metadata = {"normalizer": normalizer, "pretokenizer": pretokenizer}
         self.text_field = text_field
         self.partitions = partitions
@@ -120,7 +110,7 @@ class CountWords(DeadLetterTransform):
         words = (
             blocks
             | "GatherPartitions" >> beam.GroupByKey()
-            | "AddBlocks" >> beam.ParDo(_AddBlocks(self.make_table, self.metadata))
+            | "AddBlocks" >> beam.ParDo(_AddBlocks(self.rules, self.metadata))
         )
         return words if dead is None else (words, dead)
 
@@ -145,17 +135,15 @@ class _WindowWords:
     """The words of one window on one worker, and documents that wait to be counted together.
 
     Args:
-        make_table: Makes an empty table.
+        rules: How texts are split into words.
         text_field: The field or column of the text.
         checked: Whether to find out which document of several cannot be counted. They are then
             counted into a table of their own first, since a table that failed must not be used.
     """
 
-    def __init__(
-        self, make_table: Callable[[], WordCounts], text_field: str, checked: bool
-    ) -> None:
-        self.counts = make_table()
-        self.trial = make_table() if checked else None
+    def __init__(self, rules: WordRules, text_field: str, checked: bool) -> None:
+        self.counts = WordCounter(rules)
+        self.trial = WordCounter(rules) if checked else None
         self.text_field = text_field
         self.waiting: list[_WaitingDocument] = []
         self.waiting_bytes = 0
@@ -243,9 +231,7 @@ class _CountInTables(beam.DoFn):
     """Documents to (partition, block of words), through a table a window."""
 
     def __init__(self, count: CountWords, max_seconds: float | None) -> None:
-        self.make_words = partial(
-            _WindowWords, count.make_table, count.text_field, count.dead_letters
-        )
+        self.make_words = partial(_WindowWords, count.rules, count.text_field, count.dead_letters)
         self.dead_letters = count.dead_letters
         self.partitions = count.partitions
         self.table_bytes = count.table_bytes
@@ -302,15 +288,15 @@ class _CountInTables(beam.DoFn):
 class _AddBlocks(beam.DoFn):
     """One partition's blocks to its words, each once."""
 
-    def __init__(self, make_table: Callable[[], WordCounts], metadata: dict[str, str]) -> None:
-        self.make_table = make_table
+    def __init__(self, rules: WordRules, metadata: dict[str, str]) -> None:
+        self.with_places = rules.with_places
         self.metadata = metadata
 
     def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[pa.RecordBatch]:
         """Add the blocks in the order in which they arrive."""
-        counts = self.make_table()
+        counts = WordTable(with_places=self.with_places)
         for data in from_chunks(element[1]):
-            counts.add_block(decode_block(data, counts.with_places))
+            counts.add_block(decode_block(data, self.with_places))
         counters.counter(metric_names.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):
             yield block.replace_schema_metadata(self.metadata)

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms import trigger
 
-from bpe_beam.counts.word_counts import WordCounts, decode_block, encode_block, schema_of
+from bpe_beam.counts.word_table import WordTable, decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name, pretokenizer_from_name
@@ -185,7 +185,7 @@ def _chunks_of(rows: Iterable[tuple[bool, Chunk]], of_sources: set[bool]) -> Ite
 
 def _merged(blocks: list[pa.RecordBatch], with_places: bool) -> list[pa.RecordBatch]:
     """Return the same words, each once."""
-    words = WordCounts(pretokenizer="none", with_places=with_places)
+    words = WordTable(with_places=with_places)
     for block in blocks:
         words.add_block(block)
     return [block for _, block in words.blocks(partitions=1)]

@@ -18,10 +18,10 @@ import hashlib
 import json
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -30,7 +30,8 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.counts.artifact import write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
-from bpe_beam.counts.word_counts import PARTITIONS, WordCounts, decode_block, encode_block
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError
 from bpe_beam.workers import metric_names as measures
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
@@ -76,7 +77,7 @@ class CountTask:
     Attributes:
         receipts: The run's folder, and how finished pieces are recorded there.
         reading: How splits become documents.
-        counting: Settings of `WordCounts`.
+        rules: How texts are split into words.
         splits: How many splits the plan has.
         by_source: Keep the counts of each source apart.
         pool: The processes that count, see `worker_processes`; None: the worker itself does.
@@ -85,7 +86,7 @@ class CountTask:
 
     receipts: Receipts
     reading: ReadSettings
-    counting: Mapping[str, Any]
+    rules: WordRules
     splits: int
     by_source: bool = False
     pool: str | None = None
@@ -121,9 +122,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
         rejects = stack.enter_context(reject_writer(task.receipts, work))
         url = task.words_url(work.split.index)
         file = _WordsFile(stack.enter_context(task.receipts.storage.create(url)))
-        counts = SourceTables(
-            task.counting, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write
-        )
+        counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
         for batch in read_texts(
             task.receipts.storage, work, task.reading, rejects.add, seen.append, task.stage
         ):
@@ -218,7 +217,7 @@ def write_partition(task: CountTask, partition: int, places: Iterable[RangePlace
     """Adds the blocks of one partition up, writes its words, and records the part."""
     name = part_name(partition, PARTITIONS)
     places = list(places)
-    tables: dict[str, WordCounts] = {}
+    tables: dict[str, WordTable] = {}
     _add(task, tables, places)
     part = _write(task, name, tables)
     file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
@@ -228,16 +227,16 @@ def write_partition(task: CountTask, partition: int, places: Iterable[RangePlace
     return part
 
 
-def _write(task: CountTask, name: str, tables: dict[str, WordCounts]) -> CountsPart:
+def _write(task: CountTask, name: str, tables: dict[str, WordTable]) -> CountsPart:
     to = (task.receipts.storage, task.receipts.url, name)
-    with_places = task.counting["with_places"]
+    with_places = task.rules.with_places
     if task.by_source:
         return write_sources_part(*to, tables, with_places)
     blocks = (block for table in tables.values() for _, block in table.blocks(partitions=1))
     return write_part(*to, blocks, with_places)
 
 
-def _add(task: CountTask, tables: dict[str, WordCounts], places: Iterable[RangePlace]) -> None:
+def _add(task: CountTask, tables: dict[str, WordTable], places: Iterable[RangePlace]) -> None:
     """Adds blocks in the order of their files, each file opened once."""
     storage = task.receipts.storage
     opened = ""
@@ -251,7 +250,7 @@ def _add(task: CountTask, tables: dict[str, WordCounts], places: Iterable[RangeP
             for source, data in _read_blocks(file, size, url):
                 if source not in tables:
                     check_sources([*tables, source])
-                    tables[source] = WordCounts(**task.counting)
+                    tables[source] = WordTable(with_places=task.rules.with_places)
                 tables[source].add_block(decode_block(data, tables[source].with_places))
 
 

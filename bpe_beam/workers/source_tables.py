@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe_beam.counts.manifest import check_sources
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.workers.split_task import text_bytes
 
 SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]
@@ -30,7 +29,7 @@ class SourceTables:
 
     def __init__(
         self,
-        counting: Mapping[str, Any],
+        rules: WordRules,
         by_source: bool,
         *,
         max_bytes: int | None = None,
@@ -39,7 +38,7 @@ class SourceTables:
         """Makes it empty.
 
         Args:
-            counting: Settings of `WordCounts`.
+            rules: How texts are split into words.
             by_source: A table for each value of the column `source`.
             max_bytes: What all tables together may hold, in bytes; None: no limit.
             on_full: Gets the words so far before they would take more, in the middle of a document
@@ -49,12 +48,12 @@ class SourceTables:
         self._on_full = on_full
         self._held: dict[str, int] = {}  # what each table takes
         self._total = 0
-        self.counting = counting
+        self.rules = rules
         self.by_source = by_source
         self.facts: dict[str, dict[str, int]] = {}
-        self._tables: dict[str, WordCounts] = {}
+        self._tables: dict[str, WordCounter] = {}
         if not by_source:
-            self._tables[NO_SOURCE] = WordCounts(**counting)
+            self._tables[NO_SOURCE] = WordCounter(rules)
 
     @property
     def memory_bytes(self) -> int:
@@ -83,7 +82,7 @@ class SourceTables:
     def _add(self, source: str, batch: pa.RecordBatch) -> int:
         if source not in self._tables:
             check_sources([*self.facts, source])
-            self._tables[source] = WordCounts(**self.counting)
+            self._tables[source] = WordCounter(self.rules)
         table = self._tables[source]
         places = batch.column("place") if table.with_places else None
         if self._max_bytes is None or self._on_full is None:
@@ -128,7 +127,7 @@ class SourceTables:
         self._total = 0
         return taken
 
-    def tables(self) -> Iterator[tuple[str, WordCounts]]:
+    def tables(self) -> Iterator[tuple[str, WordCounter]]:
         """The tables, in the order of their sources' names."""
         yield from sorted(self._tables.items())
 

@@ -18,7 +18,8 @@ import pytest
 from bpe_beam.counts import artifact
 from bpe_beam.counts.artifact import iter_parts, read_part, write_part
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
-from bpe_beam.counts.word_counts import PLACED_SCHEMA, WORD_SCHEMA, WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import PLACED_SCHEMA, WORD_SCHEMA
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 
@@ -28,9 +29,9 @@ STORAGE = Storage()
 PARTITIONS = 3
 
 
-def some_counts(with_places: bool = False, texts: int = 400) -> WordCounts:
+def some_counts(with_places: bool = False, texts: int = 400) -> WordCounter:
     made = random.Random(1)
-    counts = WordCounts(with_places=with_places)
+    counts = WordCounter(WordRules(with_places=with_places))
     lines = [
         " ".join(made.choices(["the", "größe", "語", "w" * 30, "12"], k=9)) for _ in range(texts)
     ]
@@ -39,7 +40,7 @@ def some_counts(with_places: bool = False, texts: int = 400) -> WordCounts:
     return counts
 
 
-def blocks_of(counts: WordCounts, partition: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+def blocks_of(counts: WordCounter, partition: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
     return (b for p, b in counts.blocks(PARTITIONS, max_bytes) if p == partition)
 
 

@@ -23,7 +23,7 @@ from bpe_beam.counts.pair_counts import (
     decode_pairs,
     encode_pairs,
 )
-from bpe_beam.counts.word_counts import BLOCK_BYTES
+from bpe_beam.counts.word_table import BLOCK_BYTES
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.byte_level import to_chars
 

@@ -32,7 +32,8 @@ from bpe_beam.counts.manifest import (
     check_sources,
     read_manifest,
 )
-from bpe_beam.counts.word_counts import WordCounts, schema_of
+from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 
@@ -52,10 +53,12 @@ def some_texts(seed: int = 3) -> dict[str, list[str]]:
     }
 
 
-def tables_of(texts: dict[str, list[str]], with_places: bool = False) -> dict[str, WordCounts]:
+def tables_of(texts: dict[str, list[str]], with_places: bool = False) -> dict[str, WordCounter]:
     tables = {}
     for number, (source, lines) in enumerate(texts.items()):
-        tables[source] = WordCounts(pretokenizer="whitespace_split", with_places=with_places)
+        tables[source] = WordCounter(
+            WordRules(pretokenizer="whitespace_split", with_places=with_places)
+        )
         places = pa.array(range(number * 100, number * 100 + len(lines)), pa.uint64())
         tables[source].add_texts(pa.array(lines), places if with_places else None)
     return tables
@@ -132,7 +135,7 @@ def test_added_up_it_is_what_counting_without_sources_gives(
 ) -> None:
     manifest = write_folder(tmp_path, with_places)
     (table,) = iter_words(STORAGE, str(tmp_path), manifest)
-    every = WordCounts(pretokenizer="whitespace_split", with_places=with_places)
+    every = WordCounter(WordRules(pretokenizer="whitespace_split", with_places=with_places))
     for counts in tables_of(some_texts(), with_places).values():
         every.add(counts)
     blocks = [block for _, block in every.blocks(1)]
@@ -161,7 +164,7 @@ def test_products_and_sums_beyond_64_bits_are_refused(tmp_path: Path) -> None:
     most = 2**63 - 1
     tables = {}
     for source in "ab":
-        tables[source] = WordCounts()
+        tables[source] = WordCounter()
         words = pa.record_batch([pa.array(["x"], pa.large_string()), [most]], schema_of(False))
         tables[source].add_block(words)
     with pytest.raises(DataError, match="beyond 64 bits"):
@@ -176,8 +179,8 @@ def test_products_and_sums_beyond_64_bits_are_refused(tmp_path: Path) -> None:
         added_up(table, part, False, {"a": 2**70})
 
 
-def _one(word: str, count: int) -> WordCounts:
-    counts = WordCounts()
+def _one(word: str, count: int) -> WordCounter:
+    counts = WordCounter()
     row = [pa.array([word], pa.large_string()), pa.array([count], pa.int64())]
     counts.add_block(pa.record_batch(row, schema=schema_of(False)))
     return counts
@@ -201,7 +204,7 @@ def test_the_same_bytes_in_any_order_of_sources(
 
 
 def test_a_source_without_words_in_a_part(tmp_path: Path) -> None:
-    part = write_sources_part(STORAGE, str(tmp_path), NAME, {"a": WordCounts()}, False)
+    part = write_sources_part(STORAGE, str(tmp_path), NAME, {"a": WordCounter()}, False)
     assert (part.rows, part.sources) == (0, {})
     assert pq.read_table(tmp_path / NAME).schema == schema_of(False, with_sources=True)
 

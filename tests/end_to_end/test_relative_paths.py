@@ -15,6 +15,7 @@ from stream_by_hand import run_stream
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.job_folder import ReceiptWriter
@@ -98,11 +99,10 @@ def test_the_transforms_find_their_files(here: Path) -> None:
 
 def test_a_worker_that_does_not_see_a_folder_says_so(here: Path) -> None:
     plan = ReadDocuments(["in/a.jsonl"]).plan
-    counting = {"normalizer": "none", "pretokenizer": "gpt2", "special_tokens": []}
     task = CountTask(
         receipts=ReceiptWriter(Storage(), str(here / "out" / "work" / "run-0"), "0"),
         reading=ReadSettings(),
-        counting={**counting, "with_places": False},
+        rules=WordRules(),
         splits=len(plan.splits),
         by_source=False,
     )

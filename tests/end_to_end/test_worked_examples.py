@@ -16,7 +16,7 @@ import pytest
 from command_line import ROOT, run, run_whole
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
 from bpe_beam.training.words import gather_words
@@ -114,7 +114,7 @@ def test_by_the_command_line(example: Example, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_from_python(example: Example) -> None:
-    counts = WordCounts(pretokenizer="whitespace_split", with_places=True)
+    counts = WordCounter(WordRules(pretokenizer="whitespace_split", with_places=True))
     counts.add_texts(pa.array([example.text]), pa.array([0], pa.uint64()))
     words = gather_words([block for _, block in counts.blocks()], in_order_of_place=True)
     learned = learn(words, example.recipe)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
-from bpe_beam.counts.word_counts import PARTITIONS, WORD_SCHEMA, WordCounts
+from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
 from bpe_beam.jobs.train import rounds as merge_rounds
 from bpe_beam.jobs.train.commits import RoundsFolder, names_for
 from bpe_beam.jobs.train.rounds import RoundsJob
@@ -43,7 +43,7 @@ QUIET = Progress(quiet=True)
 
 def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "gpt2") -> Path:
     """A counts folder of these words, laid out as the count job does."""
-    table = WordCounts(pretokenizer="none")
+    table = WordTable()
     table.add_block(
         pa.RecordBatch.from_pydict({"word": [*words], "count": [*words.values()]}, WORD_SCHEMA)
     )

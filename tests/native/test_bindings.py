@@ -35,7 +35,7 @@ def with_specials(*specials: tuple[bytes, int]) -> _native.Pipeline:
 
 
 def word_table(with_places: bool = False) -> _native.WordTable:
-    return _native.WordTable(with_places, GPT2)
+    return _native.WordTable(with_places)
 
 
 def encoder_of(
@@ -53,7 +53,7 @@ def offsets(*values: int) -> np.ndarray:
 
 # Each takes offsets into six bytes and should refuse what does not ascend within them.
 TAKERS: dict[str, Callable[[np.ndarray], object]] = {
-    "add_texts": lambda bounds: word_table().add_texts(b"abcdef", bounds),
+    "add_texts": lambda bounds: word_table().add_texts(GPT2, [], b"abcdef", bounds),
     "add_words": lambda bounds: word_table().add_words(
         b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64)
     ),
@@ -101,14 +101,14 @@ def test_offsets_of_another_type(taker: str, kind: type) -> None:
 @pytest.mark.parametrize("data", [b"it's", bytearray(b"it's"), memoryview(b"it's")])
 def test_any_buffer(data: Any) -> None:
     table = word_table()
-    assert table.add_texts(data, offsets(0, 4)) == 2
+    assert table.add_texts(GPT2, [], data, offsets(0, 4)) == 2
     assert encoder_of().encode(data).tolist() == [105, 116, 39, 115]
 
 
 def test_buffers_with_gaps() -> None:
     for data in (memoryview(b"abcdef")[::2], memoryview(b"abcdef")[::-1], np.zeros((2, 3), "u1")):
         with pytest.raises(ValueError, match="one contiguous buffer"):
-            word_table().add_texts(data, offsets(0, 3))
+            word_table().add_texts(GPT2, [], data, offsets(0, 3))
 
 
 def test_partition_of_is_fixed_for_ever() -> None:
@@ -128,8 +128,14 @@ def test_partition_of_is_fixed_for_ever() -> None:
 
 class TestWordTable:
     def test_split(self) -> None:
-        table = _native.WordTable(True, with_specials((b"<s>", 0)), [0])
-        table.add_texts("b<s>é b".encode(), offsets(0, 8), np.array([5], np.uint64))
+        table = _native.WordTable(True)
+        table.add_texts(
+            with_specials((b"<s>", 0)),
+            [0],
+            "b<s>é b".encode(),
+            offsets(0, 8),
+            np.array([5], np.uint64),
+        )
         ((bounds, data, counts, documents, words),) = table.split(1)
         assert bytes(data) == " bbé".encode()
         assert bounds.tolist() == [0, 2, 3, 5]
@@ -142,7 +148,7 @@ class TestWordTable:
 
     def test_split_outlives_the_table(self) -> None:
         table = word_table()
-        table.add_texts(b"word " * 3, offsets(0, 15))
+        table.add_texts(GPT2, [], b"word " * 3, offsets(0, 15))
         parts = table.split(1)
         table.clear()
         del table
@@ -165,20 +171,20 @@ class TestWordTable:
         with pytest.raises(ValueError, match="none are given"):
             placed.add_words(b"ab", offsets(0, 2), np.ones(1, np.int64))
         with pytest.raises(ValueError, match="places has 1 items, not 2"):
-            placed.add_texts(b"ab", offsets(0, 1, 2), np.ones(1, np.uint64))
+            placed.add_texts(GPT2, [], b"ab", offsets(0, 1, 2), np.ones(1, np.uint64))
 
     @pytest.mark.parametrize(("add", "times"), [("add_texts", 20), ("add_table", 3000)])
     def test_threads_that_share_one(self, add: str, times: int) -> None:
         """They wait for each other: nothing is lost."""
         text = " ".join("w" * (i % 40) + "abcdef"[i % 6] * (i // 240) for i in range(5000)).encode()
         other = word_table()
-        words = other.add_texts(text, offsets(0, len(text)))
+        words = other.add_texts(GPT2, [], text, offsets(0, len(text)))
         table = word_table()
 
         def work() -> None:
             for _ in range(times):
                 if add == "add_texts":
-                    table.add_texts(text, offsets(0, len(text)))
+                    table.add_texts(GPT2, [], text, offsets(0, len(text)))
                 else:
                     table.add_table(other)
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.byte_level import to_chars
 from bpe_beam.tokenizer.normalizers import (
@@ -43,7 +43,7 @@ def test_names() -> None:
 def test_counting_and_encoding_see_the_same_words(name: str) -> None:
     """Words counted are those that a model gets, as text or as bytes."""
     text = "It's  a test: 1234, caf\u00e9 \u8bed\u8a00!\n\n  end"
-    counted = WordCounts(pretokenizer=name)
+    counted = WordCounter(WordRules(pretokenizer=name))
     counted.add_texts(pa.array([text]))
     words = {w for _, block in counted.blocks(1) for w in block.column("word").to_pylist()}
     assert words

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.deadline import VARIABLE
 from bpe_beam.tokenizer.models import WordLevel
@@ -27,7 +27,7 @@ def test_a_pattern_of_python_in_many_threads() -> None:
     vocab = {word: i for i, word in enumerate(["<unk>", "to", "be", "or", "not", " ", ",", "!"])}
     split = Split(Pattern("Regex", PATTERN), "Isolated", invert=False)
     tokenizer = Tokenizer(TokenizerSpec(WordLevel(vocab), pre_tokenizer=split))
-    counts = WordCounts(pretokenizer=f"regex:{PATTERN}")
+    counts = WordCounter(WordRules(pretokenizer=f"regex:{PATTERN}"))
     expected = [tokenizer.encode(text) for text in TEXTS]
 
     def work(_: int) -> bool:

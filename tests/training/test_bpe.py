@@ -10,7 +10,7 @@ import pytest
 from bpe_checks import check, words_of
 from made_text import documents
 
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.reference import pretokenize
@@ -131,7 +131,7 @@ def test_the_order_of_words_matters_for_first_seen_alone() -> None:
 
 
 def counted_texts(texts: list[str], with_places: bool) -> list[pa.RecordBatch]:
-    counts = WordCounts(with_places=with_places)
+    counts = WordCounter(WordRules(with_places=with_places))
     counts.add_texts(pa.array(texts), pa.array(range(len(texts)), pa.uint64()))
     return [block for _, block in counts.blocks(7, max_bytes=2000)]
 

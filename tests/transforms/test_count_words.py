@@ -10,7 +10,7 @@ import pytest
 import regex
 from apache_beam.transforms.window import FixedWindows, TimestampedValue
 
-from bpe_beam.counts.word_counts import BLOCK_BYTES, encode_block
+from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import Tokenizer
-from bpe_beam.counts.word_counts import WORD_SCHEMA
+from bpe_beam.counts.word_table import WORD_SCHEMA
 from bpe_beam.errors import UsageError
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import LearnMerges

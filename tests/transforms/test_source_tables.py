@@ -15,13 +15,14 @@ import pytest
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import MAX_SOURCES
+from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.jobs.count_splits import CountSplits
 from bpe_beam.workers.count_split import CountTask, range_places
 from bpe_beam.workers.source_tables import SourceTables, add_token_facts, cut_by_source
 
-COUNTING = {"pretokenizer": "whitespace_split"}
+RULES = WordRules(pretokenizer="whitespace_split")
 
 
 def batch_of(rows: list[tuple[str, str]]) -> pa.RecordBatch:
@@ -75,7 +76,7 @@ def test_a_batch_of_one_source_is_not_copied() -> None:
 
 @pytest.mark.parametrize("by_source", [False, True])
 def test_tables_and_facts(by_source: bool) -> None:
-    tables = SourceTables(COUNTING, by_source)
+    tables = SourceTables(RULES, by_source)
     assert tables.add(batch_of(ROWS)) == 7
     assert tables.add(batch_of(ROWS[:1])) == 2
     twin: dict[str, Counter[str]] = {}
@@ -100,7 +101,7 @@ def test_tables_and_facts(by_source: bool) -> None:
 
 def test_too_many_sources_name_the_option() -> None:
     rows = [(f"s{i:04}", "x") for i in range(MAX_SOURCES)]
-    tables = SourceTables(COUNTING, True)
+    tables = SourceTables(RULES, True)
     tables.add(batch_of(rows))
     tables.add(batch_of(rows))
     with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
@@ -134,8 +135,8 @@ def test_places_of_blocks_travel_without_pickling(
     coders_of: Callable[[Callable[[beam.Pipeline], Any]], list[str]],
 ) -> None:
     task = CountTask(
-        receipts=_Nowhere(), reading=ReadSettings(sources=(("a", "*"),)), counting={}, splits=1,
-        by_source=True,
+        receipts=_Nowhere(), reading=ReadSettings(sources=(("a", "*"),)), rules=WordRules(),
+        splits=1, by_source=True,
     )  # fmt: skip
     urns = coders_of(lambda p: p | CountSplits(task, [], [(0, ("a", "0f", 5, 7))], [0]))
     assert urns

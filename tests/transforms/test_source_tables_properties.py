@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.artifact import added_up, read_part, write_sources_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals
+from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.storage import Storage
 from bpe_beam.workers.source_tables import SourceTables
 
@@ -28,9 +29,9 @@ def test_a_part_of_them(
     batches: list[list[tuple[str, str]]], flush: list[bool], factors: dict[str, int]
 ) -> None:
     """Written, read back by source, and added up by factors."""
-    counting = {"pretokenizer": "whitespace_split"}
-    tables = SourceTables(counting, True)
-    gathered = SourceTables(counting, True)._tables
+    rules = WordRules(pretokenizer="whitespace_split")
+    tables = SourceTables(rules, True)
+    gathered = SourceTables(rules, True)._tables
     for rows, empty in zip(batches, flush, strict=False):
         if not rows:
             continue
@@ -69,11 +70,11 @@ def test_a_part_of_them(
 
 def _gather(tables: SourceTables, into: dict[str, object]) -> None:
     """Empties the tables as the job does: by blocks."""
-    from bpe_beam.counts.word_counts import WordCounts
+    from bpe_beam.counts.word_table import WordTable
 
     for source, table in tables.tables():
-        kept = into.setdefault(source, WordCounts(pretokenizer="none"))
-        assert isinstance(kept, WordCounts)
+        kept = into.setdefault(source, WordTable())
+        assert isinstance(kept, WordTable)
         for _, block in table.blocks(3, 1100):
             kept.add_block(block)
         table.clear()

@@ -15,7 +15,8 @@ import pytest
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import plan_of_files
-from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.workers import count_split as counting
@@ -50,7 +51,7 @@ def count_file(
     task = CountTask(
         receipts=kept,
         reading=ReadSettings(source_field="source" if by_source else None),
-        counting={"pretokenizer": "whitespace_split", "with_places": False},
+        rules=WordRules(pretokenizer="whitespace_split"),
         splits=1,
         by_source=by_source,
     )

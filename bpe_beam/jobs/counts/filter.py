@@ -26,7 +26,7 @@ from bpe_beam.counts.manifest import (
     part_name,
     read_manifest,
 )
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_table import WordTable
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs.counts import shared as counts_folder
 from bpe_beam.jobs.source_summary import source_facts
@@ -113,10 +113,10 @@ class _Filtering:
             return write_part(*to, table.filter(often).to_batches(), with_places)
         every = added_up(table, part, with_places, self.factors)
         words = every["word"].filter(pc.greater_equal(every["count"], self.settings.min_count))
-        tables: dict[str, WordCounts] = {}
+        tables: dict[str, WordTable] = {}
         for source, rows in iter_sources(table, part):
             if self.factors[str(source)]:
-                kept = WordCounts(pretokenizer="none", with_places=with_places)
+                kept = WordTable(with_places=with_places)
                 for block in rows.filter(pc.is_in(rows["word"], words)).to_batches():
                     kept.add_block(block)
                 tables[str(source)] = kept

@@ -29,7 +29,7 @@ from bpe_beam.counts.manifest import (
     read_manifest,
     source_totals,
 )
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.jobs.counts import shared as counts_folder
@@ -164,7 +164,7 @@ def _merge_part(
 ) -> CountsPart:
     """Adds one partition of all folders up."""
     with_places = folders[0][1].with_places
-    tables: dict[str, WordCounts] = {}
+    tables: dict[str, WordTable] = {}
     files = 0
     for folder, manifest in folders:
         part = manifest.parts[partition]
@@ -174,7 +174,7 @@ def _merge_part(
         for source, words in iter_sources(table, part):
             name = source or ""
             if name not in tables:
-                tables[name] = WordCounts(pretokenizer="none", with_places=with_places)
+                tables[name] = WordTable(with_places=with_places)
             for block in words.to_batches():
                 tables[name].add_block(block)
         files += len(manifest.inputs)

@@ -22,7 +22,7 @@ from bpe_beam.counts.weights import (
     parse_weight,
     tempered_weights,
 )
-from bpe_beam.counts.word_counts import string_buffers
+from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage

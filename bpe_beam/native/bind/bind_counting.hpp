@@ -24,12 +24,10 @@ namespace bpe_beam {
 
 class PyWordTable {
  public:
-  PyWordTable(bool with_places, const PyPipeline& pipeline, std::vector<std::uint32_t> added)
-      : table_(with_places), pipeline_(pipeline.pipeline), added_(std::move(added)) {
-    std::sort(added_.begin(), added_.end());
-  }
+  explicit PyWordTable(bool with_places) : table_(with_places) {}
 
-  std::uint64_t add_texts(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  std::uint64_t add_texts(const PyPipeline& pipeline, std::vector<std::uint32_t> added,
+                          const py::buffer& data, const InputArray<std::int64_t>& offsets,
                           const std::optional<InputArray<std::uint64_t>>& documents,
                           std::size_t max_bytes, std::uint32_t partitions,
                           const std::optional<py::function>& on_full) {
@@ -38,6 +36,8 @@ class PyWordTable {
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
     const auto places = places_of(documents, bounds.size() - 1);
+    std::sort(added.begin(), added.end());
+    const std::shared_ptr<const Pipeline> splitting = pipeline.pipeline;
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     const auto hand_over = [&] {
@@ -49,7 +49,7 @@ class PyWordTable {
     };
     std::uint64_t words = 0;
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      words += table_.add_text(text_at(bytes, bounds, i), *pipeline_, added_,
+      words += table_.add_text(text_at(bytes, bounds, i), *splitting, added,
                                places.empty() ? 0 : places[i], on_full ? max_bytes : SIZE_MAX,
                                hand_over);
     }
@@ -142,8 +142,6 @@ class PyWordTable {
   }
 
   WordTable table_;
-  std::shared_ptr<const Pipeline> pipeline_;
-  std::vector<std::uint32_t> added_;  // special tokens that are cut out of texts
   std::mutex mutex_;
 };
 
@@ -154,13 +152,12 @@ inline void bind_counting(py::module_& m) {
         }, "word"_a, "partitions"_a, "The word's partition: fixed for ever.");
 
   py::class_<PyWordTable>(m, "WordTable", "Words and their 64-bit counts.")
-      .def(py::init<bool, const PyPipeline&, std::vector<std::uint32_t>>(), "with_places"_a,
-           "pipeline"_a, "added"_a = std::vector<std::uint32_t>{},
-           "`added`: ids of the special tokens that are cut out of texts.")
-      .def("add_texts", &PyWordTable::add_texts, "data"_a, "offsets"_a,
+      .def(py::init<bool>(), "with_places"_a)
+      .def("add_texts", &PyWordTable::add_texts, "pipeline"_a, "added"_a, "data"_a, "offsets"_a,
            "documents"_a = py::none(), "max_bytes"_a = 0, "partitions"_a = 1,
            "on_full"_a = py::none(),
-           "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many. Before "
+           "Adds the words of texts i = data[offsets[i]:offsets[i + 1]]; returns how many. `added`: "
+           "ids of the special tokens that are extracted from the texts. Before "
            "the table would hold more than `max_bytes`, it is emptied: `on_full` gets its words as "
            "`split` gives them, and must not use the table.")
       .def("add_words", &PyWordTable::add_words, "data"_a, "offsets"_a, "counts"_a,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 
 from bpe_beam.counts.manifest import part_name
-from bpe_beam.counts.word_counts import PARTITIONS
+from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.create_elements import CreateElements
 from bpe_beam.transforms.spread_tasks import SpreadTasks

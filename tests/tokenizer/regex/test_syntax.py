@@ -6,7 +6,7 @@ import pytest
 import regex
 from regex_samples import FOR_HUGGING_FACE, FOR_REGEX
 
-from bpe_beam.counts.word_counts import WordCounts
+from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, SCANNER_BY_SPELLING, Pattern
 from bpe_beam.tokenizer.regex.properties import known_property
@@ -101,7 +101,7 @@ def test_refused_by_name(expression: str) -> None:
     assert message.startswith(f"pattern {expression[:200]!r}: ")
     assert REFUSED[expression] in message.removeprefix(f"pattern {expression[:200]!r}: ")
     with pytest.raises(UsageError, match="pattern"):
-        WordCounts(pretokenizer=f"regex:{expression}")
+        WordCounter(WordRules(pretokenizer=f"regex:{expression}"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ so that whoever fills a table can hand its words on before it grows too large.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,6 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.native_encoder import holds_gil, pipeline_of
-from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 
 BLOCK_BYTES = 1_000_000
 """A block of words is at most this large, unless it is a single longer word."""
@@ -46,34 +42,18 @@ def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
     return pa.schema([("source", pa.large_string()), *schema]) if with_sources else schema
 
 
-class WordCounts:
+class WordTable:
     """Words and how often they occur.
 
     Not for several threads at once; they would wait for each other.
+
+    Args:
+        with_places: Whether to keep where each word occurs first.
     """
 
-    def __init__(
-        self,
-        *,
-        normalizer: str = "none",
-        pretokenizer: str = "gpt2",
-        special_tokens: Sequence[str] = (),
-        with_places: bool = False,
-    ) -> None:
-        """Makes an empty table.
-
-        Args:
-            normalizer: Name of the normalizer, as on the command line.
-            pretokenizer: Name of the pre-tokenizer, or `regex:PATTERN`.
-            special_tokens: Cut out of texts, never counted.
-            with_places: Keep where each word occurred first; `add_texts` then needs places.
-
-        Raises:
-            UsageError: An unknown normalizer or pre-tokenizer.
-        """
+    def __init__(self, *, with_places: bool = False) -> None:
         self.with_places = with_places
-        pipeline = _pipeline(normalizer, pretokenizer, special_tokens)
-        self._table = _native.WordTable(with_places, pipeline, range(len(special_tokens)))
+        self._table = _native.WordTable(with_places)
 
     def __len__(self) -> int:
         """Unique words."""
@@ -83,47 +63,6 @@ class WordCounts:
     def memory_bytes(self) -> int:
         """Bytes that the table holds."""
         return int(self._table.memory_bytes)
-
-    def add_texts(
-        self,
-        texts: pa.Array,
-        places: pa.Array | None = None,
-        *,
-        max_bytes: int | None = None,
-        on_full: Callable[[Blocks], None] | None = None,
-    ) -> int:
-        """Counts the words of a batch of texts.
-
-        Args:
-            texts: string or large_string, without nulls; valid UTF-8.
-            places: uint64, each text's place in the corpus, ascending in the corpus's order;
-                needed only with places.
-            max_bytes: What the table may hold, at least 0; None: no limit.
-            on_full: Called before the table would hold more, in the middle of a text too: gets the
-                words so far, as `blocks` gives them, while the table begins anew. It must not use
-                the table.
-
-        Returns:
-            How many words (not unique ones) the texts have.
-
-        Raises:
-            ValueError: A null text, or places that are missing.
-        """
-        data, offsets = string_buffers(texts)
-        documents = None if places is None else places.to_numpy(zero_copy_only=False)
-        if max_bytes is None or on_full is None:
-            return int(self._table.add_texts(data, offsets, documents))
-        hand_over = on_full  # so that its type is known within the function below
-        return int(
-            self._table.add_texts(
-                data,
-                offsets,
-                documents,
-                max_bytes,
-                PARTITIONS,
-                lambda parts: hand_over(self._blocks(parts, BLOCK_BYTES)),
-            )
-        )
 
     def add_block(self, block: pa.RecordBatch) -> None:
         """Adds words that have been counted already (`schema_of`).
@@ -141,7 +80,7 @@ class WordCounts:
         except (ValueError, OverflowError) as error:
             raise DataError(f"counted words cannot be added: {error}") from error
 
-    def add(self, other: WordCounts) -> None:
+    def add(self, other: WordTable) -> None:
         """Adds another table's words."""
         self._table.add_table(other._table)
 
@@ -172,28 +111,6 @@ class WordCounts:
             whole = pa.RecordBatch.from_arrays(columns, schema=schema)
             for start, end in block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
                 yield partition, whole.slice(start, end - start)
-
-
-def counting_holds_gil(normalizer: str, pretokenizer: str) -> bool:
-    """Whether counting with these, by name, holds Python's lock, so that threads take turns."""
-    return holds_gil(
-        normalizer_from_name(normalizer), pretokenizer_from_name(pretokenizer, byte_level=True)
-    )
-
-
-def _pipeline(
-    normalizer: str, pretokenizer: str, special_tokens: Sequence[str]
-) -> _native.Pipeline:
-    """What cuts texts into words: the same native code that encodes them later.
-
-    Words stay text, also for a tokenizer that works on bytes: both can be learned from them.
-    """
-    return pipeline_of(
-        [AddedToken(number, token) for number, token in enumerate(special_tokens)],
-        normalizer_from_name(normalizer),
-        pretokenizer_from_name(pretokenizer, byte_level=True),
-        last_as_bytes=True,
-    )
 
 
 def block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.counts.word_counts import (
+from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.word_table import (
     BLOCK_BYTES,
     PARTITIONS,
     PLACED_SCHEMA,
     WORD_SCHEMA,
-    WordCounts,
     decode_block,
     encode_block,
     string_buffers,
@@ -63,7 +63,7 @@ def counts_in(blocks: Iterable[tuple[int, pa.RecordBatch]]) -> dict[str, int]:
     return counts
 
 
-def places_in(counts: WordCounts) -> dict[str, tuple[int, int]]:
+def places_in(counts: WordCounter) -> dict[str, tuple[int, int]]:
     """Where each word occurred first."""
     return {
         row["word"]: (row["first_document"], row["first_word"])
@@ -79,7 +79,7 @@ def block_of(*rows: tuple[str, int]) -> pa.RecordBatch:
     )
 
 
-def encoded(counts: WordCounts) -> list[tuple[int, bytes]]:
+def encoded(counts: WordCounter) -> list[tuple[int, bytes]]:
     return [(partition, encode_block(block)) for partition, block in counts.blocks()]
 
 
@@ -88,7 +88,7 @@ class TestTexts:
     def test_equal_to_counter(self, specials: tuple[str, ...]) -> None:
         texts = random_texts(500, 1)
         expected = Counter(word for text in texts for word in words_of(text, specials))
-        counts = WordCounts(special_tokens=specials)
+        counts = WordCounter(WordRules(special_tokens=specials))
         assert counts.add_texts(pa.array(texts)) == expected.total()
         assert len(counts) == len(expected)
         assert counts_in(counts.blocks()) == expected
@@ -96,7 +96,7 @@ class TestTexts:
     def test_any_pattern_of_batches(self) -> None:
         """Slices of arrays, of either type, and empty ones."""
         texts = random_texts(200, 2)
-        counts = WordCounts()
+        counts = WordCounter()
         total = 0
         for kind, start in itertools.product((pa.string(), pa.large_string()), (0, 100)):
             array = pa.array(["before", *texts, "after"], kind)
@@ -108,26 +108,26 @@ class TestTexts:
         assert counts_in(counts.blocks()) == expected
 
     def test_texts_do_not_run_together(self) -> None:
-        counts = WordCounts()
+        counts = WordCounter()
         counts.add_texts(pa.array(["it", "'s", "", "it"]))
         assert counts_in(counts.blocks()) == {"it": 2, "'s": 1}
 
     def test_special_tokens_are_cut(self) -> None:
-        counts = WordCounts(special_tokens=["<|end|>"])
+        counts = WordCounter(WordRules(special_tokens=("<|end|>",)))
         assert counts.add_texts(pa.array(["a  <|end|>'s<|end", "<|end|><|end|>"])) == 5
         assert counts_in(counts.blocks()) == {"a": 1, "  ": 1, "'s": 1, "<|": 1, "end": 1}
 
     def test_what_it_does_not_take(self) -> None:
-        counts = WordCounts()
+        counts = WordCounter()
         with pytest.raises(ValueError, match="1 texts are null"):
             counts.add_texts(pa.array(["a", None]))
         with pytest.raises(ValueError, match="string array, not binary"):
             counts.add_texts(pa.array([b"a"]))
         assert len(counts) == 0
         with pytest.raises(UsageError, match="normalizer 'nope'"):
-            WordCounts(normalizer="nope")
+            WordCounter(WordRules(normalizer="nope"))
         with pytest.raises(UsageError, match="pretokenizer 'nope'"):
-            WordCounts(pretokenizer="nope")
+            WordCounter(WordRules(pretokenizer="nope"))
 
     @pytest.mark.parametrize("with_places", [False, True])
     def test_a_record_beyond_the_limit_is_handed_on_in_parts(self, with_places: bool) -> None:
@@ -136,7 +136,7 @@ class TestTexts:
         texts = pa.array([" ".join(f"w{i % 30_000}" for i in range(40_000)), "w7 and more"])
         places = pa.array([5, 9], pa.uint64())
         settings = {"pretokenizer": "whitespace_split", "with_places": with_places}
-        whole, counts, gathered = (WordCounts(**settings) for _ in range(3))
+        whole, counts, gathered = (WordCounter(WordRules(**settings)) for _ in range(3))
         held: list[int] = []
 
         def on_full(blocks: Any) -> None:
@@ -155,7 +155,7 @@ class TestTexts:
         def on_full(_: Any) -> None:
             raise DataError("the disk is full")
 
-        counts = WordCounts(pretokenizer="whitespace_split")
+        counts = WordCounter(WordRules(pretokenizer="whitespace_split"))
         texts = pa.array([" ".join(map(str, range(20_000)))])
         with pytest.raises(DataError, match="the disk is full"):
             counts.add_texts(texts, max_bytes=100_000, on_full=on_full)
@@ -175,13 +175,13 @@ class TestTexts:
 
         handed: list[int] = []
         # A pattern that Python searches with, for each piece between special tokens.
-        counts = WordCounts(pretokenizer=r"regex:\w+(?=x?)|\W", special_tokens=["<|e|>"])
+        counts = WordCounter(WordRules("none", r"regex:\w+(?=x?)|\W", ("<|e|>",)))
         text = "<|e|>".join(f"w{i} ab" for i in range(60))
         assert counts.add_texts(pa.array([text]), max_bytes=0, on_full=on_full) == 180
         assert handed
 
     def test_clear(self) -> None:
-        counts = WordCounts()
+        counts = WordCounter()
         empty = counts.memory_bytes
         for i in range(200):
             counts.add_texts(pa.array([" ".join("w" * n + "ab" * i for n in range(30))]))
@@ -206,7 +206,7 @@ class TestPlaces:
         for seed in (None, 1, 2):
             if seed is not None:
                 random.Random(seed).shuffle(order)
-            counts = WordCounts(with_places=True, special_tokens=SPECIALS)
+            counts = WordCounter(WordRules(with_places=True, special_tokens=SPECIALS))
             for some in (order[:100], order[100:]):
                 counts.add_texts(
                     pa.array([texts[i] for i in some]),
@@ -215,7 +215,7 @@ class TestPlaces:
             assert places_in(counts) == expected
 
     def test_places_of_64_bits(self) -> None:
-        counts = WordCounts(with_places=True)
+        counts = WordCounter(WordRules(with_places=True))
         counts.add_texts(pa.array(["a b"]), pa.array([2**64 - 1], pa.uint64()))
         assert places_in(counts) == {"a": (2**64 - 1, 0), " b": (2**64 - 1, 1)}
         counts.add_texts(pa.array(["b a"]), pa.array([2**53 + 1], pa.uint64()))
@@ -223,16 +223,16 @@ class TestPlaces:
         assert places_in(counts)["b"] == (2**53 + 1, 0)
 
     def test_places_that_are_missing_or_too_few(self) -> None:
-        counts = WordCounts(with_places=True)
+        counts = WordCounter(WordRules(with_places=True))
         with pytest.raises(ValueError, match="keeps places, and none are given"):
             counts.add_texts(pa.array(["a"]))
         with pytest.raises(ValueError, match="places has 1 items, not 2"):
             counts.add_texts(pa.array(["a", "b"]), pa.array([1], pa.uint64()))
         with pytest.raises(ValueError, match="without places"):
-            counts.add(WordCounts())
+            counts.add(WordCounter())
 
     def test_columns(self) -> None:
-        without, with_places = WordCounts(), WordCounts(with_places=True)
+        without, with_places = WordCounter(), WordCounter(WordRules(with_places=True))
         without.add_texts(pa.array(["a"]), pa.array([1], pa.uint64()))
         with_places.add_texts(pa.array(["a"]), pa.array([1], pa.uint64()))
         assert next(without.blocks())[1].schema == WORD_SCHEMA
@@ -243,7 +243,7 @@ class TestBlocks:
     @pytest.mark.parametrize("with_places", [False, True])
     @pytest.mark.parametrize("partitions", [1, 3, PARTITIONS])
     def test_partitions_and_order(self, partitions: int, with_places: bool) -> None:
-        counts = WordCounts(with_places=with_places)
+        counts = WordCounter(WordRules(with_places=with_places))
         texts = random_texts(300, 4)
         counts.add_texts(pa.array(texts), pa.array(range(300), pa.uint64()))
         last = (-1, b"")
@@ -261,7 +261,7 @@ class TestBlocks:
     def test_size(self, max_bytes: int, with_places: bool) -> None:
         """At most `max_bytes`, but for a single word that is longer; and not far less."""
         made = random.Random(max_bytes)
-        counts = WordCounts(with_places=with_places)
+        counts = WordCounter(WordRules(with_places=with_places))
         longest = 30 + max_bytes // 10_000
         words = ["x" * made.randint(1, longest) + str(i) for i in range(max_bytes // 15)]
         words += ["y" * (max_bytes - 1100), "y" * max_bytes, "y" * 3 * max_bytes, "a", "zz"]
@@ -281,7 +281,7 @@ class TestBlocks:
 
     def test_there_and_back(self) -> None:
         for with_places in (False, True):
-            counts = WordCounts(with_places=with_places)
+            counts = WordCounter(WordRules(with_places=with_places))
             counts.add_texts(pa.array(random_texts(50, 5)), pa.array(range(50), pa.uint64()))
             for _, block in counts.blocks(max_bytes=2000):
                 assert decode_block(encode_block(block), with_places).equals(block)
@@ -296,16 +296,16 @@ class TestBlocks:
             decode_block(whole, True)
 
     def test_no_words(self) -> None:
-        assert list(WordCounts().blocks()) == []
+        assert list(WordCounter().blocks()) == []
 
 
-def directly(counts: WordCounts, texts: list[str], places: list[int]) -> None:
+def directly(counts: WordCounter, texts: list[str], places: list[int]) -> None:
     counts.add_texts(pa.array(texts, pa.string()), pa.array(places, pa.uint64()))
 
 
-def over_blocks(counts: WordCounts, texts: list[str], places: list[int]) -> None:
+def over_blocks(counts: WordCounter, texts: list[str], places: list[int]) -> None:
     """As a shuffle brings it: counted elsewhere, in blocks, in any order."""
-    other = WordCounts(with_places=counts.with_places, special_tokens=SPECIALS)
+    other = WordCounter(WordRules(with_places=counts.with_places, special_tokens=SPECIALS))
     directly(other, texts, places)
     blocks = [encode_block(block) for _, block in other.blocks(7, max_bytes=1500)]
     random.Random(len(texts)).shuffle(blocks)
@@ -313,8 +313,8 @@ def over_blocks(counts: WordCounts, texts: list[str], places: list[int]) -> None
         counts.add_block(decode_block(block, counts.with_places))
 
 
-def over_a_table(counts: WordCounts, texts: list[str], places: list[int]) -> None:
-    other = WordCounts(with_places=counts.with_places, special_tokens=SPECIALS)
+def over_a_table(counts: WordCounter, texts: list[str], places: list[int]) -> None:
+    other = WordCounter(WordRules(with_places=counts.with_places, special_tokens=SPECIALS))
     directly(other, texts, places)
     counts.add(other)
     other.clear()
@@ -324,15 +324,15 @@ def over_a_table(counts: WordCounts, texts: list[str], places: list[int]) -> Non
 @pytest.mark.parametrize("pieces", [1, 2, 7, 40])
 @pytest.mark.parametrize("add", [directly, over_blocks, over_a_table])
 def test_however_it_is_split_and_put_together(
-    add: Callable[[WordCounts, list[str], list[int]], None], pieces: int, with_places: bool
+    add: Callable[[WordCounter, list[str], list[int]], None], pieces: int, with_places: bool
 ) -> None:
     """The same blocks, byte for byte, whatever came in which order."""
     texts = random_texts(200, 6)
-    whole = WordCounts(with_places=with_places, special_tokens=SPECIALS)
+    whole = WordCounter(WordRules(with_places=with_places, special_tokens=SPECIALS))
     directly(whole, texts, list(range(200)))
     order = list(range(200))
     random.Random(pieces).shuffle(order)
-    together = WordCounts(with_places=with_places, special_tokens=SPECIALS)
+    together = WordCounter(WordRules(with_places=with_places, special_tokens=SPECIALS))
     for start in range(pieces):
         some = order[start::pieces]
         add(together, [texts[i] for i in some], some)
@@ -345,7 +345,7 @@ def test_however_it_is_split_and_put_together(
 class TestCounts:
     @pytest.mark.parametrize("large", [2**31, 2**32, 2**53, 2**62])
     def test_exact(self, large: int) -> None:
-        counts = WordCounts()
+        counts = WordCounter()
         long_word = "w" * 50
         counts.add_block(block_of(("word", large - 1), (long_word, large)))
         counts.add_block(block_of(("word", 1), (long_word, 1)))
@@ -355,7 +355,7 @@ class TestCounts:
     @pytest.mark.parametrize("word", ["word", "w" * 50])
     def test_beyond_64_bits(self, word: str) -> None:
         """Refused, and what was counted stays."""
-        counts, other = WordCounts(), WordCounts()
+        counts, other = WordCounter(), WordCounter()
         counts.add_block(block_of((word, MOST)))
         other.add_block(block_of((word, 1)))
         with pytest.raises(DataError, match="beyond 64 bits"):
@@ -370,10 +370,10 @@ class TestCounts:
     )
     def test_rows_that_cannot_be(self, row: tuple[str, int], message: str) -> None:
         with pytest.raises(DataError, match=message):
-            WordCounts().add_block(block_of(row))
+            WordCounter().add_block(block_of(row))
 
     def test_slices_of_blocks(self) -> None:
-        counts = WordCounts()
+        counts = WordCounter()
         counts.add_block(block_of(("a", 1), ("b", 2), ("c", 3)).slice(1, 1))
         assert counts_in(counts.blocks()) == {"b": 2}
 

@@ -1,0 +1,110 @@
+"""Counting the words of texts: a word table, and the pipeline that splits texts into words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bpe_beam.counts.word_table import (
+    BLOCK_BYTES,
+    PARTITIONS,
+    Blocks,
+    WordTable,
+    string_buffers,
+)
+from bpe_beam.tokenizer.added_tokens import AddedToken
+from bpe_beam.tokenizer.native_encoder import holds_gil, pipeline_of
+from bpe_beam.tokenizer.normalizers import normalizer_from_name
+from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+
+
+@dataclass(frozen=True)
+class WordRules:
+    """How texts are split into words, and what is kept of each word; plain and picklable.
+
+    Attributes:
+        normalizer: The normalizer by name, as on the command line.
+        pretokenizer: The pre-tokenizer by name, or `regex:PATTERN`.
+        special_tokens: Tokens that are extracted from texts and never counted.
+        with_places: Whether to keep where each word occurs first; `add_texts` then needs positions.
+    """
+
+    normalizer: str = "none"
+    pretokenizer: str = "gpt2"
+    special_tokens: tuple[str, ...] = ()
+    with_places: bool = False
+
+    @property
+    def hold_gil(self) -> bool:
+        """Whether counting holds Python's lock, so that threads take turns."""
+        return holds_gil(
+            normalizer_from_name(self.normalizer),
+            pretokenizer_from_name(self.pretokenizer, byte_level=True),
+        )
+
+
+class WordCounter(WordTable):
+    """A word table that counts the words of texts.
+
+    The native code that splits the texts is the same that later encodes them. Words stay text, also
+    for a tokenizer that works on bytes, so that both kinds can be trained from them.
+
+    Args:
+        rules: How texts are split into words.
+
+    Raises:
+        UsageError: An unknown normalizer or pre-tokenizer.
+    """
+
+    def __init__(self, rules: WordRules = WordRules()) -> None:
+        super().__init__(with_places=rules.with_places)
+        special_tokens = [AddedToken(*numbered) for numbered in enumerate(rules.special_tokens)]
+        self._special_ids = range(len(special_tokens))
+        self._pipeline = pipeline_of(
+            special_tokens,
+            normalizer_from_name(rules.normalizer),
+            pretokenizer_from_name(rules.pretokenizer, byte_level=True),
+            last_as_bytes=True,
+        )
+
+    def add_texts(
+        self,
+        texts: pa.Array,
+        places: pa.Array | None = None,
+        *,
+        max_bytes: int | None = None,
+        on_full: Callable[[Blocks], None] | None = None,
+    ) -> int:
+        """Count the words of a batch of texts.
+
+        Args:
+            texts: string or large_string, without nulls; valid UTF-8.
+            places: uint64, each text's position in the corpus, ascending in the corpus's order;
+                needed only if the table keeps positions.
+            max_bytes: The memory that the table may take, in bytes, at least 0; None: no limit.
+            on_full: Called before the table would take more, in the middle of a text too. It gets
+                the words so far, as `blocks` returns them, while the table starts empty; it must
+                not use the table.
+
+        Returns:
+            The number of words in the texts, each occurrence counted.
+
+        Raises:
+            ValueError: A text is null, or positions are missing.
+        """
+        data, offsets = string_buffers(texts)
+        documents = None if places is None else places.to_numpy(zero_copy_only=False)
+        to_count = (self._pipeline, self._special_ids, data, offsets, documents)
+        if max_bytes is None or on_full is None:
+            return int(self._table.add_texts(*to_count))
+        hand_over = on_full  # its type is known within the function below
+        return int(
+            self._table.add_texts(
+                *to_count,
+                max_bytes,
+                PARTITIONS,
+                lambda parts: hand_over(self._blocks(parts, BLOCK_BYTES)),
+            )
+        )
