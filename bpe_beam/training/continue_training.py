@@ -35,26 +35,29 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
     spec = tokenizer.spec
     model = spec.model
     if not isinstance(model, BPE):
-        raise UsageError(f"continue_from: its model is {model.JSON_TYPE}; only BPE can go on")
+        raise UsageError(f"must be a tokenizer of BPE, got {model.JSON_TYPE}", ("continue_from",))
     in_bytes = spec.model_reads_bytes
     if ends_in_bytes(spec.pre_tokenizer) and not in_bytes:
         raise UsageError(
-            "continue_from: a byte-level tokenizer with decorated symbols, or without all bytes "
-            "and with an unknown token, cannot go on"
+            "must not be a byte-level tokenizer with decorated symbols, or without all bytes and "
+            "with an unknown token",
+            ("continue_from",),
         )
     if tokenizer.max_id > 2 * tokenizer.vocab_size + _SPARE_IDS:
         raise UsageError(
-            f"continue_from: its {tokenizer.vocab_size:,} ids go up to {tokenizer.max_id:,}; one "
-            "with so many holes cannot go on"
+            f"must have few unused ids, got {tokenizer.vocab_size:,} ids up to "
+            f"{tokenizer.max_id:,}",
+            ("continue_from",),
         )
     for token in spec.added_tokens:
         if len(token.content) == 1 and token.content not in model.vocab:
             raise UsageError(
-                f"continue_from: its added token {token.content!r} is a single character, which "
-                "could also be learned from the text"
+                "must have no added token of one character, which training could also make, got "
+                f"{token.content!r}",
+                ("continue_from",),
             )
     if recipe.limit_alphabet is not None:
-        raise UsageError("limit_alphabet: a tokenizer that is continued keeps its alphabet")
+        raise UsageError("exclude each other", ("limit_alphabet", "continue_from"))
     return replace(
         recipe,
         symbols="bytes" if in_bytes else "characters",
@@ -75,8 +78,8 @@ def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -
     spec = tokenizer.spec
     if normalizer_from_name(normalizer) != spec.normalizer:
         raise UsageError(
-            f"continue_from: the tokenizer's normalizer is not {normalizer!r}, by which the words "
-            "were or would be counted"
+            f"must be a tokenizer with the normalizer of the words, {normalizer!r}",
+            ("continue_from",),
         )
     in_bytes = spec.model_reads_bytes
     wanted = pretokenizer_from_name(pretokenizer, byte_level=in_bytes)
@@ -87,8 +90,8 @@ def check_same_words(tokenizer: Tokenizer, normalizer: str, pretokenizer: str) -
     )
     if not same:
         raise UsageError(
-            f"continue_from: the tokenizer's pre-tokenizer is not {pretokenizer!r}, by which the "
-            "words were or would be counted"
+            f"must be a tokenizer with the pre-tokenizer of the words, {pretokenizer!r}",
+            ("continue_from",),
         )
 
 

@@ -54,26 +54,28 @@ class _Entries:
         """Check each setting."""
         if not 1 <= self.vocab_size <= MAX_VOCAB_SIZE:
             raise UsageError(
-                f"vocab_size must be from 1 to {MAX_VOCAB_SIZE:,}, got {self.vocab_size:,}"
+                f"must be from 1 to {MAX_VOCAB_SIZE:,}, got {self.vocab_size:,}", ("vocab_size",)
             )
         if self.min_frequency < 0:
-            raise UsageError(f"min_frequency must be at least 0, got {self.min_frequency}")
+            raise UsageError(f"must be at least 0, got {self.min_frequency}", ("min_frequency",))
         if len(set(self.special_tokens)) < len(self.special_tokens):
             raise UsageError(
-                f"special_tokens must not repeat a token, got {', '.join(self.special_tokens)}"
+                f"must not repeat a token, got {', '.join(self.special_tokens)}",
+                ("special_tokens",),
             )
         for name, tokens in (
             ("special_tokens", self.special_tokens),
             ("unk_token", () if self.unk_token is None else (self.unk_token,)),
         ):
             if "" in tokens:
-                raise UsageError(f"{name} must not be empty, got ''")
+                raise UsageError("must not be empty", (name,))
             _refuse_surrogates(name, tokens)
             for token in tokens:
                 if len(token) > MAX_TOKEN_CHARS:
                     raise UsageError(
-                        f"{name} must be tokens of at most {MAX_TOKEN_CHARS:,} characters, got "
-                        f"{shortened(token)} of {len(token):,}"
+                        f"must be tokens of at most {MAX_TOKEN_CHARS:,} characters, got "
+                        f"{shortened(token)} of {len(token):,}",
+                        (name,),
                     )
         self._check_template()
 
@@ -82,12 +84,14 @@ class _Entries:
         if not parts:
             return
         if parts.count("$A") != 1:
-            raise UsageError(f"template must contain $A, the text, once, got {self.template!r}")
+            raise UsageError(
+                f"must contain $A, the text, once, got {self.template!r}", ("template",)
+            )
         unknown = [part for part in parts if part != "$A" and part not in self.specials]
         if unknown:
             raise UsageError(
-                f"template must consist of $A and special tokens, got {unknown[0]!r} in "
-                f"{self.template!r}"
+                f"must consist of $A and special tokens, got {unknown[0]!r} in {self.template!r}",
+                ("template",),
             )
 
     @property
@@ -122,12 +126,16 @@ class _Merging(_Entries):
         require_choice("tie_break", self.tie_break, TIE_BREAKS)
         for character in self.initial_alphabet:
             if len(character) != 1:
-                raise UsageError(f"initial_alphabet must be single characters, got {character!r}")
+                raise UsageError(
+                    f"must be single characters, got {character!r}", ("initial_alphabet",)
+                )
         _refuse_surrogates("initial_alphabet", self.initial_alphabet)
         if self.limit_alphabet is not None and self.limit_alphabet < 0:
-            raise UsageError(f"limit_alphabet must be at least 0, got {self.limit_alphabet}")
+            raise UsageError(f"must be at least 0, got {self.limit_alphabet}", ("limit_alphabet",))
         if self.max_token_length is not None and self.max_token_length < 1:
-            raise UsageError(f"max_token_length must be at least 1, got {self.max_token_length}")
+            raise UsageError(
+                f"must be at least 1, got {self.max_token_length}", ("max_token_length",)
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,36 +184,40 @@ class BpeRecipe(_Merging):
         if self.symbols == "bytes":
             self._check_bytes({**decorations, "byte_fallback": self.byte_fallback})
         elif self.alphabet == "bytes":
-            raise UsageError("alphabet must be 'seen' where symbols is 'characters', got 'bytes'")
+            raise UsageError(
+                "must be 'seen' where symbols is 'characters', got 'bytes'", ("alphabet",)
+            )
         if len(self.end_of_word_symbol) > 1:
             raise UsageError(
-                f"end_of_word_symbol must be a single character, got {self.end_of_word_symbol!r}"
+                f"must be a single character, got {self.end_of_word_symbol!r}",
+                ("end_of_word_symbol",),
             )
         if self.end_of_word_symbol.isspace():
             raise UsageError(
-                f"end_of_word_symbol must not be whitespace, got {self.end_of_word_symbol!r}"
+                f"must not be whitespace, got {self.end_of_word_symbol!r}", ("end_of_word_symbol",)
             )
         if self.end_of_word_symbol and self.end_of_word_suffix:
-            raise UsageError("end_of_word_symbol and end_of_word_suffix exclude each other")
+            raise UsageError("exclude each other", ("end_of_word_symbol", "end_of_word_suffix"))
         if self.for_wordpiece and not (self.unk_token and self.continuing_subword_prefix):
             raise UsageError("for_wordpiece needs unk_token and continuing_subword_prefix")
 
     def _check_bytes(self, for_characters: dict[str, object]) -> None:
         for name, value in for_characters.items():
             if value:
-                raise UsageError(f"{name} needs symbols 'characters', got {value!r} with 'bytes'")
+                raise UsageError(f"needs symbols 'characters', got {value!r} with 'bytes'", (name,))
         for token in self.specials:
             # It would be one entry with two meanings: the token, and that byte.
             if len(token) == 1 and byte_level.is_ambiguous(token):
                 raise UsageError(
-                    f"special_tokens must not contain {token!r}, which is also how byte "
-                    f"0x{byte_level.to_bytes(token)[0]:02X} is written: give another text"
+                    f"must not contain {token!r}, which is also how byte "
+                    f"0x{byte_level.to_bytes(token)[0]:02X} is written: give another text",
+                    ("special_tokens",),
                 )
         for character in self.initial_alphabet:
             if not byte_level.is_byte_level(character):
                 raise UsageError(
-                    "initial_alphabet must be characters of the byte-level alphabet, got "
-                    f"{character!r}"
+                    f"must be characters of the byte-level alphabet, got {character!r}",
+                    ("initial_alphabet",),
                 )
 
     @property
@@ -265,10 +277,10 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
         UsageError: The value is not among them.
     """
     if value not in choices:
-        raise UsageError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}", (name,))
 
 
 def _refuse_surrogates(name: str, texts: tuple[str, ...]) -> None:
     for text in texts:
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise UsageError(f"{name} must be valid Unicode, got the lone surrogate of {text!r}")
+            raise UsageError(f"must be valid Unicode, got the lone surrogate of {text!r}", (name,))

@@ -85,8 +85,7 @@ def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
     symbol = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""
     if symbol and pretokenizer != "whitespace_split":
         raise UsageError(
-            f"end_of_word_symbol is {symbol!r}, which stands where whitespace begins: it needs the "
-            f"pretokenizer whitespace_split, not {pretokenizer}"
+            f"needs the pre-tokenizer whitespace_split, got {pretokenizer}", ("end_of_word_symbol",)
         )
 
 

@@ -500,8 +500,8 @@ def more_merges(ground: Ground, job: str) -> None:
     assert after["merges"][: len(before["merges"])] == before["merges"]
     for wrong, said in (
         (("--unk-token", "x"), "--unk-token and --continue-from exclude each other"),
-        (("--pretokenizer", "bert"), "pre-tokenizer is not 'bert'"),
-        (("--normalizer", "nfc"), "normalizer is not 'nfc'"),
+        (("--pretokenizer", "bert"), "with the pre-tokenizer of the words, 'bert'"),
+        (("--normalizer", "nfc"), "with the normalizer of the words, 'nfc'"),
         (("--vocab-size", "399"), "--vocab-size must be at least 400"),
     ):
         ran = ground.run(job, *given, *wrong, out="never")

@@ -153,5 +153,5 @@ def test_the_end_of_word_symbol_in_the_text(tmp_path: Path) -> None:
     run_whole("train", *given[:-1], "~", *STEPS, "--output", tmp_path / "tok")
     ran = run("train", *given, "--pretokenizer", "bert", "--output", tmp_path / "other")
     assert ran.code == 2
-    assert "needs the pretokenizer whitespace_split, not bert" in ran.message
+    assert "needs the pre-tokenizer whitespace_split, got bert" in ran.message
     assert not (tmp_path / "other").exists()

@@ -151,14 +151,14 @@ def test_merges_in_no_order_that_training_gives() -> None:
 
 def test_what_cannot_go_on() -> None:
     word_level = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0})))
-    with pytest.raises(UsageError, match="its model is WordLevel; only BPE can go on"):
+    with pytest.raises(UsageError, match="must be a tokenizer of BPE, got WordLevel"):
         recipe_like(word_level, BpeRecipe(9))
     characters = Tokenizer(TokenizerSpec(BPE({"a": 0}, ()), pre_tokenizer=WhitespaceSplit()))
     with pytest.raises(UsageError, match="limit_alphabet"):
         recipe_like(characters, BpeRecipe(9, symbols="characters", limit_alphabet=3))
     check_same_words(characters, "none", SPLIT)
     for names, wrong in ((("nfc", SPLIT), "nfc"), (("none", "bert"), "bert")):
-        with pytest.raises(UsageError, match=f"is not '{wrong}'"):
+        with pytest.raises(UsageError, match=f"of the words, '{wrong}'"):
             check_same_words(characters, *names)
     words = words_of([("ab", 1)])
     recipe = recipe_like(characters, BpeRecipe(1, symbols="characters"))

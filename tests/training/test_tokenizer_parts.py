@@ -135,5 +135,5 @@ def test_special_tokens_are_added_tokens() -> None:
 
 
 def test_an_end_of_word_symbol_wants_whitespace() -> None:
-    with pytest.raises(UsageError, match="needs the pretokenizer whitespace_split, not gpt2"):
+    with pytest.raises(UsageError, match="needs the pre-tokenizer whitespace_split, got gpt2"):
         trained(characters(end_of_word_symbol="_"))
