@@ -23,13 +23,12 @@ class Limit:
     denominator: int = 0
 
     @staticmethod
-    def parse(limit: str | int, name: str = "max-rejects", what: str = "records") -> Limit:
+    def parse(limit: str | int, name: str = "max_rejects") -> Limit:
         """Read "10" or "0.1%".
 
         Args:
             limit: The number or the share.
-            name: What messages call it.
-            what: What it limits.
+            name: The parameter, for errors.
 
         Raises:
             UsageError: It is neither, or the share is above 100%.
@@ -37,16 +36,13 @@ class Limit:
         text = str(limit).strip()
         match = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,18}))?\s*(%))?", text)
         if match is None or isinstance(limit, bool | float):
-            raise UsageError(
-                f"{name} is {limit!r}; give a number of {what} such as 10, or a share of them such "
-                "as 0.1%"
-            )
+            raise UsageError(f"must be a number or a share such as 0.1%, got {limit!r}", (name,))
         whole, decimals, percent = match[1], match[2] or "", match[3]
         if not percent:
             return Limit(int(whole))
         numerator, denominator = int(whole + decimals), 100 * 10 ** len(decimals)
         if numerator > denominator:
-            raise UsageError(f"{name} is {text}; a share is at most 100%")
+            raise UsageError(f"must be at most 100%, got {text}", (name,))
         return Limit(numerator, denominator)
 
     def exceeded(self, count: int, total: int) -> bool:

@@ -16,16 +16,13 @@ from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
-from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject
+from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject, RejectReason
 from bpe_beam.corpus.slices import Edges, SliceInput
 from bpe_beam.corpus.streams.stored import ChangedFileError, unmetered
 from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
 
-FILE_CHANGED = "file changed"
-NOTHING_READ = "nothing could be read"
-
-_FIELD_FLAWS = ("field missing", "field not a string")
+_FIELD_FLAWS = (RejectReason.FIELD_MISSING.value, RejectReason.FIELD_NOT_A_STRING.value)
 _METERED_BYTES = 1 << 20
 
 
@@ -39,8 +36,7 @@ def _while_unchanged(given: SliceInput) -> Iterator[pa.RecordBatch]:
         yield from _documents(given)
     except (ChangedFileError, NotFoundError) as error:
         lost = Loss.of(given.end - given.start)
-        name = given.file.name
-        given.on_reject(Reject.of(name, None, None, FILE_CHANGED, str(error), b"", lost=lost))
+        given.reject(RejectReason.FILE_CHANGED, str(error), lost=lost)
 
 
 def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -63,9 +59,9 @@ def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
     if found or is_told or not rejects or size <= MAX_REJECT_BYTES * rejects:
         return
     if not format_.separated or given.settings.document_separator != WHOLE_FILE:
-        name, detail = given.file.name, f"none of {size} stored bytes could be used"
+        detail = f"none of {size} stored bytes could be used"
         lost = Loss.of(size)
-        given.on_reject(Reject.of(name, given.start, None, NOTHING_READ, detail, b"", lost=lost))
+        given.reject(RejectReason.NOTHING_READ, detail, offset=given.start, lost=lost)
 
 
 class _Meter:

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_beam.corpus.read_settings import field_path
+from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.messages import list_few
-
-FIELD_MISSING = "field missing"
 
 _SHOWN_NAMES = 20
 
@@ -26,7 +25,7 @@ def names_in(row: Mapping[str, Any], text_field: str, option: str = "--text-fiel
     Returns:
         A text that begins with a blank; empty if the reject has another reason.
     """
-    if row["reason"] != FIELD_MISSING or "row" in row:
+    if row["reason"] != RejectReason.FIELD_MISSING.value or "row" in row:
         return ""
     sought = f": {option} {text_field!r} names no field"
     data = base64.b64decode(row["bytes"])

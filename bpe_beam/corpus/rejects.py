@@ -11,6 +11,7 @@ import contextlib
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from enum import Enum
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -23,10 +24,37 @@ MAX_REJECT_BYTES = 64 << 10
 KEPT_BYTES = 1 << 20
 """So much of all records of one rejects file is kept, in bytes."""
 
-BROKEN_STREAM = "broken compressed stream"
-TOO_LONG = "record too long"
-TOO_MANY_TOKENS = "too many tokens"
-"""Reasons that several formats have; those of native code are `RECORD_FLAWS`."""
+
+class RejectReason(Enum):
+    """Why a record cannot be used, in the words of rejects files, manifests and summaries.
+
+    The first are those of native code, `RECORD_FLAWS`.
+    """
+
+    INVALID_UTF8 = "invalid UTF-8"
+    TOO_LONG = "record too long"
+    BROKEN_JSON = "broken JSON"
+    NOT_AN_OBJECT = "not a JSON object"
+    FIELD_MISSING = "field missing"
+    FIELD_NOT_A_STRING = "field not a string"
+    LONE_SURROGATE = "lone surrogate"
+    NESTED_TOO_DEEPLY = "nested too deeply"
+    WRONG_COLUMNS = "wrong number of columns"
+    NUL_BYTE = "NUL byte"
+    UNCLOSED_QUOTE = "unclosed quote"
+    TEXT_BEHIND_QUOTE = "text behind a closing quote"
+    TOO_MANY_TOKENS = "too many tokens"
+    SPARSE_FILE = "sparse file"
+    NO_WARC_RECORD = "no WARC record"
+    BROKEN_WARC_HEADER = "broken WARC header"
+    BROKEN_STREAM = "broken compressed stream"
+    BROKEN_ARCHIVE = "broken archive"
+    BROKEN_PARQUET = "broken Parquet file"
+    BROKEN_ROW_GROUP = "broken row group"
+    BROKEN_ARROW = "broken Arrow file"
+    BROKEN_RECORD_BATCH = "broken record batch"
+    FILE_CHANGED = "file changed"
+    NOTHING_READ = "nothing could be read"
 
 
 @dataclass(frozen=True)
@@ -38,7 +66,7 @@ class Reject:
         offset: Where the record begins, in bytes of the decompressed file; None in a format of
             rows.
         line: Its line, from 1, if the reader came by all lines before it.
-        reason: Why, in words that are the same for all records of this kind.
+        reason: Why: the value of a RejectReason.
         detail: What is particular to this one; may be empty.
         data: The record's bytes, at most MAX_REJECT_BYTES of them.
         bytes_total: How many it has.
@@ -64,7 +92,7 @@ class Reject:
         file: str,
         offset: int | None,
         line: int | None,
-        reason: str,
+        reason: RejectReason,
         detail: str,
         data: bytes | memoryview,
         bytes_total: int | None = None,
@@ -76,7 +104,7 @@ class Reject:
         """A reject with as much of `data` as is kept; `bytes_total` defaults to its size."""
         total = len(data) if bytes_total is None else bytes_total
         kept = bytes(data[:MAX_REJECT_BYTES])
-        return Reject(file, offset, line, reason, detail, kept, total, row, unit, lost)
+        return Reject(file, offset, line, reason.value, detail, kept, total, row, unit, lost)
 
     @property
     def place(self) -> str:

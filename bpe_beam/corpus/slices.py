@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS
+from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.rejects import Reject, RejectReason
 from bpe_beam.corpus.streams import Source, open_source
 from bpe_beam.corpus.streams.stored import unmetered
 from bpe_beam.storage import Storage
@@ -102,6 +103,35 @@ class SliceInput:
         their ids and sources alone."""
         row = len(self.file.name) + len(self.source) + 64
         return max(1, min(MAX_BATCH_ROWS, 4 * self.batch_bytes // row))
+
+    def reject(
+        self,
+        reason: RejectReason,
+        detail: str,
+        data: bytes | memoryview = b"",
+        total: int | None = None,
+        *,
+        offset: int | None = None,
+        line: int | None = None,
+        row: int | None = None,
+        unit: int | None = None,
+        lost: Loss | None = None,
+    ) -> None:
+        """Report a record of the file that cannot be used, or a part that is lost.
+
+        Args:
+            reason: Why.
+            detail: What is particular to this record; may be empty.
+            data: The bytes of the record, or its first ones.
+            total: The size of the record in bytes, if `data` is not all of it.
+            offset, line, row, unit, lost: As in `Reject`.
+        """
+        name = self.file.name
+        self.on_reject(
+            Reject.of(
+                name, offset, line, reason, detail, data, total, row=row, unit=unit, lost=lost
+            )
+        )
 
     def open(self, start: int = 0) -> Source | None:
         """Opens the file's decompressed bytes.

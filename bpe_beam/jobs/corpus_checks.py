@@ -84,7 +84,7 @@ def check_documents(
     where = storage.join(url, "rejects")
     found = read_losses(losses)
     lost = sum(loss.bytes for loss in found)
-    if Limit.parse(given.max_lost, "max-lost", "bytes").exceeded(lost, stored_bytes):
+    if Limit.parse(given.max_lost, "max_lost").exceeded(lost, stored_bytes):
         raise DataError(
             f"{_lost_in_words(found, stored_bytes)}, more than --max-lost {given.max_lost} allows: "
             f"{rows.losses(found)}. Get sound copies of these files, leave them out (--exclude), "

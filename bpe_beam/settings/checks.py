@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from bpe_beam.corpus.limits import Limit
 from bpe_beam.errors import UsageError
 
 
@@ -201,15 +201,7 @@ def require_limit(name: str, limit: str) -> None:
     Raises:
         UsageError: The limit is something else.
     """
-    share = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,9}))?%)?", limit)
-    require(share is not None, f"must be a number or a share such as 0.1%, got {limit!r}", name)
-    if share and limit.endswith("%"):
-        whole, fraction = int(share[1]), int(share[2] or 0)
-        require(
-            whole < 100 or (whole == 100 and fraction == 0),
-            f"must be at most 100%, got {limit}",
-            name,
-        )
+    Limit.parse(limit, name)
 
 
 def require_storage_options(name: str, value: Any) -> None:

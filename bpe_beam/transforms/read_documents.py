@@ -77,7 +77,7 @@ class ReadDocuments(beam.PTransform):
                 raise UsageError(f"{name} must be a list, such as [{value!r}], got {value!r}")
         self.settings = settings or ReadSettings()
         self.rejects = None if rejects is None else absolute(rejects)
-        self.max_lost = Limit.parse(max_lost, "max_lost", "bytes")
+        self.max_lost = Limit.parse(max_lost, "max_lost")
         self.storage = storage or Storage()
         if self.rejects is not None:
             self.storage.make_folder(self.rejects)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.plan import InputFile, Plan
-from bpe_beam.corpus.rejects import TOO_MANY_TOKENS, Reject
+from bpe_beam.corpus.rejects import Reject, RejectReason
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.workers.document_encoding import Encoding
 
@@ -61,11 +61,11 @@ def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tok
     found = _place(batch, number, plan)
     if found is None:
         name = plan.files[plan.splits[0].slices[0].file].name
-        return Reject.of(name, None, None, TOO_MANY_TOKENS, detail, text)
+        return Reject.of(name, None, None, RejectReason.TOO_MANY_TOKENS, detail, text)
     file, at = found
     if input_format(file.format).columnar:
-        return Reject.of(file.name, None, None, TOO_MANY_TOKENS, detail, text, row=at)
-    return Reject.of(file.name, at, None, TOO_MANY_TOKENS, detail, text)
+        return Reject.of(file.name, None, None, RejectReason.TOO_MANY_TOKENS, detail, text, row=at)
+    return Reject.of(file.name, at, None, RejectReason.TOO_MANY_TOKENS, detail, text)
 
 
 def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:

@@ -15,7 +15,7 @@ from compressors import COMPRESSORS, LINES
 from corpus_reading import Found, read_file
 
 from bpe_beam.corpus.losses import FileLoss, Loss, add_losses, lost_records
-from bpe_beam.corpus.rejects import KEPT_BYTES, Reject, RejectWriter
+from bpe_beam.corpus.rejects import KEPT_BYTES, Reject, RejectReason, RejectWriter
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -159,8 +159,8 @@ def test_rejects_do_not_copy_the_corpus(tmp_path: Path) -> None:
     record = b"x" * 1000
     with RejectWriter(Storage(), str(path)) as writer:
         for i in range(5000):
-            writer.add(Reject.of("a", i, None, "broken JSON", "", record))
-        writer.add(Reject.of("a", 9, None, "broken stream", "", b"", lost=Loss(3)))
+            writer.add(Reject.of("a", i, None, RejectReason("broken JSON"), "", record))
+        writer.add(Reject.of("a", 9, None, RejectReason.BROKEN_STREAM, "", b"", lost=Loss(3)))
     rows = [json.loads(line) for line in path.read_bytes().splitlines()]
     assert len(rows) == writer.total == 5001
     assert sum(bool(row["bytes"]) for row in rows) == KEPT_BYTES // 1000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bpe_beam.corpus.record_names import names_in
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.rejects import Reject, RejectReason
 
 pytestmark = pytest.mark.quick
 
@@ -17,7 +17,7 @@ SOUGHT = ": --text-field 'meta.body' names no field"
 
 def named(record: Any, field: str = "meta.body") -> str:
     data = json.dumps(record).encode()
-    return names_in(Reject.of("a", 0, 1, "field missing", "", data).to_json(), field)
+    return names_in(Reject.of("a", 0, 1, RejectReason.FIELD_MISSING, "", data).to_json(), field)
 
 
 def test_the_names_there_are() -> None:
@@ -38,5 +38,7 @@ def test_a_record_that_is_not_kept_whole_has_no_names() -> None:
 
 
 def test_other_reasons_name_nothing() -> None:
-    assert not names_in(Reject.of("a", 0, 1, "broken JSON", "", b"{").to_json(), "text")
-    assert not names_in(Reject.of("a", None, None, "field missing", "", b"", row=3).to_json(), "a")
+    assert not names_in(Reject.of("a", 0, 1, RejectReason.BROKEN_JSON, "", b"{").to_json(), "text")
+    assert not names_in(
+        Reject.of("a", None, None, RejectReason.FIELD_MISSING, "", b"", row=3).to_json(), "a"
+    )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bpe_beam import _native
 from bpe_beam.corpus.limits import Limit
-from bpe_beam.corpus.rejects import Reject, RejectWriter
+from bpe_beam.corpus.rejects import Reject, RejectReason, RejectWriter
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
 
@@ -20,9 +21,13 @@ def test_rows(tmp_path: Path) -> None:
     url = str(tmp_path / "rejects.jsonl")
     data = bytes(range(256))
     with RejectWriter(Storage(), url) as writer:
-        writer.add(Reject.of("a/é.txt", 7, 3, "invalid UTF-8", "at byte 128 of the record", data))
-        writer.add(Reject.of("b", 0, None, "record too long", "", b"x" * 70_000, 10**10))
-        writer.add(Reject.of("b", 9, None, "invalid UTF-8", "", memoryview(b"y" * 70_000)))
+        writer.add(
+            Reject.of("a/é.txt", 7, 3, RejectReason.INVALID_UTF8, "at byte 128 of the record", data)
+        )
+        writer.add(Reject.of("b", 0, None, RejectReason.TOO_LONG, "", b"x" * 70_000, 10**10))
+        writer.add(
+            Reject.of("b", 9, None, RejectReason.INVALID_UTF8, "", memoryview(b"y" * 70_000))
+        )
         assert not (tmp_path / "rejects.jsonl").exists()
     assert writer.total == 3
     assert writer.counts == {"invalid UTF-8": 2, "record too long": 1}
@@ -52,11 +57,11 @@ def test_no_rejects_no_file(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_failed_split(tmp_path: Path) -> None:
     with pytest.raises(KeyError), RejectWriter(Storage(), str(tmp_path / "x")) as writer:
-        writer.add(Reject.of("a", 0, None, "why", "", b""))
+        writer.add(Reject.of("a", 0, None, RejectReason.BROKEN_JSON, "", b""))
         raise KeyError
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(DataError), RejectWriter(Storage(), str(tmp_path / "no" / "x")) as writer:
-        writer.add(Reject.of("a", 0, None, "why", "", b""))
+        writer.add(Reject.of("a", 0, None, RejectReason.BROKEN_JSON, "", b""))
 
 
 @pytest.mark.parametrize(
@@ -90,11 +95,15 @@ def test_limits(limit: str | int, rejects: int, records: int, exceeded: bool) ->
     "limit", ["", "%", "-1", "1.5", "0.1", "1e3", "101%", "100.1%", "5%%", "٣"]
 )
 def test_what_is_no_limit(limit: str) -> None:
-    with pytest.raises(UsageError, match="max-rejects is"):
+    with pytest.raises(UsageError, match="max_rejects must be"):
         Limit.parse(limit)
 
 
 def test_other_types_are_no_limit() -> None:
     for limit in (True, 0.1, None):
-        with pytest.raises(UsageError, match="max-rejects is"):
+        with pytest.raises(UsageError, match="max_rejects must be"):
             Limit.parse(limit)  # type: ignore[arg-type]
+
+
+def test_native_code_has_the_same_words() -> None:
+    assert {reason.value for reason in RejectReason} > set(_native.RECORD_FLAWS[1:])

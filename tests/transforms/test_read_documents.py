@@ -46,5 +46,5 @@ def test_losses_beyond_the_limit_fail_the_run(damaged: Path, tmp_path: Path) -> 
 
 
 def test_a_limit_must_be_one(damaged: Path) -> None:
-    with pytest.raises(UsageError, match="max_lost is '1MB'; give a number of bytes"):
+    with pytest.raises(UsageError, match="max_lost must be a number or a share"):
         ReadDocuments([f"{damaged}/*"], max_lost="1MB")

@@ -28,7 +28,7 @@ from bpe_beam.corpus.reading.columns import (
     useful_paths,
 )
 from bpe_beam.corpus.reading.planned_file import PlannedFile
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
 
@@ -60,7 +60,7 @@ def _read_file(given: SliceInput, held: PlannedFile) -> Iterator[pa.RecordBatch]
     except BROKEN as error:
         held.check()
         if given.start == 0:
-            _reject(given, "broken Arrow file", str(error), None, Loss.of(given.file.size))
+            _reject_file(given, error)
         return
     if not count:
         return
@@ -75,7 +75,8 @@ def _read_file(given: SliceInput, held: PlannedFile) -> Iterator[pa.RecordBatch]
         except BROKEN as error:
             held.check()
             lost = Loss.of(given.file.size // count)
-            _reject(given, "broken record batch", f"{error}, record batch {number}", 0, lost)
+            detail = f"{error}, record batch {number}"
+            _reject_batch(given, detail, lost)
             continue
         if len(batch.text) > stride:
             raise DataError(f"{given.file.name}: record batch {number} has over {stride} rows")
@@ -89,7 +90,7 @@ def _read_stream(given: SliceInput, held: PlannedFile) -> Iterator[pa.RecordBatc
         check_names(schema)
     except BROKEN as error:
         held.check()
-        _reject(given, "broken Arrow file", str(error), None, Loss.of(given.file.size))
+        _reject_file(given, error)
         return
     held.seek(0)
     rows = RowReader(given)
@@ -107,7 +108,7 @@ def _read_stream(given: SliceInput, held: PlannedFile) -> Iterator[pa.RecordBatc
             held.check()
             detail = f"{error}; the stream is lost from here on, record batch {number}"
             lost = Loss.of(given.file.size - begins)
-            _reject(given, "broken record batch", detail, 0, lost)
+            _reject_batch(given, detail, lost)
             return
         yield from rows.documents(batch, place, 0, f", record batch {number}")
         place, number = place + len(batch.text), number + 1
@@ -120,9 +121,14 @@ def _options(given: SliceInput, schema: pa.Schema) -> pa.ipc.IpcReadOptions:
     return pa.ipc.IpcReadOptions(use_threads=False, included_fields=fields)
 
 
-def _reject(given: SliceInput, reason: str, detail: str, row: int | None, lost: Loss) -> None:
-    name, size = given.file.name, given.file.size
-    given.on_reject(Reject.of(name, None, None, reason, detail, b"", size, row=row, lost=lost))
+def _reject_file(given: SliceInput, error: Exception) -> None:
+    size = given.file.size
+    given.reject(RejectReason.BROKEN_ARROW, str(error), b"", size, lost=Loss.of(size))
+
+
+def _reject_batch(given: SliceInput, detail: str, lost: Loss) -> None:
+    size = given.file.size
+    given.reject(RejectReason.BROKEN_RECORD_BATCH, detail, b"", size, row=0, lost=lost)
 
 
 FORMAT = InputFormat(

@@ -24,7 +24,7 @@ from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.reading.columns import BROKEN, RowReader, check_names, useful_paths
 from bpe_beam.corpus.reading.planned_file import PlannedFile
-from bpe_beam.corpus.rejects import Reject
+from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
 
@@ -60,7 +60,7 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
             held.check()
             if given.start == 0:
                 size = given.file.size
-                _reject(given, "broken Parquet file", str(error), size, Loss.of(size))
+                given.reject(RejectReason.BROKEN_PARQUET, str(error), b"", size, lost=Loss.of(size))
             return
         total = sum(rows)
         if not total:
@@ -152,7 +152,8 @@ class _Group:
             detail = f"row group {self.number}: {lost} of its {expected} rows are lost: {why}"
             size = self.metadata.row_group(self.number).total_byte_size
             loss = Loss.of(self.given.file.size * lost // self.all_rows, lost)
-            _reject(self.given, "broken row group", detail, size, loss, self.first_row + done)
+            row = self.first_row + done
+            self.given.reject(RejectReason.BROKEN_ROW_GROUP, detail, b"", size, row=row, lost=loss)
 
     @property
     def _average(self) -> int:
@@ -199,13 +200,6 @@ class _Group:
             rows, row_groups=[self.number], columns=columns, use_threads=False
         )
         return batches
-
-
-def _reject(
-    given: SliceInput, reason: str, detail: str, size: int, lost: Loss, row: int | None = None
-) -> None:
-    name, size = given.file.name, max(0, size)
-    given.on_reject(Reject.of(name, None, None, reason, detail, b"", size, row=row, lost=lost))
 
 
 FORMAT = InputFormat(

@@ -21,14 +21,13 @@ from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.window import BOM
-from bpe_beam.corpus.rejects import BROKEN_STREAM, TOO_LONG, Reject
+from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.corpus.streams import BrokenStream, Source
 
 _MAX_EXTENSION = 1 << 20
 _MAX_READS_AT_END = 8
 _BLOCK = 64 << 10
-_BROKEN = "broken archive"
 
 
 def read_tar(given: SliceInput) -> Iterator[pa.RecordBatch]:
@@ -131,7 +130,9 @@ class _Reader:
         yield from self.gatherer.rest()
         if self.stream.broken:
             lost = Loss.of(self.stream.lost)
-            self._reject(offset, BROKEN_STREAM, self.stream.broken, b"", lost=lost)
+            self.given.reject(
+                RejectReason.BROKEN_STREAM, self.stream.broken, offset=offset, lost=lost
+            )
         elif flaw:
             self._lose_rest(offset, f"{flaw}; what lies behind is lost", b"")
         else:
@@ -141,8 +142,9 @@ class _Reader:
         """Makes a document of a file."""
         name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if member.issparse() or member.size > MAX_RECORD_BYTES:
-            reason = "sparse file" if member.issparse() else TOO_LONG
-            self._reject(member.offset, reason, name, b"", member.size)
+            sparse, long = RejectReason.SPARSE_FILE, RejectReason.TOO_LONG
+            reason = sparse if member.issparse() else long
+            self.given.reject(reason, name, b"", member.size, offset=member.offset)
             return
         file = archive.extractfile(member)
         assert file is not None
@@ -151,7 +153,7 @@ class _Reader:
             text.decode()
         except UnicodeDecodeError as error:
             detail = f"at byte {error.start} of {name}"
-            self._reject(member.offset, "invalid UTF-8", detail, text)
+            self.given.reject(RejectReason.INVALID_UTF8, detail, text, offset=member.offset)
             return
         yield from self.gatherer.add(
             f"{self.given.file.name}:{name}",
@@ -167,7 +169,9 @@ class _Reader:
             data = rest.read(_BLOCK)
             if self.stream.broken:
                 lost = Loss.of(self.stream.lost)
-                self._reject(place, BROKEN_STREAM, self.stream.broken, data, lost=lost)
+                self.given.reject(
+                    RejectReason.BROKEN_STREAM, self.stream.broken, data, offset=place, lost=lost
+                )
                 return
             if data.strip(b"\0"):
                 self._lose_rest(place, "there is more behind the archive's end", data)
@@ -183,19 +187,8 @@ class _Reader:
                 pass
         size = max(1, self.stream.size)
         share = self.given.file.size * max(0, size - offset) // size
-        self._reject(offset, _BROKEN, why, data, lost=Loss.of(max(share, self.stream.lost)))
-
-    def _reject(
-        self,
-        offset: int,
-        reason: str,
-        detail: str,
-        data: bytes,
-        total: int | None = None,
-        lost: Loss | None = None,
-    ) -> None:
-        name = self.given.file.name
-        self.given.on_reject(Reject.of(name, offset, None, reason, detail, data, total, lost=lost))
+        lost = Loss.of(max(share, self.stream.lost))
+        self.given.reject(RejectReason.BROKEN_ARCHIVE, why, data, offset=offset, lost=lost)
 
 
 FORMAT = InputFormat(

@@ -34,7 +34,7 @@ from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.window import END, Window
-from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
+from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.errors import DataError
 
@@ -49,7 +49,6 @@ _EMPTY_LINE = re.compile(rb"\r?\n\r?\n")
 _NEWLINES = re.compile(rb"[\r\n]*")
 _SOUND_END = re.compile(rb"(?:\r?\n){2}|[\r\n]*(?:\Z|(?=WARC/1\.))")
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_HEADER = "broken WARC header"
 _DEFAULTS = ReadSettings()
 
 
@@ -154,7 +153,9 @@ class _Reader:
             yield from self._read_record()
         yield from self.gatherer.rest()
         if window.broken and not self.lost and self.next < self.stop:
-            self._reject(self.next, BROKEN_STREAM, window.broken, b"", lost=Loss.of(window.lost))
+            self._reject(
+                self.next, RejectReason.BROKEN_STREAM, window.broken, b"", lost=Loss.of(window.lost)
+            )
         if not given.whole:
             self._report(begins)
 
@@ -183,34 +184,36 @@ class _Reader:
         """Reads what begins at `next`, and moves that behind it."""
         begin = self.next
         if not self._is_start(begin):
-            self._resynchronize(begin, begin, "no WARC record", "no WARC/1. at its start")
+            self._resynchronize(
+                begin, begin, RejectReason.NO_WARC_RECORD, "no WARC/1. at its start"
+            )
             return
         found = self._find(_EMPTY_LINE, begin, MAX_HEADER_BYTES)
         if found is None:
             detail = f"it does not end within {MAX_HEADER_BYTES} bytes"
-            self._resynchronize(begin, begin, _HEADER, detail)
+            self._resynchronize(begin, begin, RejectReason.BROKEN_WARC_HEADER, detail)
             return
         headers_end, block = found
         try:
             headers = _Headers(self._bytes(begin, headers_end))
         except _BrokenHeaderError as error:
             # its last line's end may be a part of the empty line that a record stands behind
-            self._resynchronize(begin, headers_end, _HEADER, str(error))
+            self._resynchronize(begin, headers_end, RejectReason.BROKEN_WARC_HEADER, str(error))
             return
         end = block + headers.length
         beyond = self.plain and end > self.given.file.size
         if beyond or (headers.is_text and headers.length > MAX_RECORD_BYTES):
-            reason = _HEADER if beyond else TOO_LONG
+            reason = RejectReason.BROKEN_WARC_HEADER if beyond else RejectReason.TOO_LONG
             detail = f"Content-Length is {headers.length}"
             self._resynchronize(begin, headers_end, reason, detail)
         elif not headers.is_text and headers.length > _KEPT_BYTES:
             self._pass_over(begin, end)
         elif not self._has(begin, end - begin + _START_BYTES) and not self._has(end, 0):
             detail = f"Content-Length is {headers.length}, and the file ends before"
-            self._resynchronize(begin, headers_end, _HEADER, detail)
+            self._resynchronize(begin, headers_end, RejectReason.BROKEN_WARC_HEADER, detail)
         elif not _SOUND_END.match(self.window.data, end - self.window.base):
             detail = f"Content-Length is {headers.length}, and no line ends there"
-            self._resynchronize(begin, headers_end, _HEADER, detail)
+            self._resynchronize(begin, headers_end, RejectReason.BROKEN_WARC_HEADER, detail)
         else:
             if headers.is_text:
                 yield from self._take(begin, block, end, headers)
@@ -225,14 +228,14 @@ class _Reader:
             value = headers.get(self.text_field)
             if value is None:
                 data = self._bytes(begin, end)
-                self._reject(begin, "field missing", f"no {self.text_field!r}", data)
+                self._reject(begin, RejectReason.FIELD_MISSING, f"no {self.text_field!r}", data)
                 return
             text = value.encode()
         try:
             text.decode()
         except UnicodeDecodeError as error:
             detail = f"at byte {block - begin + error.start} of the record"
-            self._reject(begin, "invalid UTF-8", detail, self._bytes(begin, end))
+            self._reject(begin, RejectReason.INVALID_UTF8, detail, self._bytes(begin, end))
             return
         source = self.given.source
         if self.source_field:
@@ -249,12 +252,19 @@ class _Reader:
             if window.final:
                 self.next = window.base + len(window.data)
                 detail = f"Content-Length leads {end - self.next} bytes behind the file's end"
-                self._reject(begin, _HEADER, detail, head, self.next - begin, self._rest(begin))
+                self._reject(
+                    begin,
+                    RejectReason.BROKEN_WARC_HEADER,
+                    detail,
+                    head,
+                    self.next - begin,
+                    self._rest(begin),
+                )
                 return
             window.advance(len(window.data))
         self.next = self._pass_newlines(end)
 
-    def _resynchronize(self, begin: int, search: int, reason: str, detail: str) -> None:
+    def _resynchronize(self, begin: int, search: int, reason: RejectReason, detail: str) -> None:
         """Rejects what begins at `begin`, up to where the next record does."""
         window = self.window
         self._has(begin, MAX_REJECT_BYTES)
@@ -265,7 +275,7 @@ class _Reader:
         if self.next == window.base + len(window.data):
             lost = self._rest(begin)
             if window.broken:
-                reason, detail, self.lost = BROKEN_STREAM, window.broken, True
+                reason, detail, self.lost = RejectReason.BROKEN_STREAM, window.broken, True
         self._reject(begin, reason, detail, head[:size], size, lost)
 
     def _rest(self, begin: int) -> Loss:
@@ -333,16 +343,13 @@ class _Reader:
     def _reject(
         self,
         offset: int,
-        reason: str,
+        reason: RejectReason,
         detail: str,
         data: bytes,
         total: int | None = None,
         lost: Loss | None = None,
     ) -> None:
-        name = self.given.file.name
-        self.given.on_reject(
-            Reject.of(name, offset, None, reason, detail, data, total, unit=self.unit, lost=lost)
-        )
+        self.given.reject(reason, detail, data, total, offset=offset, unit=self.unit, lost=lost)
 
 
 FORMAT = InputFormat(

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.rejects import TOO_LONG, Reject
+from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceInput
 from bpe_beam.errors import DataError
 
@@ -174,7 +174,7 @@ class _Piece:
     given: SliceInput
     rows: CheckedRows
     where: str
-    flaws: dict[int, tuple[str, str, bytes]] = field(default_factory=dict)
+    flaws: dict[int, tuple[RejectReason, str, bytes]] = field(default_factory=dict)
 
     def judge(self, first_row: int) -> np.ndarray[Any, Any]:
         """Which rows are good; the others are rejected."""
@@ -188,24 +188,18 @@ class _Piece:
                 self._find_bad_utf8(column, str(name))
         if rows.text.null_count:
             for row in np.flatnonzero(rows.text.is_null().to_numpy(zero_copy_only=False)).tolist():
-                self.flaws[row] = ("field missing", f"{settings.text_field!r} is null", b"")
+                self.flaws[row] = (
+                    RejectReason.FIELD_MISSING,
+                    f"{settings.text_field!r} is null",
+                    b"",
+                )
         too_long = np.flatnonzero(_lengths(rows.text) > MAX_RECORD_BYTES)
         for row in too_long.tolist():
-            self.flaws[row] = (TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
+            self.flaws[row] = (RejectReason.TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
         good = np.ones(len(rows.text), bool)
         for row, (reason, detail, data) in sorted(self.flaws.items()):
             good[row] = False
-            self.given.on_reject(
-                Reject.of(
-                    self.given.file.name,
-                    None,
-                    None,
-                    reason,
-                    detail + self.where,
-                    data,
-                    row=first_row + row,
-                )
-            )
+            self.given.reject(reason, detail + self.where, data, row=first_row + row)
         return good
 
     def _find_bad_utf8(self, column: pa.Array, name: str) -> None:
@@ -218,7 +212,7 @@ class _Piece:
                     data.decode()
                 except UnicodeDecodeError as error:
                     detail = f"at byte {error.start} of {name!r}"
-                    self.flaws[row] = ("invalid UTF-8", detail, data)
+                    self.flaws[row] = (RejectReason.INVALID_UTF8, detail, data)
 
     def texts(self) -> pa.Array:
         """The texts, those of bad rows too."""

@@ -34,7 +34,7 @@ from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.reading.window import BOM, END, Window
-from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
+from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.errors import DataError
 
@@ -42,7 +42,6 @@ MAX_HEADER_BYTES = 16 << 20
 """The header of a file has fewer bytes."""
 
 _TRIED_BYTES = 16 << 20
-_COLUMNS = "wrong number of columns"
 
 
 def read_delimited(given: SliceInput, delimiter: str) -> Iterator[pa.RecordBatch]:
@@ -114,7 +113,9 @@ class _Header:
                     return _Header(given, *found)
                 if window.broken:
                     lost = Loss.of(given.file.size)
-                    _reject(given, 0, BROKEN_STREAM, window.broken, data, lost=lost)
+                    given.reject(
+                        RejectReason.BROKEN_STREAM, window.broken, data, lost=lost, offset=0
+                    )
                     return None
                 if window.final or len(data) >= MAX_HEADER_BYTES:
                     raise DataError(
@@ -169,7 +170,9 @@ class _Reader:
                 if window.broken:
                     rest = window.data[start:]
                     lost = Loss.of(window.lost)
-                    _reject(given, self.next, BROKEN_STREAM, window.broken, rest, lost=lost)
+                    given.reject(
+                        RejectReason.BROKEN_STREAM, window.broken, rest, lost=lost, offset=self.next
+                    )
                 return
             if len(window.data) - start > MAX_RECORD_BYTES + 1:
                 self._give_up()
@@ -195,13 +198,13 @@ class _Reader:
         texts, text_ends, ids, id_ends, has_id, named, named_ends, starts, bad = cut[:-3]
         self.next, passed = base + cut[-3], cut[-1]
         for begin, end, flaw, position, _ in bad.tolist():
-            reason = _native.RECORD_FLAWS[flaw]
+            reason = RejectReason(_native.RECORD_FLAWS[flaw])
             detail = f"at byte {position} of the record"
-            if reason == _COLUMNS:
+            if reason is RejectReason.WRONG_COLUMNS:
                 detail = f"{position}, the header has {header.columns}"
-            elif reason == TOO_LONG:
+            elif reason is RejectReason.TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
-            _reject(given, base + begin, reason, detail, window.data[begin:end])
+            given.reject(reason, detail, window.data[begin:end], offset=base + begin)
         if not len(starts):
             return None, passed
         sources = pa.repeat(pa.scalar(given.source, pa.large_string()), len(starts))
@@ -233,7 +236,7 @@ class _Reader:
         self.next = self._pass_newline(begin)
         detail = f"more than {MAX_RECORD_BYTES} bytes, or an unclosed quote"
         size = max(0, self.next - 1 - begin)
-        _reject(self.given, begin, TOO_LONG, detail, head, size)
+        self.given.reject(RejectReason.TOO_LONG, detail, head, size, offset=begin)
 
     def _pass_newline(self, place: int) -> int:
         """The place behind the first newline at `place` or later, or the file's end. Keeps nothing
@@ -250,16 +253,3 @@ class _Reader:
 
     def _places(self, offsets: np.ndarray[Any, Any]) -> pa.Array:
         return pa.array(offsets.astype(np.uint64) | np.uint64(self.given.number << PLACE_BITS))
-
-
-def _reject(
-    given: SliceInput,
-    offset: int,
-    reason: str,
-    detail: str,
-    data: bytes | memoryview,
-    total: int | None = None,
-    lost: Loss | None = None,
-) -> None:
-    name = given.file.name
-    given.on_reject(Reject.of(name, offset, None, reason, detail, data, total, lost=lost))

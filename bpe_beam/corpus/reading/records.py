@@ -28,7 +28,7 @@ from bpe_beam.corpus.batches import (
 from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.reading.window import BOM, END, UTF_16, Window
-from bpe_beam.corpus.rejects import BROKEN_STREAM, MAX_REJECT_BYTES, TOO_LONG, Reject
+from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import Edges, Position, SliceInput
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
@@ -265,11 +265,11 @@ class _SliceReader:
         texts, text_ends, ids, id_ends, has_id, named, named_ends, starts, bad = cut[:-3]
         start, search, passed = cut[-3:]
         for begin, end, flaw, position, index in bad.tolist():
-            reason = _native.RECORD_FLAWS[flaw]
+            reason = RejectReason(_native.RECORD_FLAWS[flaw])
             detail = f"at byte {position} of the record"
-            if reason == "field missing":
+            if reason is RejectReason.FIELD_MISSING:
                 detail = f"no {self.given.settings.text_field!r}"
-            elif reason == TOO_LONG:
+            elif reason is RejectReason.TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
             line = None if self.line is None else self.line + index
             self._reject(base + begin, line, reason, detail, window.data[begin:end])
@@ -299,7 +299,7 @@ class _SliceReader:
             self._reject_rest(start, head, end - start)
             return None
         detail = f"more than {MAX_RECORD_BYTES} bytes"
-        self._reject(start, self.line, TOO_LONG, detail, head, end - start)
+        self._reject(start, self.line, RejectReason.TOO_LONG, detail, head, end - start)
         if self.line is not None:
             self.line += 1
         return after
@@ -308,21 +308,20 @@ class _SliceReader:
         """Rejects the unfinished record at a broken stream's end, and all that is lost behind."""
         detail = self.window.broken
         lost = Loss.of(self.window.lost)
-        self._reject(start, self.line, BROKEN_STREAM, detail, data, total, lost)
+        self._reject(start, self.line, RejectReason.BROKEN_STREAM, detail, data, total, lost)
 
     def _reject(
         self,
         offset: int,
         line: int | None,
-        reason: str,
+        reason: RejectReason,
         detail: str,
         data: bytes | memoryview,
         total: int | None = None,
         lost: Loss | None = None,
     ) -> None:
-        name, unit = self.name, self.unit
-        self.given.on_reject(
-            Reject.of(name, offset, line, reason, detail, data, total, unit=unit, lost=lost)
+        self.given.reject(
+            reason, detail, data, total, offset=offset, line=line, unit=self.unit, lost=lost
         )
 
     def _source(self, rows: int) -> pa.Array:

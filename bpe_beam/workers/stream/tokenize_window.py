@@ -97,7 +97,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
         work.splits,
         stage=STAGE,
         # Without a limit to allow it, the file may come back before the next try.
-        lose_changed=Limit.parse(stream.max_lost, "max-lost", "bytes").numerator > 0,
+        lose_changed=Limit.parse(stream.max_lost, "max_lost").numerator > 0,
     )
     try:
         made = tokenize_split(task, work.to_json())

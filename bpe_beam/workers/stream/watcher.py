@@ -185,7 +185,7 @@ class Watcher:
         totals = manifest.totals
         losses = read_losses(manifest.lost)
         lost = sum(loss.bytes for loss in losses)
-        if Limit.parse(stream.max_lost, "max-lost", "bytes").exceeded(lost, window.plan.size):
+        if Limit.parse(stream.max_lost, "max_lost").exceeded(lost, window.plan.size):
             names = list_few([loss.file for loss in losses])
             raise DataError(
                 f"{folder.url}: {lost:,} of {window.plan.size:,} stored bytes are lost in "
