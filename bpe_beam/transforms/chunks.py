@@ -27,10 +27,14 @@ def to_chunks(data: bytes) -> Iterator[Chunk]:
         yield name, number, total, data[start : start + CHUNK_BYTES]
 
 
-def from_chunks(chunks: Iterable[Chunk]) -> Iterator[bytes]:
+def from_chunks(chunks: Iterable[Chunk], what: str) -> Iterator[bytes]:
     """Yield the values of chunks, which may come in any order and mixed.
 
     Keeps the chunks of incomplete values in memory.
+
+    Args:
+        chunks: The chunks of any number of values.
+        what: What a value is, for errors: "word".
 
     Raises:
         DataError: A chunk is missing: a trigger fired between two chunks, or the runner lost one.
@@ -46,6 +50,6 @@ def from_chunks(chunks: Iterable[Chunk]) -> Iterator[bytes]:
             yield b"".join(each.pop() for each in found)
     if any(each for found in incomplete.values() for each in found):
         raise DataError(
-            "a word of over a megabyte was split: a trigger fired between its chunks, or the "
-            "runner lost one; filter out documents that are not text"
+            f"a {what} of over a megabyte was split: a trigger fired between its chunks, or the "
+            "runner lost one; if a trigger did, filter out documents that are not text"
         )

@@ -295,7 +295,7 @@ class _AddBlocks(beam.DoFn):
     def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[pa.RecordBatch]:
         """Add the blocks in the order in which they arrive."""
         counts = WordTable(with_places=self.with_places)
-        for data in from_chunks(element[1]):
+        for data in from_chunks(element[1], "word"):
             counts.add_block(decode_block(data, self.with_places))
         counters.counter(metric_names.UNIQUE_WORDS).inc(len(counts))
         for _, block in counts.blocks(partitions=1):

@@ -155,7 +155,7 @@ class _Learn(beam.DoFn):
         blocks = []
         word_bytes = unique_words = 0
         of_sources: set[bool] = set()
-        for data in from_chunks(_chunks_of(element[1], of_sources)):
+        for data in from_chunks(_chunks_of(element[1], of_sources), "word"):
             block = decode_block(data, in_order)
             blocks.append(block)
             word_bytes += len(data)

@@ -7,13 +7,8 @@ from collections.abc import Iterable, Iterator
 import apache_beam as beam
 
 from bpe_beam.errors import DataError
+from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.create_elements import CreateElements
-
-_CHUNK_CHARACTERS = 240_000
-"""Characters of a chunk of a task: at four bytes each, under 1 MB."""
-
-_Chunk = tuple[int, int, str]
-"""The chunk's offset in the task's text, the length of that text, and the chunk, in characters."""
 
 
 @beam.typehints.with_output_types(str)
@@ -31,34 +26,34 @@ class SpreadTasks(beam.PTransform):
     def __init__(self, tasks: Iterable[str]) -> None:
         super().__init__()
         self.chunks = [
-            (number, (start, len(task), task[start : start + _CHUNK_CHARACTERS]))
+            (number, chunk)
             for number, task in enumerate(tasks)
-            for start in range(0, len(task), _CHUNK_CHARACTERS)
+            # A file name that is not UTF-8 has lone surrogates.
+            for chunk in to_chunks(task.encode("utf-8", "surrogatepass"))
         ]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the tasks."""
         return (
             begin
-            | "Tasks" >> CreateElements(self.chunks, tuple[int, _Chunk])
+            | "Tasks" >> CreateElements(self.chunks, tuple[int, Chunk])
             | "Spread" >> beam.GroupByKey()
             | "JoinChunks" >> beam.ParDo(_JoinChunks())
         )
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[_Chunk]])
+@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
 @beam.typehints.with_output_types(str)
 class _JoinChunks(beam.DoFn):
     """The chunks of a task to the task."""
 
-    def process(self, element: tuple[int, Iterable[_Chunk]]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
         """Join the chunks of one task.
 
         Raises:
-            DataError: The chunks are not the whole task.
+            DataError: The runner lost a chunk, or delivered one twice.
         """
-        chunks = sorted(element[1])
-        task = "".join(text for _, _, text in chunks)
-        if len(task) != chunks[0][1]:
-            raise DataError("the runner lost a part of a task, or delivered it twice")
-        yield task
+        task, *others = from_chunks(element[1], "task")
+        if others:
+            raise DataError("the runner delivered a task twice")
+        yield task.decode("utf-8", "surrogatepass")

@@ -19,7 +19,7 @@ def test_a_chunk_has_at_most_its_size(size: int) -> None:
     chunks = list(to_chunks(LONG[:size]))
     assert len(chunks) == max(1, -(-size // CHUNK_BYTES))
     assert max(len(data) for *_, data in chunks) <= CHUNK_BYTES
-    assert list(from_chunks(chunks)) == [LONG[:size]]
+    assert list(from_chunks(chunks, "word")) == [LONG[:size]]
 
 
 def test_chunks_come_in_any_order_and_mixed() -> None:
@@ -27,9 +27,9 @@ def test_chunks_come_in_any_order_and_mixed() -> None:
     chunks = [*to_chunks(LONG), *to_chunks(b"short"), *to_chunks(LONG), *to_chunks(other)]
     for seed in range(20):
         random.Random(seed).shuffle(chunks)
-        assert sorted(from_chunks(chunks)) == sorted([LONG, LONG, other, b"short"])
+        assert sorted(from_chunks(chunks, "word")) == sorted([LONG, LONG, other, b"short"])
 
 
 def test_a_missing_chunk_is_an_error() -> None:
     with pytest.raises(DataError, match="was split"):
-        list(from_chunks(list(to_chunks(LONG))[1:]))
+        list(from_chunks(list(to_chunks(LONG))[1:], "word"))

@@ -34,6 +34,7 @@ from bpe_beam.transforms import (
     spread_tasks,
     write_tokens,
 )
+from bpe_beam.transforms.chunks import CHUNK_BYTES
 
 TEXT = "the quick brown fox jumps over a lazy dog and the cat sat on the mat"
 
@@ -426,11 +427,13 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
 
 
 def test_tasks_that_lack_a_chunk_are_refused() -> None:
-    spread = spread_tasks.SpreadTasks(["short", "long" * spread_tasks._CHUNK_CHARACTERS])
+    task = "long" * CHUNK_BYTES
+    spread = spread_tasks.SpreadTasks(["short \udcff", task])
     join = spread_tasks._JoinChunks()
     long = [chunk for number, chunk in spread.chunks if number == 1]
     assert len(long) == 4
-    assert list(join.process((1, reversed(long)))) == ["long" * spread_tasks._CHUNK_CHARACTERS]
-    for wrong in (long[1:], long[:-1], [*long, long[2]]):
-        with pytest.raises(DataError, match="the runner lost a part"):
+    assert list(join.process((1, reversed(long)))) == [task]
+    assert list(join.process((0, [spread.chunks[0][1]]))) == ["short \udcff"]
+    for wrong in (long[1:], long[:-1], [*long, long[2]], [*long, *long]):
+        with pytest.raises(DataError, match=r"the runner (lost one|delivered a task twice)"):
             list(join.process((1, wrong)))
