@@ -220,11 +220,31 @@ def part_name(partition: int, partitions: int) -> str:
 
 
 def read_manifest(storage: Storage, folder: str) -> CountsManifest:
-    """Reads the manifest of a counts folder.
+    """Return the manifest of a counts folder.
+
+    Args:
+        storage: The storage client.
+        folder: The counts folder.
 
     Raises:
-        UsageError: No counts folder, or one that is not finished.
-        DataError: A manifest that is damaged.
+        UsageError: The folder is no counts folder, or it is not finished.
+        DataError: The manifest is damaged.
+    """
+    return read_hashed_manifest(storage, folder)[0]
+
+
+def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest, str]:
+    """Return the manifest of a counts folder, and the SHA-256 of its file in hex.
+
+    The manifest names the hashes of all parts, so its own hash identifies the counts.
+
+    Args:
+        storage: The storage client.
+        folder: The counts folder.
+
+    Raises:
+        UsageError: The folder is no counts folder, or it is not finished.
+        DataError: The manifest is damaged.
     """
     url = storage.join(folder, MANIFEST_FILE)
     if not storage.exists(url):
@@ -233,7 +253,8 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
             raise UsageError(f"{folder} is not finished: run its job again, which resumes it")
         raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST_FILE}")
     try:
-        return CountsManifest.from_bytes(storage.read_bytes(url), url)
+        data = storage.read_bytes(url)
+        return CountsManifest.from_bytes(data, url), hashlib.sha256(data).hexdigest()
     except DataError:
         refuse_other(storage, folder, COUNTS)
         raise

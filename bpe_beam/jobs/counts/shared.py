@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_hashed_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import OutputFolder
@@ -26,15 +25,17 @@ def same_folder(one: str, other: str) -> bool:
 
 
 def manifest_hash(storage: Storage, counts: str) -> str:
-    """What depends on a counts folder depends on this: its manifest, which has the parts' hashes.
+    """Return the SHA-256 of a counts folder's manifest in hex, which identifies the counts.
+
+    Args:
+        storage: The storage client.
+        counts: The counts folder.
 
     Raises:
-        UsageError: No counts folder, or one that is not finished.
-        DataError: A manifest that is damaged.
+        UsageError: The folder is no counts folder, or it is not finished.
+        DataError: The manifest is damaged.
     """
-    read_manifest(storage, counts)
-    data = storage.read_bytes(storage.join(counts, MANIFEST_FILE))
-    return hashlib.sha256(data).hexdigest()
+    return read_hashed_manifest(storage, counts)[1]
 
 
 def claim(

@@ -1,8 +1,8 @@
 """The train job: a counts folder, or a corpus, to a tokenizer.
 
-From a corpus the counts come first, into the folder `counts` of the output, where they stay: other
-vocabulary sizes can be learned from them at once. `train_learning.py` decides where merges are
-learned.
+The job resolves its settings once (`plan.py`), learns (`trainer.py` decides where), and publishes
+the tokenizer. A corpus is counted first, into the folder `counts` of the output, where the counts
+stay: other vocabulary sizes can be learned from them at once.
 """
 
 from __future__ import annotations
@@ -19,15 +19,12 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder
 from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
-from bpe_beam.jobs.counts.shared import manifest_hash, same_folder
+from bpe_beam.jobs.counts.shared import same_folder
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
-from bpe_beam.jobs.train.recipe import check_vocab_size, identity_of, recipe_of, tokenizer_from
-from bpe_beam.jobs.train.trainer import ROUNDS, Learning, clear_rounds, holds_merges
-from bpe_beam.jobs.train.weights import (
-    tokens_by_source,
-    weights_identity,
-    weights_of,
-)
+from bpe_beam.jobs.train.plan import TrainingPlan, plan_training
+from bpe_beam.jobs.train.recipe import tokenizer_from
+from bpe_beam.jobs.train.trainer import ROUNDS, Trainer, clear_rounds, has_merges
+from bpe_beam.jobs.train.weights import tokens_by_source
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
@@ -36,22 +33,21 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.vocab_files import vocab_txt
-from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.native_trainer import MAX_TEXT, Learned
 from bpe_beam.training.recipe import Recipe
 from bpe_beam.training.wordpiece import is_nearly_characters
 
 _LONG_TOKEN = 1_000
-"""Characters of a token that people are told of."""
+"""A token of more characters than this is worth a warning."""
 
 _SUMMARY = "summary.json"
 _SUMS = ("counters", "distributions")
 _MEASURED = ("runner", "workers", *_SUMS)
 _OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
-"""What the summary repeats of the count job's."""
+"""The rows of the count job's summary that this job's summary repeats."""
 
 _OF_THE_RUN = ("job", "output", "files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
-"""What is not said again of a finished job: it tells of the run that finished it."""
+"""The rows of a summary that describe the run and not the tokenizer."""
 
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", TOKENIZER_FILE),
@@ -62,92 +58,104 @@ _FILES = {
 
 
 def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
-    """Trains a tokenizer.
+    """Train a tokenizer: resolve the settings, learn, publish.
 
     Args:
-        settings: What to do.
-        progress: Where it is shown.
+        settings: The job's settings.
+        progress: Shows the progress.
 
     Returns:
         The summary; also written as `summary.json`.
 
     Raises:
-        UsageError: Settings that cannot work, an output folder that is not free.
-        DataError: A corpus that is empty or has too many rejects; storage that fails.
+        UsageError: The settings exclude each other, or the output folder is taken.
+        DataError: The corpus is empty or has too many rejects, or storage fails.
     """
     started = time.monotonic()
-    storage = Storage(settings.run.storage_options)
-    old = None
-    if settings.continue_from is not None:
-        old = Tokenizer.from_file(settings.continue_from, storage=storage)
-    inputs: dict[str, Any] = {}
-    learning: Learning | None = None
-    if settings.counts is None:
-        names = (str(settings.normalizer), str(settings.pretokenizer))
-        recipe = recipe_of(settings, *names, settings.special_tokens, old)
-        check_vocab_size(recipe, old)
-        if settings.merge_rounds == "distributed":
-            check_distributed(recipe)
-        identity = _identity(settings, recipe, old)
-        folder, counts, inputs = _train_on_corpus(settings, storage, identity, progress)
-    else:
-        counts = settings.counts
-        if same_folder(counts, settings.output):
-            # Or --overwrite would remove the counts before they are read.
-            raise UsageError(f"output {settings.output} is the counts' own folder: give another")
-        manifest = read_manifest(storage, counts)
-        weights = weights_of(settings, manifest)
-        recipe = _recipe(settings, manifest, old)
-        check_vocab_size(recipe, old)
-        identity = _identity(settings, recipe, old)
-        # Before the folder is claimed, or --overwrite would remove what it holds for nothing; what
-        # is finished there is told whatever it would take to learn it again.
-        if settings.run.overwrite or not _is_finished(settings, storage):
-            learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
-        folder = _claim(settings, storage, {**identity, **_counts_identity(storage, counts)})
+    plan = plan_training(settings, Storage(settings.run.storage_options))
+    folder, trainer, counting = _claim_and_count(plan, progress)
     if folder.finished:
-        clear_rounds(settings, storage)
-        before = json.loads(storage.read_bytes(folder.path(_SUMMARY)))
-        return {
-            "job": "train",
-            "output": settings.output,
-            "was_finished_before": True,
-            **{name: value for name, value in before.items() if name not in _OF_THE_RUN},
-            "seconds": round(time.monotonic() - started, 3),
-            "next": _next(settings),
-        }
+        return _finished_before(plan, folder, started)
     counted = time.monotonic()
-    manifest = read_manifest(storage, counts)
+    trainer, learned = _learn(plan, trainer, folder, progress)
+    summary = _publish(trainer, learned, folder, counting)
+    ended = time.monotonic()
+    measured = {name: counting[name] for name in _MEASURED if name in counting}
+    summary |= {
+        "counting_seconds": None if settings.counts else round(counted - started, 3),
+        "learning_seconds": round(ended - counted, 3),
+        "seconds": round(ended - started, 3),
+        **_measured(measured, trainer.measured),
+        "next": _next(settings),
+    }
+    files = summary.pop("files")
+    folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
+    clear_rounds(settings, plan.storage)
+    return summary
+
+
+def _claim_and_count(
+    plan: TrainingPlan, progress: Progress
+) -> tuple[OutputFolder, Trainer | None, dict[str, Any]]:
+    """Claim the output, and count the corpus into it if there is one and it is not counted yet.
+
+    Returns:
+        The folder; the trainer, if it is known before the folder is claimed; and what the count
+        job's summary says.
+    """
+    if plan.counts is None:
+        folder, counting = _count_corpus(plan, progress)
+        return folder, None, counting
+    trainer = None
+    # The trainer may refuse the settings. It must do so before the folder is claimed, since
+    # --overwrite removes what the folder holds; a finished folder needs no trainer.
+    if plan.settings.run.overwrite or not _is_finished(plan):
+        trainer = Trainer(plan)
+    return _claim(plan, {"counts_manifest": plan.counts.sha256}), trainer, {}
+
+
+def _learn(
+    plan: TrainingPlan, trainer: Trainer | None, folder: OutputFolder, progress: Progress
+) -> tuple[Trainer, Learned]:
+    """Learn the vocabulary; if the words do not allow it, free the folder for other settings."""
     try:
-        weights = weights_of(settings, manifest)
-        if learning is None:
-            learning = Learning(settings, storage, counts, manifest, weights, recipe, old)
-        learned = learning.learn(progress)
+        if plan.counts is None:
+            plan = plan.with_counts(plan.storage.join(plan.settings.output, COUNTS))
+        trainer = trainer or Trainer(plan)
+        return trainer, trainer.train(progress)
     except UsageError:
-        # What the words do not allow: another try, with other settings, finds the folder free. But
-        # merges that were learned stay, and so does the claim of the settings that go on from them.
-        rounds = storage.join(settings.output, ROUNDS)
-        if learning is not None and not holds_merges(settings, storage):
+        # Another run, with other settings, finds the folder free. But learned merges stay, and so
+        # does the claim of the settings that continue from them.
+        settings, storage = plan.settings, plan.storage
+        if trainer is not None and not has_merges(settings, storage):
             clear_rounds(settings, storage)
-        if not storage.exists(rounds):
+        if not storage.exists(storage.join(settings.output, ROUNDS)):
             folder.release()
         raise
+
+
+def _publish(
+    trainer: Trainer, learned: Learned, folder: OutputFolder, counting: dict[str, Any]
+) -> dict[str, Any]:
+    """Write the tokenizer's files, and return what the summary says of it; `files` among it."""
+    plan = trainer.plan
+    settings, recipe, counts = plan.settings, plan.recipe, plan.counts
+    assert counts is not None
+    manifest, weights = counts.manifest, counts.weights
     names = (manifest.normalizer, manifest.pretokenizer)
-    tokenizer = tokenizer_from(learned, recipe, *names, old)
+    tokenizer = tokenizer_from(learned, recipe, *names, plan.base_tokenizer)
     warnings = _warnings(settings, manifest, recipe, tokenizer, learned)
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)
     warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
-    tokens = tokens_by_source(storage, counts, manifest, tokenizer, recipe)
-    files = _write(storage, folder, tokenizer, _FILES[settings.model], warnings)
-    ended = time.monotonic()
-    counting = {name: inputs.pop(name) for name in _MEASURED if name in inputs}
-    summary = {
+    tokens = tokens_by_source(plan.storage, counts.folder, manifest, tokenizer, recipe)
+    files = _write(plan.storage, folder, tokenizer, _FILES[settings.model], warnings)
+    return {
         "job": "train",
         "output": settings.output,
-        "counts": counts,
+        "counts": counts.folder,
         "warnings": warnings or None,
-        **inputs,
+        **{name: value for name, value in counting.items() if name not in _MEASURED},
         "documents": manifest.documents,
         "text_bytes": manifest.text_bytes,
         "words": manifest.words,
@@ -162,28 +170,35 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
         "last_merge_count": _last_count(learned, weights),
         "bytes_per_token": _bytes_per_token(learned),
         "fingerprint": tokenizer.fingerprint,
-        **learning.facts,
-        "counting_seconds": None if settings.counts else round(counted - started, 3),
-        "learning_seconds": round(ended - counted, 3),
-        "seconds": round(ended - started, 3),
-        **_measured(counting, learning.measured),
-        "next": _next(settings),
+        **trainer.summary,
+        "files": files,
     }
-    folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
-    clear_rounds(settings, storage)
-    return summary
+
+
+def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> dict[str, Any]:
+    """Return the summary of a folder that an earlier run finished."""
+    clear_rounds(plan.settings, plan.storage)
+    before = json.loads(plan.storage.read_bytes(folder.path(_SUMMARY)))
+    return {
+        "job": "train",
+        "output": plan.settings.output,
+        "was_finished_before": True,
+        **{name: value for name, value in before.items() if name not in _OF_THE_RUN},
+        "seconds": round(time.monotonic() - started, 3),
+        "next": _next(plan.settings),
+    }
 
 
 def _measured(counting: dict[str, Any], learning: dict[str, Any]) -> dict[str, Any]:
-    """What the pipelines of both measured; their names differ."""
+    """Return what the pipelines of counting and of learning measured; their names differ."""
     sums = {name: {**(counting.get(name) or {}), **(learning.get(name) or {})} for name in _SUMS}
     found = {name: values or None for name, values in sums.items()}
     return {**counting, **learning, **found} if counting or learning else {}
 
 
-def _is_finished(settings: TrainSettings, storage: Storage) -> bool:
-    """Whether the output looks as if some training has finished there."""
-    return storage.exists(storage.join(settings.output, _SUMMARY))
+def _is_finished(plan: TrainingPlan) -> bool:
+    """Return whether the output has the summary of a finished training."""
+    return plan.storage.exists(plan.storage.join(plan.settings.output, _SUMMARY))
 
 
 def _write(
@@ -193,7 +208,7 @@ def _write(
     names: tuple[str, ...],
     warnings: list[str],
 ) -> list[dict[str, Any]]:
-    """Writes the tokenizer's files; those that cannot hold its tokens are left out."""
+    """Write the tokenizer's files, except those whose format cannot represent its tokens."""
     contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
         "vocab.txt": lambda: vocab_txt(tokenizer.spec.model),
@@ -214,22 +229,24 @@ def _write(
 
 
 def _restore(summary: bytes) -> dict[str, Any]:
-    """What a finished folder holds; if a file of it is gone, it is learned again."""
+    """Return the files of a finished folder; if one is missing, the tokenizer is learned again."""
     return {"tokenizer": {"files": json.loads(summary)["files"], "facts": None}}
 
 
-def _train_on_corpus(
-    settings: TrainSettings, storage: Storage, identity: dict[str, Any], progress: Progress
-) -> tuple[OutputFolder, str, dict[str, Any]]:
-    """Claims the output, and counts the corpus into it unless all is finished; what is said of the
-    input's files comes third."""
+def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:
+    """Claim the output, and count the corpus into it unless everything is finished.
+
+    Returns:
+        The folder, and what the count job's summary says of the input's files.
+    """
     # Beam is loaded only here: from counts, training needs none of it.
     from bpe_beam.jobs import corpus_input, count
     from bpe_beam.jobs.corpus_checks import check_first_records
 
+    settings, storage = plan.settings, plan.storage
     assert settings.input is not None
     counts = storage.join(settings.output, COUNTS)
-    counting = CountSettings(
+    count_settings = CountSettings(
         input=settings.input,
         output=counts,
         run=settings.run,
@@ -238,77 +255,52 @@ def _train_on_corpus(
         special_tokens=settings.special_tokens,
         tie_break=settings.tie_break or "lowest_id",
     )
-    plan = corpus_input.plan_of(
-        storage, settings.input, output=settings.output, with_places=counting.with_places
+    corpus = corpus_input.plan_of(
+        storage, settings.input, output=settings.output, with_places=count_settings.with_places
     )
-    check_first_records(storage, plan, settings.input)
-    identity = {
-        **identity,
+    check_first_records(storage, corpus, settings.input)
+    words = {
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,
-        **corpus_input.identity(settings.input, plan),
+        **corpus_input.identity(settings.input, corpus),
     }
-    folder = _claim(settings, storage, identity)
+    folder = _claim(plan, words)
     if not folder.finished:
-        counted = count.run(counting, progress, plan=plan)
+        counted = count.run(count_settings, progress, plan=corpus)
     else:
         counted = {}
         if storage.exists(storage.join(counts, MANIFEST_FILE)):
             manifest = read_manifest(storage, counts)
-            count.check_finished(storage, counts, settings.input, plan, manifest)
-    return folder, counts, {key: counted[key] for key in _OF_COUNTING if key in counted}
+            count.check_finished(storage, counts, settings.input, corpus, manifest)
+    return folder, {key: counted[key] for key in _OF_COUNTING if key in counted}
 
 
-def _counts_identity(storage: Storage, counts: str) -> dict[str, Any]:
-    """What training depends on, of a counts folder."""
-    return {"counts_manifest": manifest_hash(storage, counts)}
+def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
+    """Claim the output for this job.
 
-
-def _identity(settings: TrainSettings, recipe: Recipe, old: Tokenizer | None) -> dict[str, Any]:
-    continued = {} if old is None else {"continued": old.fingerprint}
-    return {**identity_of(settings, recipe), **continued, **weights_identity(settings)}
-
-
-def _claim(settings: TrainSettings, storage: Storage, identity: dict[str, Any]) -> OutputFolder:
-    job = {"job": "train", **identity}
+    Args:
+        plan: The job's plan.
+        words: The part of the job's identity that says which words it learns from.
+    """
+    settings = plan.settings
     return OutputFolder.claim(
-        storage,
+        plan.storage,
         settings.output,
-        job,
+        {"job": "train", **plan.identity, **words},
         _FILES[settings.model],
         settings.run.overwrite,
         final=_SUMMARY,
         restore=_restore,
-        # Of a try that broke off, or that the words did not allow; and what is read.
-        beside=(ROUNDS, *((COUNTS,) if _counts_inside(settings, storage) else ())),
+        # Folders of an earlier run that was killed or refused the words; and the counts.
+        beside=(ROUNDS, *((COUNTS,) if _counts_inside(plan) else ())),
     )
 
 
-def _counts_inside(settings: TrainSettings, storage: Storage) -> bool:
-    """Whether the counts are in the output."""
-    inside = storage.join(settings.output, COUNTS)
+def _counts_inside(plan: TrainingPlan) -> bool:
+    """Return whether the counts are in the output."""
+    settings = plan.settings
+    inside = plan.storage.join(settings.output, COUNTS)
     return settings.counts is None or same_folder(settings.counts, inside)
-
-
-def _recipe(settings: TrainSettings, manifest: CountsManifest, old: Tokenizer | None) -> Recipe:
-    """The recipe; special tokens that were cut when counting come first.
-
-    Raises:
-        UsageError: A normalizer or pre-tokenizer other than that of the counts.
-    """
-    for name, counted in (
-        ("normalizer", manifest.normalizer),
-        ("pretokenizer", manifest.pretokenizer),
-    ):
-        given = getattr(settings, name)
-        if given not in (None, counted):
-            raise UsageError(
-                f"must be {counted!r}, with which the counts were made, got {given!r}",
-                (name,),
-                "leave it out, or count again",
-            )
-    names = (manifest.normalizer, manifest.pretokenizer)
-    return recipe_of(settings, *names, manifest.special_tokens, old)
 
 
 def _bytes_per_token(learned: Learned) -> float | None:
@@ -332,7 +324,7 @@ def _warnings(
     tokenizer: Tokenizer,
     learned: Learned,
 ) -> list[str]:
-    """What went otherwise than one may think."""
+    """Return the warnings about the result."""
     warnings = []
     added = [t for t in recipe.special_tokens if t not in manifest.special_tokens]
     if added:

@@ -1,89 +1,73 @@
-"""Where the train job learns: in this process, or in rounds over words that stay on storage."""
+"""Where a train job learns: in this process, or in rounds over words that stay on storage."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bpe_beam.counts.artifact import iter_words
-from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.counts.shared import manifest_hash
+from bpe_beam.jobs.train.plan import TrainingPlan
 from bpe_beam.jobs.train.recipe import identity_of, least_entries
-from bpe_beam.jobs.train.weights import refuse_overflow, weighted_recipe, weights_identity
+from bpe_beam.jobs.train.weights import refuse_overflow, weighted_recipe
 from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
-from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.continue_training import continue_bpe
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.native_trainer import Learned
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.tokenizer_parts import learn
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
 
 ROUNDS = "rounds"
-"""The folder in the output where words stand between rounds."""
+"""The folder in the output that has the words between rounds."""
 
 
-class Learning:
-    """Learns from a counts folder.
+class Trainer:
+    """Learns a vocabulary from a counts folder.
 
     Args:
-        settings: What the job was told.
-        storage: The door to storage.
-        counts: The counts folder.
-        manifest: Its manifest.
-        weights: What sources weigh.
-        recipe: What is learned.
-        old: The tokenizer that is continued, if any.
+        plan: The job's plan, with counts.
 
     Attributes:
-        facts: What the summary says of it.
-        measured: What pipelines measured, and on which runner; empty where there was none.
+        plan: The job's plan.
+        summary: What the job's summary says of the training.
+        measured: What pipelines measured, and on which runner; empty without pipelines.
 
     Raises:
-        UsageError: What is asked for cannot be learned in rounds, or not in so little memory.
+        UsageError: The recipe cannot be trained in rounds, or not in so little memory.
     """
 
-    def __init__(
-        self,
-        settings: TrainSettings,
-        storage: Storage,
-        counts: str,
-        manifest: CountsManifest,
-        weights: Weights | None,
-        recipe: Recipe,
-        old: Tokenizer | None,
-    ) -> None:
-        self._settings = settings
-        self._storage = storage
-        self._counts = absolute(counts)
-        self._manifest = manifest
-        self._weights = weights
-        self._recipe = weighted_recipe(recipe, weights)
-        self._old = old
-        self.facts: dict[str, Any] = {}
+    def __init__(self, plan: TrainingPlan) -> None:
+        assert plan.counts is not None
+        self.plan = plan
+        self._settings = plan.settings
+        self._storage = plan.storage
+        self._counts = plan.counts
+        self._recipe = weighted_recipe(plan.recipe, plan.counts.weights)
+        self._base_tokenizer = plan.base_tokenizer
+        self.summary: dict[str, Any] = {}
         self.measured: dict[str, Any] = {}
         self._distributed = self._decide()
 
-    def learn(self, progress: Progress) -> Learned:
-        """Learns.
+    def train(self, progress: Progress) -> Learned:
+        """Learn the vocabulary, and show the progress.
 
         Raises:
-            UsageError: What the words do not allow.
-            DataError: Storage or the runner fails, or counts beyond 64 bits.
+            UsageError: The words do not fit the recipe.
+            DataError: Storage or the runner fails, or counts are beyond 64 bits.
         """
-        with refuse_overflow(self._weights):
+        with refuse_overflow(self._counts.weights):
             return self._in_rounds(progress) if self._distributed else self._here(progress)
 
     def _decide(self) -> bool:
-        """Whether words stay on storage; and says why."""
-        settings, manifest, wanted = self._settings, self._manifest, self._settings.merge_rounds
+        """Return whether words stay on storage, and put the reason into the summary."""
+        settings, manifest = self._settings, self._counts.manifest
+        wanted = settings.merge_rounds
         entries = self._recipe.vocab_size
         needed = memory_needed(manifest.word_bytes, manifest.unique_words, entries)
         takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
@@ -91,7 +75,7 @@ class Learning:
         relation = "within" if within else "more than"
         where = f"{takes}, {relation} --driver-memory {_size(settings.driver_memory)}"
         size = (manifest.word_bytes, manifest.unique_words)
-        beyond = too_many(self._recipe, *size, continued=self._old is not None)
+        beyond = too_many(self._recipe, *size, continued=self._base_tokenizer is not None)
         if within and beyond is not None:
             have = "have" if beyond[1] else "may have"
             where = (
@@ -112,16 +96,18 @@ class Learning:
             ways = [] if within else [f"--driver-memory {-(-needed // 10**6)}MB"]
             ways += [] if refusal else ["--merge-rounds distributed"]
             raise UsageError(f"{where}: give {', or '.join(ways or ['fewer words'])}")
-        self.facts["merge_rounds"] = "distributed" if distributed else "local"
-        self.facts["merge_rounds_because"] = "--merge-rounds says so" if wanted != "auto" else where
+        self.summary["merge_rounds"] = "distributed" if distributed else "local"
+        self.summary["merge_rounds_because"] = (
+            "--merge-rounds says so" if wanted != "auto" else where
+        )
         return distributed
 
     def _refusal(self) -> str | None:
-        """Why this cannot be learned in rounds."""
+        """Return why the recipe cannot be trained in rounds; None if it can."""
         runner, output = self._settings.run.runner, self._settings.output
         try:
             check_distributed(self._recipe)
-            require_reachable(runner, counts=(self._counts,), output=(output,))
+            require_reachable(runner, counts=(self._counts.url,), output=(output,))
         except UsageError as error:
             return str(error)
         return None
@@ -129,15 +115,14 @@ class Learning:
     def _here(self, progress: Progress) -> Learned:
         settings, recipe = self._settings, self._recipe
         in_order = settings.tie_break == "first_seen"
-        factors = None if self._weights is None else self._weights.factors
-        words = gather_words(
-            iter_words(self._storage, self._counts, self._manifest, factors), in_order
-        )
-        refuse_spelled(words, ambiguous_tokens(recipe, self._old))
-        most = max(0, recipe.vocab_size - least_entries(recipe, self._old))
+        counts = self._counts
+        tables = iter_words(self._storage, counts.url, counts.manifest, counts.factors)
+        words = gather_words(tables, in_order)
+        refuse_spelled(words, ambiguous_tokens(recipe, self._base_tokenizer))
+        most = max(0, recipe.vocab_size - least_entries(recipe, self._base_tokenizer))
         with progress.stage("learn", most, "merges") as stage:
-            if self._old is not None and isinstance(recipe, BpeRecipe):
-                learned = continue_bpe(words, recipe, self._old, stage.advance)
+            if self._base_tokenizer is not None and isinstance(recipe, BpeRecipe):
+                learned = continue_bpe(words, recipe, self._base_tokenizer, stage.advance)
             else:
                 learned = learn(words, recipe, stage.advance)
             if len(learned.vocab) >= recipe.vocab_size:
@@ -160,16 +145,16 @@ class Learning:
             storage=self._storage,
             run=self._settings.run,
             folder=folder,
-            counts=self._counts,
-            manifest=self._manifest,
-            factors=None if self._weights is None else self._weights.factors,
+            counts=self._counts.url,
+            manifest=self._counts.manifest,
+            factors=self._counts.factors,
             recipe=self._recipe,
-            old=self._old,
+            old=self._base_tokenizer,
             memory=self._settings.driver_memory // DRIVER_SHARE,
             measured=measured,
         )
         learned, commit = job.learn(progress)
-        self.facts |= {"rounds": commit.history, "jobs": job.jobs}
+        self.summary |= {"rounds": commit.history, "jobs": job.jobs}
         self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
         return learned
 
@@ -178,16 +163,21 @@ class Learning:
 
         identity = {
             **identity_of(self._settings, self._recipe),
-            **weights_identity(self._settings),
-            "continued": None if self._old is None else self._old.fingerprint,
-            "counts_manifest": manifest_hash(self._storage, self._counts),
+            **self.plan.weight_rules.identity,
+            "continued": None if self._base_tokenizer is None else self._base_tokenizer.fingerprint,
+            "counts_manifest": self._counts.sha256,
         }
         url = self._storage.join(absolute(self._settings.output), ROUNDS)
-        return RoundsFolder(self._storage, url, identity, names_for(self._manifest))
+        return RoundsFolder(self._storage, url, identity, names_for(self._counts.manifest))
 
 
 def clear_rounds(settings: TrainSettings, storage: Storage) -> None:
-    """Removes what rounds left on storage, if there were any: all is learned, or given up."""
+    """Remove the folder of rounds, if there is one: everything is learned, or given up.
+
+    Args:
+        settings: The job's settings.
+        storage: The storage client.
+    """
     url = storage.join(settings.output, ROUNDS)
     if storage.exists(url):
         from bpe_beam.jobs.train.commits import remove_rounds
@@ -195,14 +185,19 @@ def clear_rounds(settings: TrainSettings, storage: Storage) -> None:
         remove_rounds(storage, url)
 
 
-def holds_merges(settings: TrainSettings, storage: Storage) -> bool:
-    """Whether rounds left merges on storage, which another try would go on from."""
+def has_merges(settings: TrainSettings, storage: Storage) -> bool:
+    """Return whether rounds left merges on storage, from which another run would go on.
+
+    Args:
+        settings: The job's settings.
+        storage: The storage client.
+    """
     url = storage.join(settings.output, ROUNDS)
     if not storage.exists(url):
         return False
-    from bpe_beam.jobs.train import commits as rounds_folder
+    from bpe_beam.jobs.train.commits import holds_merges
 
-    return rounds_folder.holds_merges(storage, url)
+    return holds_merges(storage, url)
 
 
 def _size(size: int) -> str:

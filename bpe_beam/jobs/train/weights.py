@@ -1,11 +1,11 @@
-"""What sources weigh in a training, and how well its tokenizer encodes each."""
+"""The weights of sources in a training, and how well its tokenizer encodes each source."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -32,38 +32,54 @@ from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.words import weighted_total
 
 
-def weights_of(settings: TrainSettings, manifest: CountsManifest) -> Weights | None:
-    """The weights of all sources; None if none were given.
+@dataclass(frozen=True)
+class WeightRules:
+    """The weights of sources as the settings name them; without either, there are none.
 
-    Raises:
-        UsageError: Counts without sources, a source that there is not, or weights that are too
-            large for what was counted.
+    Attributes:
+        numerators: The weight of each named source, over `DENOMINATOR`.
+        temperature: The power that each source's share of the text is raised to, from 0 to 1.
     """
-    if not settings.weights and settings.temperature is None:
-        return None
-    if manifest.sources is None:
-        raise UsageError(
-            "weights and temperature need counts by source, and these are not: count again with "
-            "--source or --source-field"
+
+    numerators: Mapping[str, int]
+    temperature: Decimal | None
+
+    @staticmethod
+    def of(settings: TrainSettings) -> WeightRules:
+        """Return the weights that the settings name."""
+        return WeightRules(
+            {name: parse_weight(name, weight) for name, weight in settings.weights},
+            None if settings.temperature is None else parse_temperature(settings.temperature),
         )
-    if settings.temperature is None:
-        given = {name: parse_weight(name, weight) for name, weight in settings.weights}
-        weights = given_weights(given, dict.fromkeys(manifest.sources, 1))
-    else:
-        sizes = {name: totals.text_bytes for name, totals in manifest.sources.items()}
-        weights = tempered_weights(parse_temperature(settings.temperature), sizes)
-    weights.check_words({name: totals.words for name, totals in manifest.sources.items()})
-    return weights
 
+    @property
+    def identity(self) -> dict[str, object]:
+        """What a tokenizer depends on; empty without weights."""
+        if self.temperature is not None:
+            return {"temperature": f"{self.temperature:f}"}
+        return {"weights": dict(sorted(self.numerators.items()))} if self.numerators else {}
 
-def weights_identity(settings: TrainSettings) -> dict[str, Any]:
-    """What a tokenizer depends on, of weights; nothing where there are none."""
-    if settings.temperature is not None:
-        return {"temperature": f"{parse_temperature(settings.temperature):f}"}
-    if settings.weights:
-        given = {name: parse_weight(name, weight) for name, weight in settings.weights}
-        return {"weights": dict(sorted(given.items()))}
-    return {}
+    def weights(self, manifest: CountsManifest) -> Weights | None:
+        """Return the weights of all sources of a counts folder; None without weights.
+
+        Raises:
+            UsageError: The counts have no sources, a named source does not exist, or the weights
+                are too large for the counts.
+        """
+        if not self.identity:
+            return None
+        if manifest.sources is None:
+            raise UsageError(
+                "weights and temperature need counts by source, and these are not: count again "
+                "with --source or --source-field"
+            )
+        if self.temperature is None:
+            weights = given_weights(self.numerators, dict.fromkeys(manifest.sources, 1))
+        else:
+            sizes = {name: totals.text_bytes for name, totals in manifest.sources.items()}
+            weights = tempered_weights(self.temperature, sizes)
+        weights.check_words({name: totals.words for name, totals in manifest.sources.items()})
+        return weights
 
 
 def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:

@@ -13,7 +13,9 @@ from bpe_beam import _native
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.train.trainer import Learning
+from bpe_beam.jobs.train.plan import PlannedCounts, TrainingPlan
+from bpe_beam.jobs.train.trainer import Trainer
+from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.training import trainer_limits as room
 from bpe_beam.training.recipe import BpeRecipe, Recipe
@@ -34,7 +36,9 @@ def decided(recipe: Recipe, merge_rounds: str, word_bytes: int = MANY) -> dict[s
     settings = TrainSettings(
         "out", 32_000, counts="counts", driver_memory=10**13, merge_rounds=merge_rounds
     )
-    return Learning(settings, STORAGE, "counts", manifest, None, recipe, None).facts
+    counts = PlannedCounts("counts", manifest, "", None)
+    plan = TrainingPlan(settings, STORAGE, recipe, None, WeightRules({}, None), counts)
+    return Trainer(plan).summary
 
 
 def test_words_beyond_one_learner_are_learned_in_rounds() -> None:
