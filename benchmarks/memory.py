@@ -18,8 +18,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from bpe_beam.counts.packed_words import PackedCounts
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 from bpe_beam.training.bpe import learn_bpe
@@ -44,7 +45,8 @@ from bpe_beam.training.words import Words, memory_needed, memory_of_tokens
 from bpe_beam.workers import count_split as counting
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.rounds import task as round_task
-from bpe_beam.workers.split_task import reading_facts, works_of
+from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.stream import watcher as watching
 from bpe_beam.workers.stream.tokenize_window import Stream
 from bpe_beam.workers.stream.watcher import Watcher
@@ -114,21 +116,6 @@ def words_of(table: WordCounter) -> Words:
     return gather_words((block for _, block in table.blocks(1)), in_order_of_place=False)
 
 
-@dataclass
-class Receipts:
-    """A run's folder whose receipts stay in memory."""
-
-    url: str
-    storage: Storage = STORAGE
-    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def write_receipt(
-        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        """Keeps what was recorded."""
-        self.facts[piece] = json.loads(json.dumps(facts))
-
-
 def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
     """A task of counting, and its one split: a file of one record."""
     data = json.dumps({"text": text}).encode()
@@ -138,8 +125,10 @@ def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
     file = InputFile("in.jsonl", len(data), "jsonl", "none")
     plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)
     rules = WordRules(pretokenizer="whitespace_split")
-    task = counting.CountTask(Receipts(str(folder / "run")), ReadSettings(), rules, 1)
-    return task, works_of(plan)[0]
+    task = counting.CountTask(
+        TaskFolder(STORAGE, str(folder / "run"), ""), ReadSettings(), rules, 1
+    )
+    return task, split_tasks(plan)[0]
 
 
 # ---- a function a row ----
@@ -153,9 +142,9 @@ def driver(folder: Path) -> Found:
     def receipt(plan: Plan, split: int) -> Mapping[str, Any]:
         return {
             "documents": 7,
-            counting.SOURCES: json.dumps(facts),
-            counting.RANGES: [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
-            **reading_facts(plan, plan.splits[split], ()),
+            "sources": json.dumps(facts),
+            "ranges": [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
+            **SplitReading.of(plan, plan.splits[split], ()).to_json(),
         }
 
     def work() -> object:
@@ -186,7 +175,7 @@ def part_writer(folder: Path) -> Found:
     """All words as if they were of one partition."""
     words = 1_500_000
     task, split = counted(folder, random_words(words))
-    places = [place for _, place in counting.count_split(task, split).places]
+    places = [place for _, place in counting.count_split(task, split).ranges]
     return Found(
         peak(lambda: counting.write_partition(task, 0, places)), PART_WORD_BYTES * words + BLOCKS
     )

@@ -32,7 +32,7 @@ from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS
-from bpe_beam.folders.job_folder import ReceiptWriter
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import count, tokenize, train
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
@@ -42,9 +42,9 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.count_split import CountTask, RangePlace, count_split, write_partition
+from bpe_beam.workers.count_split import CountTask, RangeReference, count_split, write_partition
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.split_task import works_of
+from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
 
 RULES = WordRules()
@@ -79,12 +79,12 @@ class Case:
             for split in self.plan.splits
         ]
 
-    def receipts(self) -> ReceiptWriter:
+    def folder(self) -> TaskFolder:
         """A new folder to write into."""
         url = next(self.fresh)
         for name in ("work", "rejects"):
             (Path(url) / name).mkdir(parents=True)
-        return ReceiptWriter(self.storage, url, "")
+        return TaskFolder(self.storage, url, "")
 
 
 def refuse(reject: object) -> None:
@@ -105,11 +105,11 @@ def count_kernel(case: Case, texts: list[list[Any]]) -> None:
 
 def count_splits(case: Case) -> None:
     """All that the workers of a count job do."""
-    task = CountTask(case.receipts(), ReadSettings(), RULES, len(case.plan.splits))
-    counted = case.each(lambda work: count_split(task, work), works_of(case.plan))
-    places: list[list[RangePlace]] = [[] for _ in range(PARTITIONS)]
+    task = CountTask(case.folder(), ReadSettings(), RULES, len(case.plan.splits))
+    counted = case.each(lambda work: count_split(task, work), split_tasks(case.plan))
+    places: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
     for split in counted:
-        for partition, place in split.places:
+        for partition, place in split.ranges:
             places[partition].append(place)
     case.each(lambda i: write_partition(task, i, places[i]), range(PARTITIONS))
 
@@ -133,8 +133,8 @@ def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
 def tokenize_splits(case: Case) -> None:
     """All that the workers of a tokenize job do."""
     encoding = Encoding.of(case.tokenizer)
-    task = TokenizeTask(case.receipts(), ReadSettings(), encoding, len(case.plan.splits))
-    case.each(lambda work: tokenize_split(task, work), works_of(case.plan))
+    task = TokenizeTask(case.folder(), ReadSettings(), encoding, len(case.plan.splits))
+    case.each(lambda work: tokenize_split(task, work), split_tasks(case.plan))
 
 
 def tokenize_job(case: Case) -> None:

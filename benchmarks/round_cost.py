@@ -149,19 +149,20 @@ def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
     facts: dict[str, float] = {}
     began = time.perf_counter()
 
-    def building(pipeline: beam.Pipeline, _: str | None) -> None:
-        build(pipeline, files, rounds)
-        facts["built"] = time.perf_counter() - began
-        running = pipeline.run
+    class Rounds(beam.PTransform):
+        def expand(self, begin: beam.pvalue.PBegin) -> None:
+            build(begin.pipeline, files, rounds)
+            facts["built"] = time.perf_counter() - began
+            running = begin.pipeline.run
 
-        def submit() -> Any:
-            result = running()
-            facts["taken"] = time.perf_counter() - began
-            return result
+            def submit() -> Any:
+                result = running()
+                facts["taken"] = time.perf_counter() - began
+                return result
 
-        pipeline.run = submit
+            begin.pipeline.run = submit
 
-    run_pipeline(run, building, len(files), Measured(), lambda: None)
+    run_pipeline(run, "Rounds", lambda pool: Rounds(), len(files), Measured(), lambda: None)
     facts["ended"] = time.perf_counter() - began
     return facts
 

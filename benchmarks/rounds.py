@@ -34,9 +34,9 @@ PLAIN = "plain"
 STEPS = {
     "bpe_beam.transforms.jobs.merge_round": {
         "see_part": "see the symbols",
-        "rewrite_piece": "rewrite, count pairs",
+        "apply_merges": "rewrite, count pairs",
         "sum_pairs": "sum pairs",
-        "cut_piece": "cut",
+        "segment_words": "cut",
         "add_segments": "add segments",
     },
     "bpe_beam.jobs.train.rounds": {

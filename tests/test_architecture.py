@@ -41,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "__main__": {"cli"},
     "__init__": {"tokenizer"},
 }
-BEAM_ROOMS = {"transforms", "engines", "jobs"}
+BEAM_ROOMS = {"transforms", "engines"}
 
 
 def imports(source: str) -> set[str]:

@@ -75,11 +75,6 @@ def read_losses(rows: Iterable[Mapping[str, Any]]) -> tuple[FileLoss, ...]:
     return tuple(FileLoss.from_json(row) for row in rows)
 
 
-def losses_of(facts: Iterable[Mapping[str, Any]]) -> tuple[FileLoss, ...]:
-    """Return what is lost by the facts of receipts; those without losses do not name them."""
-    return add_losses(FileLoss.from_json(row) for each in facts for row in each.get("lost", ()))
-
-
 def lost_records(losses: Iterable[FileLoss]) -> int | None:
     """Return how many records are lost; None if that is not known of every file."""
     found = [loss.records for loss in losses]

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from bpe_beam.corpus.losses import FileLoss, Loss, add_losses
 from bpe_beam.storage import Storage
@@ -161,11 +161,6 @@ class RejectWriter:
     def losses(self) -> tuple[FileLoss, ...]:
         """What is lost of each file."""
         return add_losses(self._losses)
-
-    def to_json(self) -> dict[str, Any]:
-        """What a receipt says: rejects by reason, and losses if there are some."""
-        lost = [loss.to_json() for loss in self.losses]
-        return {"rejects": dict(sorted(self.counts.items())), **({"lost": lost} if lost else {})}
 
     def add(self, reject: Reject) -> None:
         """Writes one reject. Raises DataError if storage fails."""

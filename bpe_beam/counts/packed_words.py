@@ -21,6 +21,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.counts.word_table import BLOCK_BYTES, block_bounds
 from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
@@ -176,9 +177,9 @@ class WordsWriter:
         self.words += batch.num_rows
         self.symbols += symbols_of(columns)
 
-    def facts(self, name: str) -> dict[str, Any]:
-        """The file as receipts name it; after its end."""
-        return {"name": name, "bytes": self._hashing.bytes, "sha256": self._hashing.sha256}
+    def info(self, name: str) -> FileInfo:
+        """Return the description of the file, once it is complete, under this name."""
+        return FileInfo(name, self._hashing.bytes, self._hashing.sha256)
 
 
 @contextmanager

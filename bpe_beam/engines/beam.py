@@ -17,11 +17,15 @@ from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.dataflow import is_dataflow
 
 if TYPE_CHECKING:
-    import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.runner import PipelineRunner
 
+    from bpe_beam.settings.count import CountSettings
+    from bpe_beam.settings.tokenize import TokenizeSettings
     from bpe_beam.transforms.metrics import Measured
+
+MakeTransform = Callable[[str | None], Any]
+"""Makes a Beam transform; gets the name of the processes that run tasks, or None."""
 
 _MODE = "--direct_running_mode"
 _PROCESSES = "multi_processing"
@@ -62,34 +66,38 @@ def summary_of(run: RunSettings, tasks: int) -> dict[str, Any]:
 
 def run_pipeline(
     run: RunSettings,
-    build: Callable[[beam.Pipeline, str | None], object],
+    label: str,
+    make: MakeTransform,
     tasks: int,
     measured: Measured,
     watch: Callable[[], None],
     *,
     holds_gil: bool = False,
+    finish: tuple[str, CountSettings | TokenizeSettings] | None = None,
 ) -> None:
-    """Builds a pipeline, runs it, and waits for its end.
+    """Run a transform as a pipeline, and wait for its end.
 
     Args:
         run: Which runner, and its flags.
-        build: Adds the steps to the pipeline; gets the name of the processes that are to do the
-            work, see `worker_processes`, or None.
-        tasks: How many elements there are to spread: in process, no more threads are started.
-        measured: Gets what the pipeline measured.
-        watch: Called every few seconds where workers are in other places and cannot report.
-        holds_gil: The work holds Python's lock: in process, processes are to do it.
+        label: The label of the transform in the pipeline.
+        make: Makes the transform; see `worker_processes` for the processes.
+        tasks: The number of elements to spread: in process, no more threads are started.
+        measured: Gets the pipeline's metrics.
+        watch: Called every few seconds where workers are elsewhere and cannot report.
+        holds_gil: Whether tasks hold Python's lock: in process, worker processes then run them.
+        finish: The job's name and its settings. A template's pipeline ends with this job's run, see
+            `FinishJob`.
 
     Raises:
-        DataError: A runner that ends without success and without an error of its own, a worker
-            process that died.
+        DataError: The runner ends without success and without an error of its own, or a worker
+            process died.
         TemplateMade: The pipeline was only described, for later.
     """
     import apache_beam as beam
     from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
     from apache_beam.runners.runner import PipelineState
 
-    from bpe_beam.engines.templates import TemplateMade, template_of
+    from bpe_beam.engines.templates import FinishJob, TemplateMade, template_of
 
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
@@ -97,7 +105,9 @@ def run_pipeline(
     options = PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
     pipeline = beam.Pipeline(runner=_runner(run), options=options)
     with _processes(run, tasks, holds_gil) as pool, _watching(run, watch), _interrupts(run.debug):
-        build(pipeline, pool)
+        made = pipeline | label >> make(pool)
+        if template_of(run) and finish is not None:
+            made | "Finish" >> FinishJob(*finish)
         result = pipeline.run()
         if template_of(run):
             raise TemplateMade

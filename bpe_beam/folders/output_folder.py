@@ -1,43 +1,41 @@
-"""The output folder of a job: claimed by one job, filled piece by piece, finished once.
+"""The output folder of a job: claimed by one job, filled task by task, finished once.
 
 `job.json` comes first and says whose the folder is: the job's settings, their fingerprint, and the
-exact names of all files that the job writes. Each finished piece leaves a receipt in `work/`: its
-files with size and hash, and what is known about it. The final file (a manifest, as a rule) comes
-last; then `work/` goes. Everything appears whole or not at all, so a job that is killed at any
-moment and started again keeps the pieces that stand by their hash and ends with the same bytes.
+exact names of all files that the job writes. Each finished task leaves a receipt in `work/` (see
+`receipts.py`). The final file, a manifest as a rule, comes last; then `work/` goes. Every file
+appears whole or not at all. So a job that is killed at any moment and started again keeps the tasks
+whose files match their receipts, and ends with the same bytes.
 
-Workers never write here. Each pipeline that is launched has a folder of its own,
-`work/run-<12 hex digits>/`, laid out like this one, and when it has ended the driver moves its
-pieces to their places (see `job_folder.py`). A pipeline whose driver died may go on for hours on a
-cluster: what it writes then is looked at by nobody, or was taken over, whole, by the next driver.
+Workers never write here. Each pipeline that is launched has a folder of its own within `work/` (see
+`run_folder.py`), and when it has ended the driver moves its results up. A pipeline whose driver
+died may go on for hours on a cluster: the next driver has taken over what was finished, and nobody
+reads what is written later.
 
-Two runs of one job on one folder are not locked out: what they make of the same splits has the
-same bytes and names. But one takes over what the other has finished so far, and that other then
-ends with an error that says so, or finds the folder finished. At its end a run looks whether all
-files are there. Two that finish at the same moment both end well. Files that were never completed
-(attempts) may be another run's, so they are removed when the folder is finished, not before.
+Two runs of one job on one folder are not locked out: they write the same bytes under the same
+names. One takes over what the other has finished so far; the other then ends with an error that
+says so, or finds the folder finished. At its end a run checks whether all files are there. Two that
+finish at the same moment both end well. Attempts, files that were never completed, may be another
+run's, so they are removed when the folder is finished, not before.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.job_folder import (
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.job_json import JobRecord, differences
+from bpe_beam.folders.receipts import (
     WORK,
-    JobFolder,
+    Publication,
     Receipt,
-    folders_of,
-    is_job_attempt,
-    names_present,
+    receipt_name,
     side_by_side,
 )
-from bpe_beam.folders.job_json import JobRecord, differences
-from bpe_beam.folders.publication import Publication
+from bpe_beam.folders.run_folder import JobFolder, folders_of, is_job_attempt, names_present
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute, is_local
@@ -49,66 +47,84 @@ HASHED_BYTES = 256 << 20
 second of work. `bpe-beam verify` reads all."""
 
 COUNTS = "counts"
-"""Where training on a corpus leaves its counts, within its output."""
+"""The folder of the counts that training on a corpus makes, within its output."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class RestoredTask:
+    """A task of a finished job, by the job's final file.
+
+    Attributes:
+        files: The task's files.
+        stats: The stats of its receipt; None if the final file does not say all of them, so that
+            the task runs again once any file of the folder is missing.
+    """
+
+    files: tuple[FileInfo, ...]
+    stats: Mapping[str, object] | None
+
+
+Restore = Callable[[bytes], Mapping[str, RestoredTask]]
+"""From the bytes of a job's final file to the job's tasks."""
+
+
 class OutputFolder(JobFolder):
     """A folder that a job has claimed. Made by `claim`.
 
     Attributes:
-        finished: An equal job has finished here, and nothing is to do.
-        restored: An equal job had finished here, but files are missing: the files of its pieces, by
-            piece. Receipts were written again of those pieces that its final file tells all about.
+        finished: Whether an equal job has finished here, so that nothing is left to do.
+        restored: If an equal job had finished here, but files are missing: the files of its tasks,
+            by task. The tasks with stats have receipts again.
     """
 
-    finished: bool = False
-    restored: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    _kept: dict[str, Receipt] = field(default_factory=dict)
-    _claimed: frozenset[str] = frozenset()
-    """The names that the claim asked for; `record.names` may have more, of an earlier run."""
-    _found: frozenset[str] = frozenset()
-    """What was there when the folder was claimed."""
-    _recorded: frozenset[str] = frozenset()
-    """The names in `job.json` as it is now."""
+    def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:
+        super().__init__(storage, url, record)
+        self.finished = False
+        self.restored: dict[str, tuple[FileInfo, ...]] = {}
+        self._kept: dict[str, Receipt] = {}
+        self._claimed = record.names
+        """The names that the claim asked for; `record.names` may have more, of an earlier run."""
+        self._recorded = record.names
+        """The names in `job.json` as it is now."""
+        self._found: frozenset[str] = frozenset()
+        """What was there when the folder was claimed."""
 
     @classmethod
     def claim(
         cls,
         storage: Storage,
         url: str,
-        job: Mapping[str, Any],
+        job: Mapping[str, object],
         names: Collection[str],
         overwrite: bool = False,
         *,
         final: str = MANIFEST_FILE,
-        restore: Callable[[bytes], Mapping[str, Mapping[str, Any]]] | None = None,
+        restore: Restore | None = None,
         beside: Collection[str] = (),
     ) -> OutputFolder:
-        """Takes a folder for a job: a new or empty one, or one that an equal job began.
+        """Return a folder for a job: a new or empty one, or one that an equal job began.
 
         Args:
-            storage: The door to storage.
-            url: The folder; made if need be.
-            job: The job's name under the key `job`, and every setting that its results depend on;
-                JSON-able. Nothing that differs between machines or runs.
+            storage: The storage client.
+            url: The folder; made if it does not exist.
+            job: The job's name under the key `job`, and every setting that its results depend on,
+                as JSON values. Nothing that differs between machines or runs.
             names: The exact names, relative to the folder, of all files that a job of these
                 settings may write besides `job.json`, receipts and the final file. Those under
                 `work/` are temporary.
-            overwrite: Remove what the job recorded there wrote, and begin anew.
+            overwrite: Whether to remove what the job recorded there wrote, and begin anew.
             final: The file whose presence says that the job has finished.
-            restore: For a finished folder: from the final file's bytes to its pieces, each
-                `{"files": [...], "facts": {...}}`. With it a finished folder that misses a file,
-                or holds one of another size or, where that is cheap to see, other bytes, is opened
-                again and mended; without it the final file is believed. Facts None: the piece is
-                looked at too, but made again then, since the final file does not say all about it.
-            beside: Names of folders in it that may stand there already: other jobs claim them, and
+            restore: Reads the tasks of a finished folder. With it, a finished folder is opened
+                again and repaired if a file is missing, has another size or, where that is cheap to
+                see, other bytes. Without it, the final file is trusted.
+            beside: Names of folders in it that may be there already: other jobs claim them, and
                 `overwrite` leaves them.
 
         Raises:
-            UsageError: If the folder is someone else's: it says what differs and the ways out.
+            UsageError: The folder is another job's: says what differs and the ways out.
+            DataError: Storage fails.
 
-        Cost: one listing; when resuming, all finished pieces are read once for their hashes.
+        Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
         """
         settings = {key: value for key, value in job.items() if key != "job"}
         # Through JSON, so that it compares with what is read back: tuples become lists.
@@ -126,7 +142,7 @@ class OutputFolder(JobFolder):
         present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
-        folder = cls(storage, absolute(url), record, _claimed=record.names, _recorded=record.names)
+        folder = cls(storage, absolute(url), record)
         if old is not None and overwrite:
             cls(storage, absolute(url), old)._remove_all(present)
         if old is not None and not overwrite:
@@ -136,7 +152,7 @@ class OutputFolder(JobFolder):
             storage.make_folder(url)
             storage.write_bytes(storage.join(url, JOB_FILE), data)
         else:
-            if final in present and folder._stands(present, restore):
+            if final in present and folder._is_whole(present, restore):
                 folder.finished = True
                 folder.clear_attempts(present)
                 folder.remove_work()
@@ -146,67 +162,67 @@ class OutputFolder(JobFolder):
             folder._found = present
             for run in folder.runs():
                 folder.take(run, all_files=True)
-            folder._keep_what_stands()
+            folder._keep_matching()
         storage.make_folder(storage.join(url, WORK))
         return folder
 
-    def receipt(self, piece: str) -> Receipt | None:
-        """The receipt of a piece that was finished before this run and stands by its hashes."""
-        return self._kept.get(piece)
+    def receipt(self, task: str) -> Receipt | None:
+        """Return the receipt of a task that an earlier run finished, and whose files match it."""
+        return self._kept.get(task)
 
     def require_ours(self) -> None:
-        """Refuses to publish into a folder that another job has taken meanwhile.
+        """Refuse to publish into a folder that another job has taken meanwhile.
 
         Raises:
-            DataError: `job.json` is of another job, or gone.
+            DataError: `job.json` is of another job, or missing.
         """
         now = _read_job(self.storage, self.path(JOB_FILE))
-        if now is None or now.fingerprint != self.record.fingerprint:
+        if now is None or now.fingerprint != self.fingerprint:
             raise DataError(
                 f"{self.url}: another job took this folder with --overwrite while this one ran: "
                 "run this one again with another --output"
             )
 
     def require_whole(self, receipts: Iterable[Receipt]) -> None:
-        """Looks once more whether the files of all pieces stand, by their sizes.
+        """Check once more that the files of all tasks exist with their sizes.
 
         Raises:
-            DataError: One does not: a run beside this one has replaced or removed it.
+            DataError: One does not: another run of the job has replaced or removed it.
         """
 
-        def check(file: Mapping[str, Any]) -> None:
+        def check(file: FileInfo) -> None:
             if not self.has_size(file):
-                raise self._other_run(file["name"])
+                raise self._other_run(file.name)
 
-        side_by_side(check, [file for receipt in receipts for file in receipt["files"]])
+        side_by_side(check, [file for receipt in receipts for file in receipt.files])
 
     def forget(self, receipts: Iterable[Receipt]) -> None:
-        """Removes pieces that are to be made again: their files first, since a receipt of files
-        that are gone holds no longer by itself."""
+        """Remove tasks that are to run again: their files first, since a receipt whose files are
+        missing is not trusted."""
         forgotten = list(receipts)
-        self.remove([file["name"] for receipt in forgotten for file in receipt["files"]])
-        self.remove([f"{WORK}/{receipt['piece']}.json" for receipt in forgotten])
+        self.remove([file.name for receipt in forgotten for file in receipt.files])
+        self.remove([receipt_name(receipt.task) for receipt in forgotten])
         for receipt in forgotten:
-            self._kept.pop(receipt["piece"], None)
+            self._kept.pop(receipt.task, None)
 
-    def publish(self, pieces: Iterable[Publication]) -> list[Receipt]:
-        """Move the shards of all splits from `work/` to their final names.
+    def publish(self, publications: Iterable[Publication]) -> list[Receipt]:
+        """Move the files of all tasks from `work/` to their final names.
 
-        Where this is broken off, the next run does the rest: a receipt names the files of its piece
-        where they are, except for the pieces that were being moved, which are made again.
+        A run that was interrupted here is continued by the next one: a receipt names the files of
+        its task where they are. Only the tasks whose files were being moved run again.
 
         Args:
-            pieces: All splits of the job, see `shards/numbering.py`.
+            publications: The receipts of all tasks of the job with their final names.
 
         Returns:
             The receipts with the final names.
 
         Raises:
-            UsageError: A file of such a name is there, and no job recorded it.
-            DataError: A file is gone: another run of the job works in the folder.
+            UsageError: A file of such a name exists, and no job recorded it.
+            DataError: A file is missing: another run of the job works in the folder.
         """
-        pieces = list(pieces)
-        final = frozenset(name for piece in pieces for _, name in piece.moves)
+        publications = list(publications)
+        final = frozenset(name for publication in publications for _, name in publication.moves)
         foreign = (final - self.record.names) & names_present(self.storage, self.url, ())
         if foreign:
             raise UsageError(
@@ -215,38 +231,36 @@ class OutputFolder(JobFolder):
             )
         self._record_names(self.record.names | final)
         # All of them before the first one is published: its final name may be another one's now.
-        pieces = side_by_side(self._withdraw_piece, pieces)
-        side_by_side(self._publish_piece, pieces)
-        receipts = [piece.receipt for piece in pieces]
+        publications = side_by_side(self._withdraw, publications)
+        side_by_side(self._publish, publications)
+        receipts = [publication.receipt for publication in publications]
         self.require_whole(receipts)
         outside = {name for name in self.record.names if not name.startswith(f"{WORK}/")}
         self.remove_strays(outside - {TOKENIZER_FILE}, receipts)
         self._record_names(self._claimed | final)
         return receipts
 
-    def _withdraw_piece(self, piece: Publication) -> Publication:
-        """Move a shard with the final name of an earlier run, which is another one now, back."""
-        receipt = piece.receipt
-        if all(name == final or name.startswith(f"{WORK}/") for name, final in piece.moves):
-            return piece
-        back = [
-            (name, f"{WORK}/{receipt['piece']}.{name.rpartition('.')[2]}")
-            for name, _ in piece.moves
-        ]
-        self._move_files(back)
-        names = [name for _, name in back]
-        files = [
-            {**file, "name": name} for file, name in zip(receipt["files"], names, strict=False)
-        ]
-        files += receipt["files"][len(names) :]
-        self.write_receipt(receipt["piece"], files, receipt["facts"])
-        finals = [final for _, final in piece.moves]
-        return Publication(receipt, tuple(zip(names, finals, strict=True)))
+    def _withdraw(self, publication: Publication) -> Publication:
+        """Move files whose final name of an earlier run is another task's now back to `work/`."""
+        receipt = publication.receipt
+        if all(name == final or name.startswith(f"{WORK}/") for name, final in publication.moves):
+            return publication
+        moves = tuple(
+            (f"{WORK}/{receipt.task}.{name.rpartition('/')[2].partition('.')[2]}", final)
+            for name, final in publication.moves
+        )
+        self._move_files(
+            (name, back) for (name, _), (back, _) in zip(publication.moves, moves, strict=True)
+        )
+        back = {final: name for name, final in moves}
+        files = [replace(file, name=back.get(file.name, file.name)) for file in receipt.files]
+        self.write_receipt(receipt.task, files, receipt.stats)
+        return Publication(receipt, moves)
 
-    def _publish_piece(self, piece: Publication) -> None:
-        if self._move_files(piece.moves):
-            receipt = piece.receipt
-            self.write_receipt(receipt["piece"], receipt["files"], receipt["facts"])
+    def _publish(self, publication: Publication) -> None:
+        if self._move_files(publication.moves):
+            receipt = publication.receipt
+            self.write_receipt(receipt.task, receipt.files, receipt.stats)
 
     def _move_files(self, moves: Iterable[tuple[str, str]]) -> bool:
         """Move files; return whether there was anything to do."""
@@ -272,34 +286,32 @@ class OutputFolder(JobFolder):
         )
 
     def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
-        """Removes those of the job's files that no receipt names: a piece that was killed between
-        its file and its receipt may have left them."""
-        named = {file["name"] for receipt in receipts for file in receipt["files"]}
+        """Remove those of these files of the job that no receipt names: a task that was killed
+        between its file and its receipt may have left them."""
+        named = {file.name for receipt in receipts for file in receipt.files}
         there = names_present(self.storage, self.url, self.record.names)
         self.remove(there.intersection(names) - named)
 
-    def write_receipt(
-        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        """As `ReceiptWriter.write_receipt`, for pieces that the driver makes itself."""
-        self.writer().write_receipt(piece, files, facts)
-
     def finish(self, final_name: str, data: bytes) -> None:
-        """Writes the final file and removes everything temporary; what others put there stays.
+        """Write the final file and remove everything temporary; other people's files stay.
 
         Args:
             final_name: The name that was claimed as `final`.
             data: Its content.
+
+        Raises:
+            ValueError: `final_name` is another name.
+            DataError: Another job or another run has taken the folder, or storage fails.
         """
         if final_name != self.record.final:
-            raise ValueError(f"claimed with final={self.record.final!r}, not {final_name!r}")
+            raise ValueError(f"final_name must be {self.record.final!r}, got {final_name!r}")
         self.require_ours()
         self.sync()
         try:
             self.storage.write_bytes(self.path(final_name), data)
         except NotFoundError as error:
             # Another run has finished the folder meanwhile, and removed what was temporary.
-            if not self.holds(final_name, data):
+            if not self.has_content(final_name, data):
                 raise self._other_run(final_name) from error
         self.storage.sync_folders(self.url)
         self.finished = True
@@ -310,40 +322,35 @@ class OutputFolder(JobFolder):
         self.remove_work()
 
     def release(self) -> None:
-        """Gives the folder up: nothing was made, and any job may have it."""
+        """Give the folder up, so that any job may claim it: nothing was made."""
         self.remove_work()
         self.storage.remove(self.path(JOB_FILE))
         self.storage.remove_folder_if_empty(self.url)
 
-    def _keep_what_stands(self) -> None:
-        """Checks every receipt against the files; those that do not stand are removed."""
+    def _keep_matching(self) -> None:
+        """Compare every receipt with its files; remove the receipts that do not match."""
         receipts = self.receipts()
-        stand = side_by_side(
-            lambda receipt: all(map(self.matches, receipt["files"])), receipts.values()
+        matching = side_by_side(
+            lambda receipt: all(map(self.matches, receipt.files)), receipts.values()
         )
-        for (piece, receipt), stands in zip(receipts.items(), stand, strict=True):
-            if stands:
-                self._kept[piece] = receipt
+        for (task, receipt), matches in zip(receipts.items(), matching, strict=True):
+            if matches:
+                self._kept[task] = receipt
             else:
-                self.storage.remove(self.path(f"{WORK}/{piece}.json"))
+                self.storage.remove(self.path(receipt_name(task)))
 
-    def _stands(
-        self,
-        present: frozenset[str],
-        restore: Callable[[bytes], Mapping[str, Mapping[str, Any]]] | None,
-    ) -> bool:
+    def _is_whole(self, present: frozenset[str], restore: Restore | None) -> bool:
         """Whether a finished folder is whole by names and sizes, and by hashes where cheap.
 
-        If not, the receipts of its pieces are written again, for what stands to be kept.
+        If not, the receipts of its tasks are written again, so that what matches them is kept.
         """
         if restore is None:
             return True
         try:
-            pieces = restore(self.storage.read_bytes(self.path(self.record.final)))
-            files = [file for piece in pieces.values() for file in piece["files"]]
+            tasks = restore(self.storage.read_bytes(self.path(self.record.final)))
+            files = [file for task in tasks.values() for file in task.files]
             whole = all(
-                file["name"] in present
-                and self.storage.size(self.path(file["name"])) == file["bytes"]
+                file.name in present and self.storage.size(self.path(file.name)) == file.bytes
                 for file in files
             ) and all(side_by_side(self.matches, self._cheap_to_read(files)))
         except UsageError:
@@ -352,26 +359,26 @@ class OutputFolder(JobFolder):
             return False
         if not whole:
             self.storage.make_folder(self.path(WORK))
-            for name, piece in pieces.items():
-                self.restored[name] = [dict(file) for file in piece["files"]]
-                if piece["facts"] is not None:
-                    self.write_receipt(name, piece["files"], piece["facts"])
+            for name, task in tasks.items():
+                self.restored[name] = task.files
+                if task.stats is not None:
+                    self.write_receipt(name, task.files, task.stats)
         return whole
 
-    def _cheap_to_read(self, files: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The files whose hashes are compared at every start: on local disks, the smallest ones, up
-        to HASHED_BYTES in total."""
-        chosen: list[dict[str, Any]] = []
+    def _cheap_to_read(self, files: Iterable[FileInfo]) -> list[FileInfo]:
+        """Return the files whose hashes are compared at every start: on local disks, the smallest
+        ones, up to HASHED_BYTES in total."""
+        chosen: list[FileInfo] = []
         left = HASHED_BYTES if is_local(self.url) else 0
-        for file in sorted(files, key=lambda file: int(file["bytes"])):
-            left -= int(file["bytes"])
+        for file in sorted(files, key=lambda file: file.bytes):
+            left -= file.bytes
             if left < 0:
                 break
             chosen.append(file)
         return chosen
 
     def _remove_all(self, present: frozenset[str]) -> None:
-        """Removes all that the recorded job wrote, but for `job.json`, which the next replaces.
+        """Remove all that the recorded job wrote, but for `job.json`, which the next replaces.
 
         The final file goes first: a folder with it missing is unfinished, never falsely whole.
         """
@@ -386,7 +393,7 @@ class OutputFolder(JobFolder):
             self._remove_counts()
 
     def _remove_counts(self) -> None:
-        """Removes the counts that training on a corpus left here: a job of their own."""
+        """Remove the counts that training on a corpus left here: a job of their own."""
         url = self.path(COUNTS)
         if JOB_FILE not in self.storage.list_names(url):
             return
@@ -410,9 +417,9 @@ def _refuse_others(
     new: JobRecord,
     overwrite: bool,
 ) -> None:
-    """Refuses a folder that is not this job's to use; nothing has been touched yet."""
+    """Refuse a folder that this job must not use; nothing has been changed yet."""
     top = {name for name in present if "/" not in name}
-    # A run that was killed while it wrote its first file has left no more than this.
+    # A run that was killed while it wrote its first file has left only this.
     top = {name for name in top if not is_job_attempt(name)}
     if old is None and top and not overwrite:
         raise UsageError(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from bpe_beam.corpus.boundaries import apart, from_json, without_units
+from bpe_beam.corpus.boundaries import apart, without_units
 from bpe_beam.corpus.new_files import names_below
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -13,14 +14,17 @@ from bpe_beam.corpus.slices import Edges
 from bpe_beam.corpus.split_planning import can_be_cut, make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
-from bpe_beam.folders.job_folder import JobFolder, Receipt
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.kinds import kind_of
 from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.messages import first_few
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
-from bpe_beam.workers.split_task import piece_name, rejects_name, was_read
+from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_task import rejects_name, task_name
 
 _SHOWN_FILES = 10
 
@@ -125,176 +129,190 @@ def bytes_read(plan: Plan, kind: str, done: Collection[int], finished: Collectio
 
     Args:
         plan: The plan.
-        kind: The kind of piece that a split becomes, as in its receipt's name.
-        done: Splits that an earlier run finished.
-        finished: Names of the pieces that this run finished.
+        kind: The kind of task of a split, as in its receipt's name.
+        done: The numbers of splits that an earlier run finished.
+        finished: The names of the tasks that this run finished.
     """
     splits = len(plan.splits)
     return sum(
         split.size
         for split in plan.splits
-        if split.index in done or piece_name(kind, split.index, splits) in finished
+        if split.index in done or task_name(kind, split.index, splits) in finished
     )
 
 
+def split_task_names(plan: Plan, kind: str) -> list[str]:
+    """Return the names of the tasks of all splits of a plan, in order; see `task_name`."""
+    return [task_name(kind, split.index, len(plan.splits)) for split in plan.splits]
+
+
 def done_splits(folder: OutputFolder, plan: Plan, kind: str) -> dict[int, Receipt]:
-    """The splits that an earlier run finished, by number."""
+    """Return the receipts of the splits that an earlier run finished, by number.
+
+    Args:
+        folder: The job's folder.
+        plan: The plan.
+        kind: The kind of task of a split.
+    """
     return _done(folder, folder.receipt, plan, kind)
 
 
 def _done(
     folder: OutputFolder, receipt: Callable[[str], Receipt | None], plan: Plan, kind: str
 ) -> dict[int, Receipt]:
-    """The splits of which there is a receipt for the very slices, of files that have not changed
-    since. What was restored counts only in the run that did it: one that was killed then may have
-    made other pieces of other files."""
+    """Return the receipts of splits with these very slices, of files that have not changed since.
+
+    A restored split is trusted only by the run that restored it: a killed run may have read other
+    files.
+    """
     done = {}
-    for split in plan.splits:
-        found = receipt(piece_name(kind, split.index, len(plan.splits)))
-        if found is None or not was_read(found["facts"], plan, split):
+    for split, name in zip(plan.splits, split_task_names(plan, kind), strict=True):
+        found = receipt(name)
+        reading = None if found is None else SplitReading.from_json(found.stats)
+        if found is None or reading is None or not reading.is_of(plan, split):
             continue
-        if folder.restored or found["facts"]["edges"] is not None:
+        if folder.restored or reading.boundaries is not None:
             done[split.index] = found
     return done
+
+
+@dataclass(frozen=True)
+class ReadCorpus:
+    """A corpus of which all splits were read.
+
+    Attributes:
+        plan: The plan as it was read: files whose slices were not contiguous are read whole.
+        splits: The receipts of the splits, in the order of the plan.
+        merged: The receipts of the tasks that merged all splits.
+        not_split: The names of files that one worker had to read alone, though they are larger than
+            a split.
+    """
+
+    plan: Plan
+    splits: list[Receipt]
+    merged: list[Receipt]
+    not_split: list[str]
 
 
 def read_whole(
     folder: OutputFolder,
     plan: Plan,
     kind: str,
-    run: Callable[[Plan, Mapping[int, Receipt], JobFolder], None],
-    after: Sequence[str] = (),
+    given: InputSettings,
+    run: Callable[[Plan, Mapping[int, Receipt], RunFolder], None],
+    merged: Sequence[str] = (),
     stale: Callable[[Mapping[str, Receipt | None]], Sequence[str]] = lambda receipts: (),
-) -> tuple[Plan, dict[str, Receipt]]:
-    """Has all splits read until the slices of every file meet, see `edges.py`.
+) -> ReadCorpus:
+    """Have all splits read until the slices of every file are contiguous.
+
+    See `corpus/boundaries.py`.
 
     Args:
         folder: The job's folder.
         plan: The plan.
-        kind: What a split's piece is called.
+        kind: The kind of task of a split.
+        given: The input settings.
         run: Reads the splits of a plan but for those that are done, into the folder of a run.
-        after: Pieces that are made of all splits.
-        stale: Which of them, by the receipts, are made of other splits: those of several runs that
-            were killed may stand together.
-
-    Returns:
-        The plan as it was read: files whose slices did not meet were read as one. And all receipts.
+        merged: The names of the tasks that merge all splits.
+        stale: Returns the merged tasks whose receipts name splits outside this plan: receipts of
+            several runs that were killed may be there together.
 
     Raises:
-        DataError: A receipt is not of this plan, which a run beside this one has written.
+        DataError: A receipt is not of this plan: another run of the job has written it.
     """
-    pieces = [piece_name(kind, split.index, len(plan.splits)) for split in plan.splits]
-    known = {piece: folder.receipt(piece) for piece in (*pieces, *after)}
+    names = split_task_names(plan, kind)
+    known = {name: folder.receipt(name) for name in (*names, *merged)}
     plan = plan.reading_as_one(_read_as_one_before(plan, known.values()))
     while True:
         done = _done(folder, known.get, plan, kind)
-        # What was made of all splits goes first: while it stands, all of them do.
-        old = after if len(done) < len(pieces) else stale(known)
-        folder.forget(receipt for piece in old if (receipt := known.get(piece)))
+        # Merged tasks go first: while they exist, all splits do.
+        old = merged if len(done) < len(names) else stale(known)
+        folder.forget(receipt for name in old if (receipt := known.get(name)))
         folder.forget(
             receipt
-            for index, piece in enumerate(pieces)
-            if index not in done and (receipt := known.get(piece))
+            for index, name in enumerate(names)
+            if index not in done and (receipt := known.get(name))
         )
         attempt = folder.new_run()
         run(plan, done, attempt)
         # It has ended well: nobody writes there any more. One that fails is left to the next claim.
         folder.require_ours()
         folder.take(attempt, all_files=False)
-        receipts = folder.all_receipts([*pieces, *after])
-        if len(_done(folder, receipts.get, plan, kind)) < len(pieces) or stale(receipts):
+        receipts = folder.all_receipts([*names, *merged])
+        if len(_done(folder, receipts.get, plan, kind)) < len(names) or stale(receipts):
             raise DataError(
                 f"{folder.url}: another run of this job works in the same folder, or the runner "
                 "lost what a worker gave it; when no other run works there, run this one again"
             )
-        wrong = files_apart(plan, [receipts[piece]["facts"] for piece in pieces])
+        splits = [receipts[name] for name in names]
+        readings = [SplitReading.from_json(receipt.stats) for receipt in splits]
+        wrong = apart(plan, _boundaries(readings), _proven(readings))
         if not wrong and _as_before(folder, receipts):
-            return plan, receipts
+            not_split = _not_split(plan, readings, given)
+            return ReadCorpus(plan, splits, [receipts[name] for name in merged], not_split)
         plan = plan.reading_as_one(wrong)
         folder.restored.clear()
         known = dict(receipts)
 
 
 def _as_before(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> bool:
-    """Whether pieces that were made again are what they were, where a finished folder is mended: if
-    not, the corpus has changed, and what was restored is of another."""
+    """Whether tasks that ran again wrote what they did before, where a finished folder is repaired:
+    if not, the corpus has changed, and what was restored is of another."""
     return all(
-        _contents(receipts[piece]["files"]) == _contents(files)
-        for piece, files in folder.restored.items()
-        if piece in receipts
+        _contents(receipts[task].files) == _contents(files)
+        for task, files in folder.restored.items()
+        if task in receipts
     )
 
 
-def _contents(files: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:
-    """Return what the files hold; their names differ while they are in `work/`."""
-    return [(file["bytes"], file["sha256"]) for file in files]
+def _contents(files: Iterable[FileInfo]) -> list[tuple[int, str]]:
+    """Return sizes and hashes of files; their names differ while they are in `work/`."""
+    return [(file.bytes, file.sha256) for file in files]
 
 
 def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[int]:
-    """The files that an earlier run found that it must read as one, though the plan cuts them."""
-    cut = {piece.file for split in plan.splits for piece in split.slices if piece.start}
+    """Return the files that an earlier run found that it must read whole, though the plan splits
+    them."""
+    several = {part.file for split in plan.splits for part in split.slices if part.start}
     return {
         file
         for receipt in receipts
-        if receipt is not None
-        for file, start, end in receipt["facts"].get("slices", ())
-        if file in cut and start == 0 and end == plan.files[file].size
+        if receipt is not None and "slices" in receipt.stats
+        for file, start, end in SplitReading.from_json(receipt.stats).slices
+        if file in several and start == 0 and end == plan.files[file].size
     }
 
 
-def files_apart(plan: Plan, facts: Sequence[Mapping[str, Any]]) -> frozenset[int]:
-    """The files whose slices do not meet, see `edges.py`; they are to be read again as one.
-
-    Args:
-        plan: The plan.
-        facts: Of each split, in order.
-    """
-    return apart(plan, _edges(facts), _proven(facts))
+def _proven(readings: Sequence[SplitReading]) -> frozenset[int]:
+    """Return the splits whose slices a finished job has proven contiguous."""
+    return frozenset(index for index, row in enumerate(readings) if row.boundaries is None)
 
 
-def _proven(facts: Sequence[Mapping[str, Any]]) -> frozenset[int]:
-    """The splits that a finished job has proven to meet their neighbours."""
-    return frozenset(index for index, row in enumerate(facts) if row["edges"] is None)
+def _boundaries(readings: Iterable[SplitReading]) -> list[Edges]:
+    return [row for reading in readings for row in reading.boundaries or ()]
 
 
-def not_cut(plan: Plan, facts: Sequence[Mapping[str, Any]], given: InputSettings) -> list[str]:
-    """Names of files that one worker had to read alone, though they are larger than a split.
-
-    Args:
-        plan: The plan as it was read.
-        facts: Of each split.
-        given: What is read.
-    """
+def _not_split(plan: Plan, readings: Sequence[SplitReading], given: InputSettings) -> list[str]:
     large = {
         file.name
         for file in plan.files
         if file.size > plan.range_bytes and not can_be_cut(file, given.document_separator)
     }
     as_one = {
-        plan.files[piece.file].name
+        plan.files[part.file].name
         for split in plan.splits
-        for piece in split.slices
-        if piece.end - piece.start > plan.range_bytes
+        for part in split.slices
+        if part.end - part.start > plan.range_bytes
     }
-    alone = without_units(plan, _edges(facts), _proven(facts))
+    alone = without_units(plan, _boundaries(readings), _proven(readings))
     return sorted({*large, *as_one, *alone})
 
 
-def inputs_summary(plan: Plan, not_cut: Sequence[str]) -> dict[str, Any]:
+def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
     """What a job's summary says of its input files."""
     return {
         "files": len(plan.files),
         "files_excluded": plan.excluded or None,
         "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
-        "files_read_by_one_worker": first_few(not_cut, _SHOWN_FILES) or None,
+        "files_read_by_one_worker": first_few(not_split, _SHOWN_FILES) or None,
     }
-
-
-def _edges(facts: Iterable[Mapping[str, Any]]) -> list[Edges]:
-    return [from_json(edge) for row in facts for edge in row["edges"] or ()]
-
-
-def sums(facts: Iterable[Mapping[str, Any]], *names: str) -> dict[str, int]:
-    """Adds facts of pieces up, by name."""
-    rows = list(facts)
-    return {name: sum(row[name] for row in rows) for name in names}

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import apache_beam as beam
-
 from bpe_beam.corpus.plan import Plan
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, source_totals
+from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.beam import run_pipeline, summary_of
-from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
+from bpe_beam.engines.templates import TemplateMade, summary_of_template
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.job_folder import JobFolder, Receipt
-from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import (
     check_documents,
@@ -26,6 +26,7 @@ from bpe_beam.jobs.corpus_checks import (
     loss_warnings,
     losses_summary,
 )
+from bpe_beam.jobs.corpus_input import ReadCorpus
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
@@ -35,19 +36,18 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.transforms.jobs.count_splits import CountSplits
 from bpe_beam.transforms.metrics import Measured
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import (
-    MADE_OF,
-    RANGES,
-    SOURCES,
+    CountStats,
     CountTask,
-    RangePlace,
+    PartStats,
+    RangeReference,
     made_of,
-    range_places,
+    range_references,
     words_name,
 )
-from bpe_beam.workers.shard_manifest import lost_rows, reject_reasons
-from bpe_beam.workers.split_task import piece_name, works_of
+from bpe_beam.workers.split_stats import lost_rows, reject_reasons
+from bpe_beam.workers.split_task import split_tasks, task_name
 
 _PLAN = "plan.json"
 
@@ -89,10 +89,10 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     kept = len(corpus_input.done_splits(folder, plan, "counts"))
     measured = Measured()
     _write_plan(folder, plan)
-    not_cut: list[str] = []
+    not_split: list[str] = []
     if not folder.finished:
         try:
-            not_cut = _count(settings, plan, rules, folder, progress, measured)
+            not_split = _count(settings, plan, rules, folder, progress, measured)
         except TemplateMade:
             return summary_of_template("count", settings)
     manifest = CountsManifest.from_bytes(
@@ -100,12 +100,12 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     )
     if resumed:
         check_finished(storage, settings.output, settings.input, plan, manifest)
-    inputs = corpus_input.inputs_summary(plan, not_cut)
+    inputs = corpus_input.inputs_summary(plan, not_split)
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
         **summary_of(settings.run, len(plan.splits)),
         "text_bytes_per_second": measured.rate(
-            measures.TEXT_BYTES_READ, time.monotonic() - started
+            metric_names.TEXT_BYTES_READ, time.monotonic() - started
         ),
         **measured.to_json(),
     }
@@ -153,7 +153,7 @@ def _check_documents(
 def _write_plan(folder: OutputFolder, plan: Plan) -> None:
     """Write the plan beside the counts, unless it is there."""
     data = json_bytes(plan.to_json())
-    if not folder.holds(_PLAN, data):
+    if not folder.has_content(_PLAN, data):
         folder.storage.write_bytes(folder.path(_PLAN), data)
 
 
@@ -163,20 +163,16 @@ def _names(plan: Plan) -> list[str]:
     return [
         _PLAN,
         *(part_name(i, PARTITIONS) for i in range(PARTITIONS)),
-        *(f"work/{words_name(split.index, splits)}" for split in plan.splits),
+        *(words_name(split.index, splits) for split in plan.splits),
         *corpus_input.rejects_names(plan),
     ]
 
 
-def _restore(manifest: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """Return the parts of a finished folder, from which it is mended if one is missing."""
-    parts = json.loads(manifest)["parts"]
+def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
+    """Return the parts of a finished folder, from which it is repaired if one is missing."""
     return {
-        piece_name("part", i, PARTITIONS): {
-            "files": [{key: part[key] for key in ("name", "bytes", "sha256")}],
-            "facts": part,
-        }
-        for i, part in enumerate(parts)
+        task_name("part", i, PARTITIONS): RestoredTask((FileInfo.from_json(part),), part)
+        for i, part in enumerate(json.loads(manifest)["parts"])
     }
 
 
@@ -188,125 +184,113 @@ def _count(
     progress: Progress,
     measured: Measured,
 ) -> list[str]:
-    """Do what is left to do, and finish the folder; return the files that were not split."""
+    """Run the tasks that are left, and finish the folder; return the files that were not split."""
     folder.storage.make_folder(folder.path("rejects"))
-    splits = [piece_name("counts", split.index, len(plan.splits)) for split in plan.splits]
-    parts = [piece_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
+    parts = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
-    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
-        # Parts of an earlier run stand for all splits: they were begun when all were counted.
+    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: RunFolder) -> None:
+        # Parts of an earlier run are of all splits: they were begun when all were counted.
         parts_left = [i for i, part in enumerate(parts) if folder.receipt(part) is None]
-        works = works_of(plan, done)
-        if not works and not parts_left:
+        tasks = split_tasks(plan, done)
+        if not tasks and not parts_left:
             return
         task = CountTask(
-            receipts=attempt.writer(),
+            folder=attempt.for_workers(),
             reading=corpus_input.read_settings(settings.input),
             rules=rules,
             splits=len(plan.splits),
             by_source=settings.input.by_source,
         )
-        known = _known(folder, done)
+        known = _known_ranges(folder, done)
         with progress.stage("count", plan.size, "bytes") as stage:
             stage.advance(corpus_input.bytes_read(plan, "counts", done))
-
-            def build(pipeline: beam.Pipeline, pool: str | None) -> None:
-                count = CountSplits(replace(task, pool=pool), works, known, parts_left)
-                made = pipeline | "Count" >> count
-                if template_of(settings.run):
-                    made | "Finish" >> FinishJob("count", settings)
-
             run_pipeline(
                 settings.run,
-                build,
-                len(works) or len(parts_left),
+                "Count",
+                lambda pool: CountSplits(replace(task, pool=pool), tasks, known, parts_left),
+                len(tasks) or len(parts_left),
                 measured,
                 lambda: stage.seen(
-                    corpus_input.bytes_read(plan, "counts", done, attempt.finished_pieces())
+                    corpus_input.bytes_read(plan, "counts", done, attempt.finished_tasks())
                 ),
                 holds_gil=rules.hold_gil,
+                finish=("count", settings),
             )
 
-    plan, receipts = corpus_input.read_whole(
-        folder, plan, "counts", run_splits, parts, lambda known: _stale(folder, splits, known)
-    )
-    manifest = _manifest(rules, plan, receipts, settings.input.by_source)
+    def stale(receipts: Mapping[str, Receipt | None]) -> list[str]:
+        names = corpus_input.split_task_names(plan, "counts")
+        return _stale_parts(folder, names, parts, receipts)
+
+    read = corpus_input.read_whole(folder, plan, "counts", settings.input, run_splits, parts, stale)
+    receipts = [*read.splits, *read.merged]
+    manifest = _manifest(rules, read, settings.input.by_source)
     _check_documents(
         folder.storage, folder.url, settings.input, plan, manifest, _rejects_files(receipts)
     )
-    folder.require_whole(receipts.values())
+    folder.require_whole(receipts)
     # Before the end: once it is finished, a job that was killed has nothing more to do.
-    folder.remove_strays(corpus_input.rejects_names(plan), receipts.values())
+    folder.remove_strays(corpus_input.rejects_names(plan), receipts)
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(MANIFEST_FILE, manifest.to_json())
-    return corpus_input.not_cut(plan, [receipts[s]["facts"] for s in splits], settings.input)
+    return read.not_split
 
 
-def _known(folder: OutputFolder, done: Mapping[int, Receipt]) -> list[tuple[int, RangePlace]]:
-    """Where the words of finished splits stand; a receipt names their file first."""
+def _known_ranges(
+    folder: OutputFolder, done: Mapping[int, Receipt]
+) -> list[tuple[int, RangeReference]]:
+    """Return where the words of finished splits are; a receipt names their file first."""
     return [
         row
         for receipt in done.values()
-        for file in receipt["files"][:1]
-        for row in range_places(folder.path(file["name"]), file["sha256"], receipt["facts"][RANGES])
+        for row in range_references(
+            folder.path(receipt.files[0].name),
+            receipt.files[0].sha256,
+            CountStats.from_json(receipt.stats).ranges,
+        )
     ]
 
 
-def _stale(
-    folder: OutputFolder, splits: list[str], receipts: Mapping[str, Receipt | None]
+def _stale_parts(
+    folder: OutputFolder,
+    splits: list[str],
+    parts: list[str],
+    receipts: Mapping[str, Receipt | None],
 ) -> list[str]:
-    """The parts that are not made of these splits, but of what another run read."""
-    places: list[list[RangePlace]] = [[] for _ in range(PARTITIONS)]
+    """Return the parts that are not made of these splits, but of those that another run read."""
+    ranges: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
     done = {i: found for i, split in enumerate(splits) if (found := receipts.get(split))}
-    for partition, place in _known(folder, done):
-        places[partition].append(place)
-    parts = {i: receipts.get(piece_name("part", i, PARTITIONS)) for i in range(PARTITIONS)}
+    for partition, reference in _known_ranges(folder, done):
+        ranges[partition].append(reference)
     return [
-        part["piece"]
-        for i, part in parts.items()
-        if part is not None and part["facts"].get(MADE_OF) != made_of(places[i])
+        part
+        for part, references in zip(parts, ranges, strict=True)
+        if (found := receipts.get(part)) is not None
+        and PartStats.from_json(found.stats).made_of != made_of(references)
     ]
 
 
-def _rejects_files(receipts: Mapping[str, Receipt]) -> list[str]:
-    return [
-        file["name"]
-        for receipt in receipts.values()
-        for file in receipt["files"]
-        if file["name"].startswith("rejects/")
-    ]
+def _rejects_files(receipts: Iterable[Receipt]) -> list[str]:
+    names = (file.name for receipt in receipts for file in receipt.files)
+    return [name for name in names if name.startswith("rejects/")]
 
 
-def _manifest(
-    rules: WordRules, plan: Plan, receipts: Mapping[str, Receipt], by_source: bool
-) -> CountsManifest:
-    splits = [
-        receipts[piece_name("counts", split.index, len(plan.splits))]["facts"]
-        for split in plan.splits
-    ]
-    parts = tuple(
-        CountsPart(**_without_origin(receipts[piece_name("part", i, PARTITIONS)]["facts"]))
-        for i in range(PARTITIONS)
-    )
-    sources = (row[SOURCES] for row in splits)  # parsed one at a time
-    totals = corpus_input.sums(splits, "documents", "text_bytes", "words")
+def _manifest(rules: WordRules, read: ReadCorpus, by_source: bool) -> CountsManifest:
+    splits = [CountStats.from_json(receipt.stats) for receipt in read.splits]
+    parts = tuple(PartStats.from_json(receipt.stats).part for receipt in read.merged)
+    sources = (json.loads(split.sources or "{}") for split in splits)  # parsed one at a time
     return CountsManifest(
         **asdict(rules),
-        documents=totals["documents"],
-        text_bytes=totals["text_bytes"],
-        words=totals["words"],
+        documents=sum(split.documents for split in splits),
+        text_bytes=sum(split.text_bytes for split in splits),
+        words=sum(split.words for split in splits),
         unique_words=sum(part.unique_words for part in parts),
         word_bytes=sum(part.word_bytes for part in parts),
         rejects=reject_reasons(splits),
         lost=lost_rows(splits),
-        inputs=tuple((file.name, file.size) for file in plan.files),
+        inputs=tuple((file.name, file.size) for file in read.plan.files),
         parts=parts,
-        sources=source_totals(map(json.loads, sources), parts) if by_source else None,
+        sources=source_totals(sources, parts) if by_source else None,
     )
-
-
-def _without_origin(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name != MADE_OF}
 
 
 def _summary(

@@ -87,7 +87,8 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
     with progress.stage(STAGE, None, "bytes"):
         run_pipeline(
             _streaming(settings.run),
-            lambda pipeline, pool: pipeline | "StreamTokenize" >> TokenizeNewFiles(stream),
+            "StreamTokenize",
+            lambda pool: TokenizeNewFiles(stream),
             1,
             measured,
             lambda: None,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
-
-import apache_beam as beam
 
 from bpe_beam.corpus.plan import Plan, stored_bytes
 from bpe_beam.engines.beam import run_pipeline, summary_of
-from bpe_beam.engines.templates import FinishJob, TemplateMade, summary_of_template, template_of
+from bpe_beam.engines.templates import TemplateMade, summary_of_template
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.job_folder import WORK, JobFolder, Receipt
-from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import WORK, Receipt
+from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import (
     check_documents,
@@ -30,19 +29,19 @@ from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest
-from bpe_beam.shards.numbering import numbered, shard_name
+from bpe_beam.shards.numbering import shard_name
+from bpe_beam.shards.shard_rows import Shard
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms.jobs.tokenize_splits import TokenizeSplits
 from bpe_beam.transforms.metrics import Measured
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.shard_manifest import manifest_of
+from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
-from bpe_beam.workers.split_task import piece_name, rejects_name, restored_facts, works_of
-from bpe_beam.workers.tokenize_split import TokenizeTask
-
-_FACTS = ("documents", "text_bytes", "tokens", "sources")
+from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_task import rejects_name, split_tasks
+from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 
 
 def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
@@ -81,25 +80,25 @@ def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
         restore=_restore,
     )
     resumed = folder.finished
-    if not resumed or not folder.holds(TOKENIZER_FILE, tokenizer.to_json().encode()):
+    if not resumed or not folder.has_content(TOKENIZER_FILE, tokenizer.to_json().encode()):
         tokenizer.save(folder.path(TOKENIZER_FILE), storage=storage)
     kept = len(corpus_input.done_splits(folder, plan, "shard"))
-    not_cut: list[str] = []
+    not_split: list[str] = []
     measured = Measured()
     if not folder.finished:
         try:
-            not_cut = _tokenize(settings, plan, tokenizer, encoding, folder, progress, measured)
+            not_split = _tokenize(settings, plan, tokenizer, encoding, folder, progress, measured)
         except TemplateMade:
             return summary_of_template("tokenize", settings)
     manifest = Manifest.from_bytes(storage.read_bytes(folder.path(MANIFEST_FILE)))
     if resumed:
         _check_documents(settings, folder, plan, manifest)
-    inputs = corpus_input.inputs_summary(plan, not_cut)
+    inputs = corpus_input.inputs_summary(plan, not_split)
     return {
         **_summary(settings, manifest, inputs, kept, resumed, time.monotonic() - started),
         **summary_of(settings.run, len(plan.splits)),
         "text_bytes_per_second": measured.rate(
-            measures.TEXT_BYTES_TOKENIZED, time.monotonic() - started
+            metric_names.TEXT_BYTES_TOKENIZED, time.monotonic() - started
         ),
         **measured.to_json(),
     }
@@ -125,24 +124,30 @@ def _names(settings: TokenizeSettings, plan: Plan) -> list[str]:
     ]
 
 
-def _restore(data: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """The splits of a finished folder, for it to be mended if a file is missing."""
+def _restore(data: bytes) -> Mapping[str, RestoredTask]:
+    """Return the splits of a finished folder, from which it is repaired if a file is missing."""
     manifest = Manifest.from_bytes(data)
     plan = manifest_plan(manifest, "")
-    rejects = {file.name: asdict(file) for file in manifest.reject_files}
-    pieces: dict[str, dict[str, Any]] = {}
+    rejects = {file.name: file for file in manifest.reject_files}
+    tasks: dict[str, RestoredTask] = {}
     for row in manifest.splits:
-        name = rejects_name(row.split, len(plan.splits))
-        values = {"tokens": 0, "files": [], **row.to_json()}
-        facts: dict[str, Any] = {"rejects": {}}
-        facts |= {key: values[key] for key in _FACTS if key in values}
-        facts |= restored_facts(plan.splits[row.split])
-        # The manifest has the reasons of rejects in sum only: a shard with some is made again.
-        pieces[piece_name("shard", row.split, len(plan.splits))] = {
-            "files": values["files"] + ([rejects[name]] if name in rejects else []),
-            "facts": None if name in rejects else facts,
-        }
-    return pieces
+        rejected = rejects.get(rejects_name(row.split, len(plan.splits)))
+        files = row.files if isinstance(row, Shard) else ()
+        stats = TokenizeStats(
+            documents=row.documents,
+            text_bytes=row.text_bytes,
+            rejects={},
+            lost=(),
+            reading=SplitReading.restored(plan.splits[row.split]),
+            tokens=row.tokens if isinstance(row, Shard) else 0,
+            sources=row.sources,
+        )
+        # The manifest has the sum of reject reasons only: a split with rejects is read again.
+        tasks[shard_name(row.split, len(plan.splits))] = RestoredTask(
+            files if rejected is None else (*files, rejected),
+            stats.to_json() if rejected is None else None,
+        )
+    return tasks
 
 
 def _tokenize(
@@ -154,16 +159,15 @@ def _tokenize(
     progress: Progress,
     measured: Measured,
 ) -> list[str]:
-    """Does what is left to do, and finishes the folder; returns the files that were not cut."""
+    """Run the tasks that are left, and finish the folder; return the files that were not split."""
     folder.storage.make_folder(folder.path("rejects"))
-    shards = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
 
-    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: JobFolder) -> None:
-        works = works_of(plan, done)
-        if not works:
+    def run_splits(plan: Plan, done: Mapping[int, Receipt], attempt: RunFolder) -> None:
+        tasks = split_tasks(plan, done)
+        if not tasks:
             return
         task = TokenizeTask(
-            receipts=attempt.writer(),
+            folder=attempt.for_workers(),
             reading=corpus_input.read_settings(settings.input),
             encoding=encoding.kept_at(folder.storage, folder.path(TOKENIZER_FILE)),
             splits=len(plan.splits),
@@ -171,41 +175,33 @@ def _tokenize(
         )
         with progress.stage("tokenize", plan.size, "bytes") as stage:
             stage.advance(corpus_input.bytes_read(plan, "shard", done))
-
-            def build(pipeline: beam.Pipeline, pool: str | None) -> None:
-                made = pipeline | "Tokenize" >> TokenizeSplits(replace(task, pool=pool), works)
-                if template_of(settings.run):
-                    there = replace(settings, tokenizer=folder.path(TOKENIZER_FILE))
-                    made | "Finish" >> FinishJob("tokenize", there)
-
             run_pipeline(
                 settings.run,
-                build,
-                len(works),
+                "Tokenize",
+                lambda pool: TokenizeSplits(replace(task, pool=pool), tasks),
+                len(tasks),
                 measured,
                 lambda: stage.seen(
-                    corpus_input.bytes_read(plan, "shard", done, attempt.finished_pieces())
+                    corpus_input.bytes_read(plan, "shard", done, attempt.finished_tasks())
                 ),
                 holds_gil=tokenizer.holds_gil,
+                finish=("tokenize", replace(settings, tokenizer=folder.path(TOKENIZER_FILE))),
             )
 
-    plan, receipts = corpus_input.read_whole(folder, plan, "shard", run_splits)
-    made = [receipts[shard] for shard in shards]
+    read = corpus_input.read_whole(folder, plan, "shard", settings.input, run_splits)
     manifest = manifest_of(
-        plan,
-        made,
+        read.plan,
+        read.splits,
         tokenizer,
         {**framing(settings), **identity_of(settings.input)},
         settings.format,
     )
     _check_documents(settings, folder, plan, manifest)
     # Before the end: once it is finished, a job that was killed has nothing more to do.
-    folder.publish(numbered(made))
+    folder.publish(final_names(read.splits))
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(MANIFEST_FILE, manifest.to_bytes())
-    return corpus_input.not_cut(
-        plan, [receipts[shard]["facts"] for shard in shards], settings.input
-    )
+    return read.not_split
 
 
 def _check_documents(

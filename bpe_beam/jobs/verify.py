@@ -27,7 +27,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import processes
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
-from bpe_beam.workers.split_task import SplitWork, works_of
+from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.verify_split import CompareTask, compare_with_split
 
 FRAMING = ("append", "prepend", "allowed_special")
@@ -185,11 +185,11 @@ def _compare(
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)
-    works = works_of(plan)
+    tasks = split_tasks(plan)
     rows = manifest.splits
 
     def compare(element: str) -> str | None:
-        row = rows[SplitWork.from_json(element).split.index]
+        row = rows[SplitTask.from_json(element).split.index]
         difference = processes.call(helpers, compare_with_split, task, element, row)
         stage.advance(0, documents=row.documents, bytes=row.text_bytes)
         return difference
@@ -200,7 +200,7 @@ def _compare(
         ThreadPoolExecutor(workers) as pool,
         _helpers(workers if tokenizer.holds_gil else 1) as helpers,
     ):
-        differences = sorted(filter(None, pool.map(compare, works)))
+        differences = sorted(filter(None, pool.map(compare, tasks)))
     if differences:
         raise DataError(_problems(folder, tuple(differences), len(differences)))
 

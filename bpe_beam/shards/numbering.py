@@ -1,16 +1,17 @@
 """The names of shards: numbers without gaps over the splits that have tokens.
 
 A worker knows the number of its split, but not which other splits have tokens. It writes its shard
-under the split's name in `work/`. When all splits are done, each shard gets its final name: the
-names follow from the plan and the receipts alone, whoever made which shard, and when.
+under the split's name in `work/`. When all splits are done, each shard gets its final name, which
+follows from the plan and the receipts alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from bpe_beam.folders.publication import Publication
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import Publication, Receipt
 
 _REJECTS = "rejects/"
 
@@ -19,8 +20,8 @@ def shard_name(index: int, count: int) -> str:
     """Return the name of a shard.
 
     Args:
-        index: the shard's number, from 0.
-        count: how many shards there are.
+        index: The shard's number, from 0.
+        count: The number of shards.
 
     Returns:
         For 3 and 12 `shard-00003-of-00012`: five digits, or more where a number needs them. Up to
@@ -29,28 +30,35 @@ def shard_name(index: int, count: int) -> str:
     return f"shard-{index:05d}-of-{count:05d}"
 
 
-def numbered(receipts: Sequence[Mapping[str, Any]]) -> list[Publication]:
+def number_shards(receipts: Sequence[Receipt], tokens: Iterable[int]) -> list[Publication]:
     """Return the receipts of all splits with the final names of their shards.
 
     Args:
-        receipts: Of each split, in the order of the plan; some may have final names already.
+        receipts: The receipts of all splits, in the order of the plan; some may have final names
+            already.
+        tokens: The number of tokens of each split. A split without tokens has no shard.
+
+    Returns:
+        A publication for each split. Its receipt names the shard's files first, rejects after them.
     """
-    with_tokens = [number for number, receipt in enumerate(receipts) if receipt["facts"]["tokens"]]
+    with_tokens = [number for number, count in enumerate(tokens) if count]
     names = {split: shard_name(i, len(with_tokens)) for i, split in enumerate(with_tokens)}
-    return [_numbered(receipt, names.get(number)) for number, receipt in enumerate(receipts)]
+    return [_publication(receipt, names.get(number)) for number, receipt in enumerate(receipts)]
 
 
-def shard_files(receipt: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the files of a receipt that belong to its shard."""
-    return [file for file in receipt["files"] if not file["name"].startswith(_REJECTS)]
+def shard_files(receipt: Receipt) -> tuple[FileInfo, ...]:
+    """Return the files of a receipt that belong to its shard: all but the rejects."""
+    return tuple(file for file in receipt.files if not file.name.startswith(_REJECTS))
 
 
-def _numbered(receipt: Mapping[str, Any], name: str | None) -> Publication:
-    files, moves = [], []
-    for file in shard_files(receipt) if name is not None else ():
-        suffix = file["name"].rpartition("/")[2].partition(".")[2]
-        final = f"{name}.{suffix}"
-        files.append({**file, "name": final})
-        moves.append((file["name"], final))
-    rejects = [file for file in receipt["files"] if file["name"].startswith(_REJECTS)]
-    return Publication({**receipt, "files": [*files, *rejects]}, tuple(moves))
+def suffix_of(name: str) -> str:
+    """Return the part of a file's name behind the first point of its last part."""
+    return name.rpartition("/")[2].partition(".")[2]
+
+
+def _publication(receipt: Receipt, name: str | None) -> Publication:
+    files = () if name is None else shard_files(receipt)
+    named = [replace(file, name=f"{name}.{suffix_of(file.name)}") for file in files]
+    rejects = [file for file in receipt.files if file.name.startswith(_REJECTS)]
+    moves = tuple((file.name, final.name) for file, final in zip(files, named, strict=True))
+    return Publication(replace(receipt, files=(*named, *rejects)), moves)

@@ -28,7 +28,7 @@ from bpe_beam.storage.names import absolute
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.split_task import SplitWork, piece_name, text_bytes, works_of
+from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
 _EDGES = "edges"
 _LOSSES = "losses"
@@ -95,7 +95,7 @@ class ReadDocuments(beam.PTransform):
         """Return the documents."""
         read = (
             begin
-            | "Splits" >> SpreadTasks(works_of(self.plan))
+            | "Splits" >> SpreadTasks(split_tasks(self.plan))
             | "ReadSplit"
             >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects, self.max_lost))
             .with_outputs(_EDGES, _LOSSES, main="documents")
@@ -189,12 +189,12 @@ class _ReadSplit(beam.DoFn):
 
     def process(self, element: str) -> Iterator[Any]:
         """Read one split."""
-        work = SplitWork.from_json(element)
+        work = SplitTask.from_json(element)
         losses: tuple[FileLoss, ...] = ()
         with ExitStack() as stack:
             on_reject: Callable[[Reject], None] = partial(_fail, self.settings.text_field)
             if self.rejects is not None:
-                name = f"{piece_name('rejects', work.split.index, work.splits)}.jsonl"
+                name = f"{task_name('rejects', work.split.index, work.splits)}.jsonl"
                 writer = RejectWriter(self.storage, self.storage.join(self.rejects, name))
                 on_reject = stack.enter_context(writer).add
                 if not self.max_lost.numerator:
@@ -208,7 +208,7 @@ class _ReadSplit(beam.DoFn):
                 _counting(on_reject),
                 seen.append,
             ):
-                counters.counter(metric_names.TEXT_BYTES_READ).inc(text_bytes(batch))
+                counters.counter(metric_names.TEXT_BYTES_READ).inc(text_bytes_of(batch))
                 yield batch
             if self.rejects is not None:
                 losses = writer.losses

@@ -33,7 +33,7 @@ from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.create_elements import CreateElements
 from bpe_beam.transforms.elements import TOKENS, fields_of, is_batch, without_key
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.split_task import require_seen
+from bpe_beam.workers.split_task import require_visible
 
 _THREADS = 16
 _MAX_SHARDS = 100_000
@@ -315,7 +315,7 @@ class _WriteShard(beam.DoFn):
         shard, chunks = element
         target = self.target
         names: set[str] = set()
-        require_seen(target.storage, target.folder)
+        require_visible(target.storage, target.folder)
         with tempfile.TemporaryFile() as spool:
             stored: list[_StoredChunk] = []
             for document, number, ids in chunks:

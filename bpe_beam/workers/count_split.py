@@ -1,15 +1,16 @@
-"""A split to its counts file, and the blocks of a partition to its Parquet part.
+"""Count a split into its counts file, and the blocks of a partition into its Parquet part.
 
 A split is counted into one table. Its words go to a file in the run's folder
-(`work/counts-00003-of-00012.words`), ordered by partition: for each a range of the file, of blocks
-of at most `BLOCK_BYTES`. Only the places of the ranges travel through the shuffle. So a finished
-split survives a killed job, and no runner holds words. A table that has grown to its limit within a
-split, or within a document, is written out and begun anew. A partition's worker then streams its
-ranges into one table and writes its part: it holds that partition's unique words, and one block.
+(`work/counts-00003-of-00012.words`), ordered by partition: for each partition a range of the file,
+of blocks of at most `BLOCK_BYTES`. Only references to the ranges travel through the shuffle. So a
+finished split survives a killed job, and no runner holds words. A table that has grown to its limit
+within a split, or within a document, is written out and begun anew. A partition's worker then
+streams its ranges into one table and writes its part: it holds that partition's unique words, and
+one block.
 
-With sources there is a table for each in both places; what is said of a table's memory holds for
-all of them together. The blocks of all sources share a range, each behind the name of its source:
-how many ranges there are, and what receipts and the driver hold, does not grow with the sources.
+With sources there is a table for each source in both steps; the limits of memory apply to all of
+them together. The blocks of all sources share a range, each behind the name of its source: the
+number of ranges, and the size of receipts and of the driver, do not grow with the sources.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import hashlib
 import json
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 
@@ -33,41 +34,101 @@ from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
 from bpe_beam.errors import DataError
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
+from bpe_beam.workers.split_stats import (
+    SplitReading,
+    SplitStats,
+    base_stats,
+    rejects_by_reason,
+    rejects_json,
+)
 from bpe_beam.workers.split_task import (
-    Receipts,
-    SplitWork,
-    file_facts,
-    piece_name,
+    SplitTask,
     read_texts,
-    reading_facts,
     reject_writer,
     rejects_name,
-    require_seen,
+    require_visible,
     split_values,
-    text_bytes,
+    task_name,
+    text_bytes_of,
 )
 
 TABLE_BYTES = 256_000_000
-"""What a split's table may hold before its words are written out."""
+"""The most bytes that a split's table may hold before its words are written out."""
 
-RANGES = "ranges"
-"""In a split's receipt: partition, first byte and length of each range of its counts file."""
-
-SOURCES = "sources"
-"""In a split's receipt: `documents`, `text_bytes` and `words` by source, as JSON text. The driver
-holds all receipts, and parsed this would take ten times as much."""
-
-MADE_OF = "made_of"
-"""In a part's receipt, see `made_of`: a part stands only together with the splits it is made of."""
-
-RangePlace = tuple[str, str, int, int]
-"""Where a partition's blocks stand: the URL of a counts file and that file's SHA-256, the first
-byte of the range and its length. A length of 0 says that there are none."""
+RangeReference = tuple[str, str, int, int]
+"""Where a partition's blocks are: the URL of a counts file and that file's SHA-256, the first byte
+of the range and its length. A length of 0 says that there are none."""
 
 _HEAD = struct.Struct("<IQ")
-"""Stands before each block: the bytes of its source's name, which follows, and of the block."""
+"""Before each block: the bytes of its source's name, which follows, and the bytes of the block."""
+
+
+@dataclass(frozen=True)
+class CountStats(SplitStats):
+    """What a receipt says of a counted split.
+
+    Attributes:
+        words: The number of its words.
+        ranges: Partition, first byte and length of each range of its counts file.
+        sources: `documents`, `text_bytes` and `words` by source, as JSON text; None without
+            sources. The driver holds all receipts, and parsed this would take ten times as much.
+    """
+
+    words: int
+    ranges: list[list[int]]
+    sources: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the stats as the JSON values of a receipt."""
+        return {
+            "documents": self.documents,
+            "text_bytes": self.text_bytes,
+            "words": self.words,
+            **({} if self.sources is None else {"sources": self.sources}),
+            **rejects_json(self.rejects, self.lost),
+            "ranges": self.ranges,
+            **self.reading.to_json(),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> CountStats:
+        """Read what `to_json` returned."""
+        return CountStats(
+            **base_stats(value),
+            words=value["words"],
+            ranges=value["ranges"],
+            sources=value.get("sources"),
+        )
+
+
+@dataclass(frozen=True)
+class PartStats:
+    """What a receipt says of a part of the counts.
+
+    Attributes:
+        part: The part.
+        made_of: See `made_of`: a part is valid only together with the splits that it was made of.
+            None: it was restored from the manifest of finished counts.
+    """
+
+    part: CountsPart
+    made_of: str | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the stats as the JSON values of a receipt."""
+        return {**self.part.facts(), "made_of": self.made_of}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> PartStats:
+        """Read what `to_json` returned."""
+        fields = dict(value)
+        made_of = fields.pop("made_of", None)
+        return PartStats(CountsPart(**fields), made_of)
 
 
 @dataclass(frozen=True)
@@ -75,16 +136,16 @@ class CountTask:
     """What the workers of a count job need to know; plain and picklable.
 
     Attributes:
-        receipts: The run's folder, and how finished pieces are recorded there.
+        folder: The run's folder.
         reading: How splits become documents.
         rules: How texts are split into words.
-        splits: How many splits the plan has.
-        by_source: Keep the counts of each source apart.
+        splits: The number of splits of the plan.
+        by_source: Whether to count each source by itself.
         pool: The processes that count, see `worker_processes`; None: the worker itself does.
-        stage: The progress stage, in bytes, that work is reported to.
+        stage: The progress stage, in bytes, that gets reports.
     """
 
-    receipts: Receipts
+    folder: TaskFolder
     reading: ReadSettings
     rules: WordRules
     splits: int
@@ -92,143 +153,162 @@ class CountTask:
     pool: str | None = None
     stage: str = "count"
 
-    def words_url(self, split: int) -> str:
-        """The counts file of a split."""
-        storage = self.receipts.storage
-        return storage.join(self.receipts.url, "work", words_name(split, self.splits))
-
 
 def words_name(split: int, splits: int) -> str:
-    """The name of a split's counts file in `work`."""
-    return f"{piece_name('counts', split, splits)}.words"
+    """Return the name of a split's counts file in the folder of a run or a job.
+
+    Args:
+        split: The split's number, from 0.
+        splits: The number of splits of the plan.
+    """
+    return f"{WORK}/{task_name('counts', split, splits)}.words"
 
 
 class CountedSplit(NamedTuple):
-    """What comes of a split: where its words stand by partition, and what was measured."""
+    """The result of a split: the ranges of its words by partition, and metrics by name."""
 
-    places: list[tuple[int, RangePlace]]
+    ranges: list[tuple[int, RangeReference]]
     counts: dict[str, int]
     values: dict[str, int]
 
 
 def count_split(task: CountTask, element: str) -> CountedSplit:
-    """Counts one split into its counts file, and records it."""
+    """Count one split into its counts file, and write its receipt.
+
+    Args:
+        task: The job.
+        element: The split, see `split_tasks`.
+
+    Raises:
+        DataError: Storage fails, or there are too many sources.
+    """
     started = time.monotonic()
-    work = SplitWork.from_json(element)
-    require_seen(task.receipts.storage, task.receipts.url, work.plan.root)
+    split_task = SplitTask.from_json(element)
+    folder, number = task.folder, split_task.split.index
+    require_visible(folder.storage, folder.url, split_task.plan.root)
     documents = size = words = 0
-    seen: list[Edges] = []
+    found: list[Edges] = []
+    name = words_name(number, task.splits)
     with ExitStack() as stack:
-        rejects = stack.enter_context(reject_writer(task.receipts, work))
-        url = task.words_url(work.split.index)
-        file = _WordsFile(stack.enter_context(task.receipts.storage.create(url)))
+        rejects = stack.enter_context(reject_writer(folder, split_task))
+        file = _WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
         for batch in read_texts(
-            task.receipts.storage, work, task.reading, rejects.add, seen.append, task.stage
+            folder.storage, split_task, task.reading, rejects.add, found.append, task.stage
         ):
             words += counts.add(batch)
             documents += batch.num_rows
-            size += text_bytes(batch)
-            progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes(batch))
+            size += text_bytes_of(batch)
+            progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes_of(batch))
         file.write(counts.take())
-    name = words_name(work.split.index, task.splits)
-    files = [{"name": f"work/{name}", "bytes": file.bytes, "sha256": file.hash.hexdigest()}]
+    files = [file.info(name)]
     if rejects.total:
-        files.append(file_facts(task.receipts, rejects_name(work.split.index, task.splits)))
-    task.receipts.write_receipt(
-        piece_name("counts", work.split.index, task.splits),
-        files,
-        {
-            "documents": documents,
-            "text_bytes": size,
-            "words": words,
-            **({SOURCES: json.dumps(counts.facts, sort_keys=True)} if task.by_source else {}),
-            **rejects.to_json(),
-            RANGES: file.ranges,
-            **reading_facts(work.plan, work.split, seen),
-        },
+        files.append(folder.describe(rejects_name(number, task.splits)))
+    stats = CountStats(
+        documents=documents,
+        text_bytes=size,
+        rejects=rejects_by_reason(rejects),
+        lost=rejects.losses,
+        reading=SplitReading.of(split_task.plan, split_task.split, found),
+        words=words,
+        ranges=file.ranges,
+        sources=json.dumps(counts.facts, sort_keys=True) if task.by_source else None,
     )
+    folder.write_receipt(task_name("counts", number, task.splits), files, stats.to_json())
     return CountedSplit(
-        list(range_places(url, file.hash.hexdigest(), file.ranges)),
+        list(range_references(folder.path(name), files[0].sha256, stats.ranges)),
         {
-            measures.DOCUMENTS_READ: documents,
-            measures.TEXT_BYTES_READ: size,
-            measures.RECORDS_REJECTED: rejects.total,
-            measures.STORED_BYTES_LOST: sum(loss.bytes for loss in rejects.losses),
-            measures.WORDS_COUNTED: words,
-            measures.COUNT_BLOCKS: file.blocks,
-            measures.COUNT_BLOCK_BYTES: file.bytes,
+            metric_names.DOCUMENTS_READ: documents,
+            metric_names.TEXT_BYTES_READ: size,
+            metric_names.RECORDS_REJECTED: rejects.total,
+            metric_names.STORED_BYTES_LOST: sum(loss.bytes for loss in rejects.losses),
+            metric_names.WORDS_COUNTED: words,
+            metric_names.COUNT_BLOCKS: file.blocks,
+            metric_names.COUNT_BLOCK_BYTES: files[0].bytes,
         },
         split_values(documents, size, started),
     )
 
 
-def range_places(
-    url: str, sha256: str, rows: Iterable[list[int]]
-) -> Iterator[tuple[int, RangePlace]]:
-    """The places of a split's words by partition.
+def range_references(
+    url: str, sha256: str, ranges: Iterable[list[int]]
+) -> Iterator[tuple[int, RangeReference]]:
+    """Yield the ranges of a split's words with their partitions.
 
     Args:
         url: The split's counts file.
-        sha256: Of this file.
-        rows: As the split's receipt holds them, see `RANGES`.
+        sha256: The SHA-256 of this file.
+        ranges: See `CountStats.ranges`.
     """
-    for partition, start, size in rows:
+    for partition, start, size in ranges:
         yield partition, (url, sha256, start, size)
 
 
-def made_of(places: Iterable[RangePlace]) -> str:
-    """What tells the words that a part was made of from others, wherever they stand."""
-    ranges = sorted(place[1:] for place in places if place[3])
-    return hashlib.sha256(repr(ranges).encode()).hexdigest()
+def made_of(ranges: Iterable[RangeReference]) -> str:
+    """Return a hash that tells the words that a part was made of from others, at whatever URL."""
+    found = sorted(reference[1:] for reference in ranges if reference[3])
+    return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
 class _WordsFile:
-    """Writes the words of tables one after another, and keeps where those of a partition stand."""
+    """A counts file while it is written: the words of tables, one after another, by partition."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-        self.hash = hashlib.sha256()
-        self.bytes = 0
+        self._file = HashingFile(file)
         self.blocks = 0
-        self.ranges: list[list[int]] = []  # see RANGES
+        self.ranges: list[list[int]] = []  # see CountStats.ranges
+
+    def info(self, name: str) -> FileInfo:
+        """Return the description of the bytes written so far, as a file of this name."""
+        return FileInfo(name, self._file.bytes, self._file.sha256)
 
     def write(self, words: SourceBlocks) -> None:
-        """Writes the words that all tables held."""
+        """Write the words of all tables."""
         partitions: dict[int, list[tuple[str, pa.RecordBatch]]] = {}
         for source, blocks in words.items():
             for partition, block in blocks:
                 partitions.setdefault(partition, []).append((source, block))
         for partition in sorted(partitions):
-            start = self.bytes
+            start = self._file.bytes
             for source, block in partitions[partition]:
                 self._write_block(source.encode("utf-8", "surrogatepass"), encode_block(block))
-            self.ranges.append([partition, start, self.bytes - start])
+            self.ranges.append([partition, start, self._file.bytes - start])
 
     def _write_block(self, source: bytes, block: bytes) -> None:
         for data in (_HEAD.pack(len(source), len(block)), source, block):
-            self.file.write(data)
-            self.hash.update(data)
-            self.bytes += len(data)
+            self._file.write(data)
         self.blocks += 1
 
 
-def write_partition(task: CountTask, partition: int, places: Iterable[RangePlace]) -> CountsPart:
-    """Adds the blocks of one partition up, writes its words, and records the part."""
+def write_partition(
+    task: CountTask, partition: int, ranges: Iterable[RangeReference]
+) -> CountsPart:
+    """Add up the blocks of one partition, write its words, and write the part's receipt.
+
+    Args:
+        task: The job.
+        partition: The partition's number, below `PARTITIONS`.
+        ranges: Where its blocks are.
+
+    Raises:
+        DataError: Storage fails, a counts file is damaged, or there are too many sources.
+    """
     name = part_name(partition, PARTITIONS)
-    places = list(places)
+    ranges = list(ranges)
     tables: dict[str, WordTable] = {}
-    _add(task, tables, places)
+    _add(task, tables, ranges)
     part = _write(task, name, tables)
-    file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
-    facts = {**part.facts(), MADE_OF: made_of(places)}
-    task.receipts.write_receipt(piece_name("part", partition, PARTITIONS), [file], facts)
+    task.folder.write_receipt(
+        task_name("part", partition, PARTITIONS),
+        [FileInfo(name, part.bytes, part.sha256)],
+        PartStats(part, made_of(ranges)).to_json(),
+    )
     progress.report(task.stage, parts_written=1)
     return part
 
 
 def _write(task: CountTask, name: str, tables: dict[str, WordTable]) -> CountsPart:
-    to = (task.receipts.storage, task.receipts.url, name)
+    to = (task.folder.storage, task.folder.url, name)
     with_places = task.rules.with_places
     if task.by_source:
         return write_sources_part(*to, tables, with_places)
@@ -236,12 +316,12 @@ def _write(task: CountTask, name: str, tables: dict[str, WordTable]) -> CountsPa
     return write_part(*to, blocks, with_places)
 
 
-def _add(task: CountTask, tables: dict[str, WordTable], places: Iterable[RangePlace]) -> None:
-    """Adds blocks in the order of their files, each file opened once."""
-    storage = task.receipts.storage
+def _add(task: CountTask, tables: dict[str, WordTable], ranges: Iterable[RangeReference]) -> None:
+    """Add blocks to tables in the order of their files, each file opened once."""
+    storage = task.folder.storage
     opened = ""
     with ExitStack() as stack:
-        for url, _, start, size in sorted(place for place in places if place[3]):
+        for url, _, start, size in sorted(reference for reference in ranges if reference[3]):
             if url != opened:
                 stack.close()
                 file = stack.enter_context(storage.open(url))
@@ -255,7 +335,7 @@ def _add(task: CountTask, tables: dict[str, WordTable], places: Iterable[RangePl
 
 
 def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, bytes]]:
-    """The blocks of a range with their sources, from where the file is, one at a time.
+    """Yield the blocks of a range with their sources, from the file's position on.
 
     Raises:
         DataError: The file ends before the range does, or its blocks do not fill the range.
@@ -268,7 +348,7 @@ def _read_blocks(file: BinaryIO, size: int, url: str) -> Iterator[tuple[str, byt
         name_bytes, block_bytes = _HEAD.unpack(head)
         left -= _HEAD.size + name_bytes + block_bytes
         if left < 0:
-            raise DataError(f"{url} does not hold the words that its receipt names")
+            raise DataError(f"{url} does not contain the words that its receipt names")
         name, block = file.read(name_bytes), file.read(block_bytes)
         if len(name) < name_bytes or len(block) < block_bytes:
             raise DataError(f"{url} ends in the middle of its words")

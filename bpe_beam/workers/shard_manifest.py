@@ -1,58 +1,60 @@
-"""The manifest of a folder of shards, out of its plan and what the workers recorded of each."""
+"""The manifest of a folder of shards, from its plan and the receipts of its splits."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bpe_beam.corpus.losses import losses_of
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import Publication, Receipt
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
 from bpe_beam.shards.manifest import Manifest
-from bpe_beam.shards.numbering import numbered, shard_files
-from bpe_beam.shards.shard_rows import Shard, SourceFacts, SourceSlice, TokenlessSplit, Totals
+from bpe_beam.shards.numbering import number_shards, shard_files
+from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers.split_stats import lost_rows, reject_reasons
+from bpe_beam.workers.tokenize_split import TokenizeStats
 
 
 def manifest_of(
     plan: Plan,
-    receipts: Sequence[Mapping[str, Any]],
+    receipts: Sequence[Receipt],
     tokenizer: Tokenizer,
     settings: Mapping[str, Any],
     shard_format: str = DEFAULT_SHARD_FORMAT,
 ) -> Manifest:
-    """The manifest.
+    """Return the manifest of all shards.
 
     Args:
         plan: The plan.
-        receipts: Of each split, in order: its `files` and `facts`, as `TokenizeSplits` has
-            them recorded. The shards have their final names in the manifest.
-        tokenizer: What encoded.
-        settings: Those of encoding and of reading.
+        receipts: The receipts of all splits, in the order of the plan, as `tokenize_split` wrote
+            them. The shards have their final names in the manifest.
+        tokenizer: The tokenizer that encoded.
+        settings: The settings of encoding and of reading.
         shard_format: The shards' format.
     """
     shards: list[Shard] = []
     tokenless: list[TokenlessSplit] = []
     rejects: list[FileInfo] = []
-    for split, piece in zip(plan.splits, numbered(receipts), strict=True):
-        facts = piece.receipt["facts"]
-        files = [FileInfo(**file) for file in shard_files(piece.receipt)]
-        rejects += [FileInfo(**file) for file in piece.receipt["files"][len(files) :]]
+    stats = [TokenizeStats.from_json(receipt.stats) for receipt in receipts]
+    publications = number_shards(receipts, [split.tokens for split in stats])
+    for split, found, publication in zip(plan.splits, stats, publications, strict=True):
+        files = shard_files(publication.receipt)
+        rejects += publication.receipt.files[len(files) :]
         row: dict[str, Any] = {
             "split": split.index,
             "slices": slices_of(plan, split),
-            "documents": facts["documents"],
-            "text_bytes": facts["text_bytes"],
-            "rejects": sum(facts["rejects"].values()),
-            "sources": _sources(facts),
+            "documents": found.documents,
+            "text_bytes": found.text_bytes,
+            "rejects": sum(found.rejects.values()),
+            "sources": found.sources,
         }
         if files:
             name = files[0].name.partition(".")[0]
-            shards.append(Shard(name=name, tokens=facts["tokens"], files=tuple(files), **row))
+            shards.append(Shard(name=name, tokens=found.tokens, files=files, **row))
         else:
             tokenless.append(TokenlessSplit(**row))
     return Manifest(
@@ -64,11 +66,22 @@ def manifest_of(
         plan_fingerprint=plan.fingerprint(),
         shards=tuple(shards),
         totals=Totals.of(shards, tokenless),
-        reject_reasons=reject_reasons(receipt["facts"] for receipt in receipts),
+        reject_reasons=reject_reasons(stats),
         reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
         tokenless=tuple(tokenless),
-        lost=lost_rows(receipt["facts"] for receipt in receipts),
+        lost=lost_rows(stats),
     )
+
+
+def final_names(receipts: Sequence[Receipt]) -> list[Publication]:
+    """Return the receipts of all splits with the final names of their shards.
+
+    Args:
+        receipts: The receipts of all splits, in the order of the plan, as `tokenize_split` wrote
+            them.
+    """
+    tokens = (TokenizeStats.from_json(receipt.stats).tokens for receipt in receipts)
+    return number_shards(receipts, tokens)
 
 
 def slices_of(plan: Plan, split: Split) -> tuple[SourceSlice, ...]:
@@ -97,23 +110,3 @@ def plan_of(manifest: Manifest, root: str) -> Plan:
         if row.slices != slices_of(plan, plan.splits[row.split]):
             raise DataError(f"{MANIFEST_FILE}: split {row.split} has other slices than the plan")
     return plan
-
-
-def lost_rows(facts: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """What is lost of each file, over all pieces, as manifests have it."""
-    return tuple(loss.to_json() for loss in losses_of(facts))
-
-
-def reject_reasons(facts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Rejects by reason, over all pieces."""
-    reasons: Counter[str] = Counter()
-    for row in facts:
-        reasons.update(row["rejects"])
-    return dict(sorted(reasons.items()))
-
-
-def _sources(facts: Mapping[str, Any]) -> dict[str, SourceFacts] | None:
-    """What a shard has of each source, if they were told apart."""
-    if "sources" not in facts:
-        return None
-    return {name: SourceFacts(**row) for name, row in facts["sources"].items()}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from bpe_beam.counts.manifest import check_sources
 from bpe_beam.counts.word_counter import WordCounter, WordRules
-from bpe_beam.workers.split_task import text_bytes
+from bpe_beam.workers.split_task import text_bytes_of
 
 SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]
 """Blocks of words with their partitions, by source in the order of the sources' names."""
@@ -99,7 +99,7 @@ class SourceTables:
         add_facts(
             self.facts,
             source,
-            {"documents": batch.num_rows, "text_bytes": text_bytes(batch), "words": words},
+            {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words},
         )
         return words
 

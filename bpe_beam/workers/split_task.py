@@ -1,62 +1,39 @@
-"""What a job's worker is handed: one split of the plan, and where it leaves what it made of it."""
+"""A split of the plan as a worker gets it, and what all workers do to read one."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import socket
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import pyarrow as pa
 
 from bpe_beam import progress
-from bpe_beam.corpus import boundaries as edges_json
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject, RejectWriter
 from bpe_beam.corpus.slices import Edges
 from bpe_beam.errors import DataError
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
-from bpe_beam.workers import metric_names as measures
-
-WORK = "work"
-"""The folder for temporary files, within a job's, a run's or a window's folder."""
-
-_BLOCK_BYTES = 1 << 20
-
-
-class Receipts(Protocol):
-    """The folder of a run of a job as its workers know it; picklable."""
-
-    @property
-    def storage(self) -> Storage:
-        """The door to storage."""
-
-    @property
-    def url(self) -> str:
-        """The run's folder."""
-
-    def write_receipt(
-        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        """Records a finished piece: its files (`name`, `bytes`, `sha256`), and what is known."""
+from bpe_beam.workers import metric_names
 
 
 @dataclass(frozen=True)
-class SplitWork:
+class SplitTask:
     """One split, with just those files of the plan that it reads.
 
-    A plan of a million files is too large to hand to every worker; an element carries its own.
+    A plan of a million files is too large to hand to every worker; a task carries its own files.
 
     Attributes:
         plan: The plan's root and, under their numbers, the files of this split.
         split: The split.
-        splits: How many splits the whole plan has.
+        splits: The number of splits of the whole plan.
     """
 
     plan: Plan
@@ -64,47 +41,54 @@ class SplitWork:
     splits: int
 
     def to_json(self) -> str:
-        """The element that travels."""
-        numbers = sorted({piece.file for piece in self.split.slices})
+        """Return the task as the text that travels to a worker."""
+        numbers = sorted({part.file for part in self.split.slices})
         return json.dumps(
             {
                 "root": self.plan.root,
                 "files": {i: list(vars(self.plan.files[i]).values()) for i in numbers},
                 "index": self.split.index,
-                "slices": [[piece.file, piece.start, piece.end] for piece in self.split.slices],
+                "slices": [[part.file, part.start, part.end] for part in self.split.slices],
                 "splits": self.splits,
             },
             ensure_ascii=False,
         )
 
     @staticmethod
-    def from_json(text: str) -> SplitWork:
-        """What `to_json` wrote."""
+    def from_json(text: str) -> SplitTask:
+        """Read what `to_json` returned."""
         row = json.loads(text)
         files = {int(number): InputFile(*values) for number, values in row["files"].items()}
-        split = Split(row["index"], tuple(Slice(*piece) for piece in row["slices"]))
-        # By number as in the whole plan: places in the corpus are made of the files' numbers.
-        return SplitWork(Plan(row["root"], cast(Any, files), (split,)), split, row["splits"])
+        split = Split(row["index"], tuple(Slice(*part) for part in row["slices"]))
+        # By number as in the whole plan: positions in the corpus contain the files' numbers.
+        return SplitTask(Plan(row["root"], cast(Any, files), (split,)), split, row["splits"])
 
 
-def works_of(plan: Plan, done: Collection[int] = ()) -> list[str]:
-    """The splits of a plan as elements, but for those that are done; the largest first, so that no
-    worker is left alone with one at the end."""
+def split_tasks(plan: Plan, done: Collection[int] = ()) -> list[str]:
+    """Return the tasks of a plan's splits as the texts that travel to workers.
+
+    Args:
+        plan: The plan.
+        done: The numbers of splits to leave out.
+
+    Returns:
+        The largest split first, so that no worker is left alone with one at the end.
+    """
     splits = len(plan.splits)
     left = [split for split in plan.splits if split.index not in done]
     left.sort(key=lambda split: (-split.size, split.index))
-    return [SplitWork(plan, split, splits).to_json() for split in left]
+    return [SplitTask(plan, split, splits).to_json() for split in left]
 
 
-def require_seen(storage: Storage, *folders: str) -> None:
-    """Refuse folders that the process which launched this work has, and this worker does not see.
+def require_visible(storage: Storage, *folders: str) -> None:
+    """Refuse folders that the process which launched this task sees, and this worker does not.
 
     Args:
         storage: The storage client.
-        *folders: Absolute paths or URLs. Nothing is asked about URLs: their folders are only names.
+        *folders: Absolute paths or URLs. URLs are not checked: their folders are only names.
 
     Raises:
-        DataError: A local folder is not there.
+        DataError: A local folder is missing.
     """
     for folder in filter(is_local, folders):
         if not storage.is_folder(folder):
@@ -117,7 +101,7 @@ def require_seen(storage: Storage, *folders: str) -> None:
 
 def read_texts(
     storage: Storage,
-    work: SplitWork,
+    task: SplitTask,
     settings: ReadSettings,
     on_reject: Callable[[Reject], None],
     on_edges: Callable[[Edges], None],
@@ -129,17 +113,17 @@ def read_texts(
 
     Args:
         storage: The storage client.
-        work: The split.
+        task: The split.
         settings: How files become documents.
         on_reject: Called for each record that cannot be used.
-        on_edges: Called at the end of each slice whose bounds had to be guessed.
+        on_edges: Called at the end of each slice with speculative boundaries.
         stage: The progress stage, in bytes, that gets the stored bytes as they are read.
         lose_changed: See `read_split`.
     """
     return read_split(
         storage,
-        work.plan,
-        work.split,
+        task.plan,
+        task.split,
         settings,
         on_reject,
         on_edges,
@@ -149,69 +133,50 @@ def read_texts(
     )
 
 
-def reading_facts(plan: Plan, split: Split, seen: Iterable[Edges]) -> dict[str, Any]:
-    """What a receipt says of the reading of a split: its slices, the tags of their files, and
-    where the slices' records began and ended, if that had to be guessed."""
-    return {
-        "slices": [[piece.file, piece.start, piece.end] for piece in split.slices],
-        "tags": [plan.files[piece.file].tag for piece in split.slices],
-        "edges": [edges_json.to_json(edge) for edge in seen],
-    }
+def task_name(kind: str, number: int, count: int) -> str:
+    """Return the name of a task, and of its receipt: `counts-00003-of-00012`.
 
-
-def restored_facts(split: Split) -> dict[str, Any]:
-    """As `reading_facts`, of a split of a finished job, whose slices have been proven to meet."""
-    slices = [[piece.file, piece.start, piece.end] for piece in split.slices]
-    return {"slices": slices, "tags": None, "edges": None}
-
-
-def was_read(facts: Mapping[str, Any], plan: Plan, split: Split) -> bool:
-    """Whether a receipt's facts are of these slices of these files; restored ones know no tags."""
-    now = reading_facts(plan, split, ())
-    same_files = facts.get("tags") in (None, now["tags"])
-    return same_files and bool(facts.get("slices") == now["slices"])
-
-
-def piece_name(kind: str, number: int, of: int) -> str:
-    """The name of a piece of work, and of its receipt: `counts-00003-of-00012`."""
-    return f"{kind}-{number:05}-of-{of:05}"
+    Args:
+        kind: The kind of task.
+        number: The task's number, from 0.
+        count: The number of tasks of this kind.
+    """
+    return f"{kind}-{number:05}-of-{count:05}"
 
 
 def rejects_name(split: int, splits: int) -> str:
-    """The file of a split's rejects in a job's folder."""
-    return f"rejects/{piece_name('rejects', split, splits)}.jsonl"
+    """Return the name of the file of a split's rejects in a job's folder.
+
+    Args:
+        split: The split's number, from 0.
+        splits: The number of splits of the plan.
+    """
+    return f"rejects/{task_name('rejects', split, splits)}.jsonl"
 
 
-def reject_writer(receipts: Receipts, work: SplitWork) -> RejectWriter:
-    """The writer of a split's rejects, in a run's folder."""
-    name = rejects_name(work.split.index, work.splits)
-    return RejectWriter(receipts.storage, receipts.storage.join(receipts.url, *name.split("/")))
+def reject_writer(folder: TaskFolder, task: SplitTask) -> RejectWriter:
+    """Return the writer of a split's rejects in the folder of a run or a window."""
+    name = rejects_name(task.split.index, task.splits)
+    return RejectWriter(folder.storage, folder.path(name))
 
 
-def file_facts(receipts: Receipts, name: str) -> dict[str, Any]:
-    """A written file of a run's folder as receipts name it. Cost: reads it once."""
-    digest = hashlib.sha256()
-    size = 0
-    url = receipts.storage.join(receipts.url, *name.split("/"))
-    with receipts.storage.open(url) as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-            size += len(block)
-    return {"name": name, "bytes": size, "sha256": digest.hexdigest()}
+def split_values(documents: int, text_bytes: int, started: float) -> dict[str, int]:
+    """Return the values that a split adds to distributions, by metric name.
 
-
-def split_values(documents: int, size: int, started: float) -> dict[str, int]:
-    """What distributions get of a split: documents, bytes of text, and its time since `started`, by
-    `time.monotonic`."""
+    Args:
+        documents: The split's documents.
+        text_bytes: Their text in bytes of UTF-8.
+        started: When its task started, by `time.monotonic`.
+    """
     return {
-        measures.SPLIT_DOCUMENTS: documents,
-        measures.SPLIT_TEXT_BYTES: size,
-        measures.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
+        metric_names.SPLIT_DOCUMENTS: documents,
+        metric_names.SPLIT_TEXT_BYTES: text_bytes,
+        metric_names.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
     }
 
 
-def text_bytes(batch: pa.RecordBatch) -> int:
-    """UTF-8 bytes of the texts of a batch of documents."""
+def text_bytes_of(batch: pa.RecordBatch) -> int:
+    """Return the size of the texts of a batch of documents, in bytes of UTF-8."""
     text = batch.column("text")
     offsets = text.buffers()[1]
     if offsets is None or len(text) == 0:

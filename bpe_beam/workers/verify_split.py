@@ -17,7 +17,7 @@ from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
-from bpe_beam.workers.split_task import SplitWork, text_bytes
+from bpe_beam.workers.split_task import SplitTask, text_bytes_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,13 +50,13 @@ def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSp
 
     Args:
         task: What is needed to read and encode.
-        element: The split, as `SplitWork.to_json` gives it.
+        element: The split, as `SplitTask.to_json` gives it.
         row: What the manifest says of the split.
 
     Returns:
         The first difference; None if there is none.
     """
-    read = _ReadAgain(task, SplitWork.from_json(element))
+    read = _ReadAgain(task, SplitTask.from_json(element))
     name = row.name if isinstance(row, Shard) else f"split {row.split}"
     if isinstance(row, Shard):
         with shard_format(task.shard_format).reader(task.storage, task.folder, row.name) as reader:
@@ -71,25 +71,25 @@ def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSp
 class _ReadAgain:
     """A split that is read and encoded again, and what was met on the way."""
 
-    def __init__(self, task: CompareTask, work: SplitWork) -> None:
-        self._task, self._work = task, work
+    def __init__(self, task: CompareTask, split_task: SplitTask) -> None:
+        self._task, self._split_task = task, split_task
         self._found = {"documents": 0, "text_bytes": 0, "rejects": 0}
 
     def encoded(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
         """Yield the ids of all documents in batches, as `compare_split` takes them."""
-        task, work = self._task, self._work
+        task, split_task = self._task, self._split_task
         most = shard_format(task.shard_format).max_document_tokens
         for batch in read_split(
             task.storage,
-            work.plan,
-            work.split,
+            split_task.plan,
+            split_task.split,
             task.reading,
             self._reject,
             on_read=lambda count: progress.report(task.stage, done=count),
         ):
-            batch, ids = encode_documents(task.encoding, batch, work.plan, self._reject, most)
+            batch, ids = encode_documents(task.encoding, batch, split_task.plan, self._reject, most)
             self._found["documents"] += batch.num_rows
-            self._found["text_bytes"] += text_bytes(batch)
+            self._found["text_bytes"] += text_bytes_of(batch)
             yield ids.values.to_numpy(), ids.offsets.to_numpy()
 
     def first_token(self) -> str | None:

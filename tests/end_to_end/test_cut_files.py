@@ -16,8 +16,8 @@ from command_line import run, run_whole
 from made_text import documents, write
 from read_back import read_shards, tree
 
-from bpe_beam.folders.job_folder import ReceiptWriter
 from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs import count
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import CountWords, ReadDocuments
@@ -280,15 +280,15 @@ def test_rejects_of_nobody_are_removed(tmp_path: Path, monkeypatch: pytest.Monke
         "--output",
         tmp_path / "out",
     )
-    write_receipt = ReceiptWriter.write_receipt
+    write_receipt = TaskFolder.write_receipt
 
     def killed(*_: object) -> None:
         raise Killed
 
-    monkeypatch.setattr(ReceiptWriter, "write_receipt", killed)
+    monkeypatch.setattr(TaskFolder, "write_receipt", killed)
     assert run(*given).code == 1
     assert list((tmp_path / "out").glob("work/run-*/rejects/*"))
-    monkeypatch.setattr(ReceiptWriter, "write_receipt", write_receipt)
+    monkeypatch.setattr(TaskFolder, "write_receipt", write_receipt)
     path.write_bytes(b"fine\nX\n")
     assert run_whole(*given).summary["rejects"] == 0
     assert not (tmp_path / "out" / "rejects").exists()

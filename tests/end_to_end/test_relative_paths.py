@@ -18,12 +18,12 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.job_folder import ReceiptWriter
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import ReadDocuments, Tokenize, WriteTokens
 from bpe_beam.workers.count_split import CountTask, count_split
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.split_task import works_of
+from bpe_beam.workers.split_task import split_tasks
 from bpe_beam.workers.stream.tokenize_window import Stream
 
 ELSEWHERE = ("--runner", "elsewhere_runner.ElsewhereRunner", "--quiet")
@@ -100,7 +100,7 @@ def test_the_transforms_find_their_files(here: Path) -> None:
 def test_a_worker_that_does_not_see_a_folder_says_so(here: Path) -> None:
     plan = ReadDocuments(["in/a.jsonl"]).plan
     task = CountTask(
-        receipts=ReceiptWriter(Storage(), str(here / "out" / "work" / "run-0"), "0"),
+        folder=TaskFolder(Storage(), str(here / "out" / "work" / "run-0"), "0"),
         reading=ReadSettings(),
         rules=WordRules(),
         splits=len(plan.splits),
@@ -109,4 +109,4 @@ def test_a_worker_that_does_not_see_a_folder_says_so(here: Path) -> None:
     with pytest.raises(
         DataError, match=r"does not see the folder .*/out/work/run-0: .* URL of a store"
     ):
-        count_split(task, works_of(plan)[0])
+        count_split(task, split_tasks(plan)[0])

@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,9 +20,11 @@ import pytest
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import output_folder as output
 from bpe_beam.folders.compact_names import pack_names, unpack_names
-from bpe_beam.folders.job_folder import JobFolder, ReceiptWriter
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
-from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import Receipt, TaskFolder
+from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -50,7 +53,7 @@ def content(piece: int, kind: str) -> bytes:
     return f"{kind} of {piece}\n".encode() * 1000
 
 
-def write_piece(folder: JobFolder, piece: int) -> None:
+def write_piece(folder: RunFolder, piece: int) -> None:
     """A piece of two files, and for one piece a reject file."""
     files = []
     stem = f"shard-{piece:05}-of-{PIECES:05}"
@@ -61,19 +64,25 @@ def write_piece(folder: JobFolder, piece: int) -> None:
         data = content(piece, name)
         with folder.storage.create(folder.path(name)) as stream:
             stream.write(data)
-        digest = hashlib.sha256(data).hexdigest()
-        files.append({"name": name, "bytes": len(data), "sha256": digest})
-    folder.writer().write_receipt(f"{piece:05}", files, {"documents": piece})
+        files.append(FileInfo.of(name, data))
+    folder.for_workers().write_receipt(f"{piece:05}", files, {"documents": piece})
 
 
-def manifest_of(receipts: Mapping[str, Mapping[str, Any]]) -> bytes:
-    pieces = {name: {"files": r["files"], "facts": r["facts"]} for name, r in receipts.items()}
-    return json.dumps(pieces).encode()
+def manifest_of(receipts: Mapping[str, Receipt]) -> bytes:
+    return json.dumps({name: row.to_json() for name, row in receipts.items()}).encode()
+
+
+def restore(manifest: bytes) -> dict[str, RestoredTask]:
+    """The pieces of a manifest by `manifest_of`."""
+    return {
+        name: RestoredTask(tuple(map(FileInfo.from_json, row["files"])), row["facts"])
+        for name, row in json.loads(manifest).items()
+    }
 
 
 def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> list[int]:
     """A whole job; returns the pieces that it had to write."""
-    folder = claim(url, storage=storage, restore=json.loads, **options)
+    folder = claim(url, storage=storage, restore=restore, **options)
     if folder.finished:
         return []
     folder.storage.write_bytes(folder.path("work/plan.json"), b"{}\n")
@@ -171,7 +180,7 @@ def test_an_equal_job_keeps_what_is_finished(tmp_path: Path, whole: dict[str, by
     assert again.receipt("00001") is None
     receipt = again.receipt("00002")
     assert receipt is not None
-    assert receipt["facts"] == {"documents": 2}
+    assert receipt.stats == {"documents": 2}
     before = (url / "shard-00000-of-00003.bin").stat().st_mtime_ns
     assert run_job(url) == [1]
     assert (url / "shard-00000-of-00003.bin").stat().st_mtime_ns == before
@@ -235,14 +244,14 @@ def test_a_finished_folder_with_other_bytes_of_the_same_size_is_mended(
 def test_a_piece_without_facts_is_made_again_once_something_is_missing(
     tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
-    def restore(data: bytes) -> dict[str, Any]:
-        pieces = json.loads(data)
-        return {**pieces, "00001": {**pieces["00001"], "facts": None}}
+    def restore_some(data: bytes) -> dict[str, RestoredTask]:
+        pieces = restore(data)
+        return {**pieces, "00001": replace(pieces["00001"], stats=None)}
 
     url = tmp_path / "whole"
-    assert claim(url, restore=restore).finished
+    assert claim(url, restore=restore_some).finished
     (url / "rejects" / "shard-00001-of-00003.jsonl").unlink()
-    folder = claim(url, restore=restore)
+    folder = claim(url, restore=restore_some)
     assert not folder.finished
     assert [folder.receipt(f"{i:05}") is not None for i in range(PIECES)] == [True, False, True]
 
@@ -453,15 +462,15 @@ def test_a_run_killed_at_its_very_first_file_can_start_again(
 
 def test_receipts_are_written_from_pickled_writers(tmp_path: Path) -> None:
     folder = claim(tmp_path)
-    writer: ReceiptWriter = pickle.loads(pickle.dumps(folder.writer()))
+    writer: TaskFolder = pickle.loads(pickle.dumps(folder.for_workers()))
     writer.write_receipt("empty", [], {"documents": 0})
-    assert folder.receipts()["empty"]["facts"] == {"documents": 0}
+    assert folder.receipts()["empty"].stats == {"documents": 0}
     assert folder.receipt("empty") is None  # of this run, not of an earlier one
     again = claim(tmp_path).receipt("empty")
     assert again is not None
-    assert again["files"] == []
+    assert again.files == ()
     for name in ("", "../x", "a/b", "a b"):
-        with pytest.raises(ValueError, match="piece's name"):
+        with pytest.raises(ValueError, match="task must match"):
             writer.write_receipt(name, [], {})
 
 
@@ -726,7 +735,7 @@ def test_a_job_file_of_a_strange_version_is_refused(tmp_path: Path, version: obj
         claim(tmp_path)
 
 
-def begun(url: Path, *pieces: int) -> tuple[OutputFolder, JobFolder]:
+def begun(url: Path, *pieces: int) -> tuple[OutputFolder, RunFolder]:
     """A run that was killed when it had made some pieces."""
     folder = claim(url)
     run = folder.new_run()
@@ -798,10 +807,10 @@ def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
     folder = claim(tmp_path / "out")
     run = folder.new_run()
     run.storage.write_bytes(run.path("work/plan.json"), b"{}\n")
-    facts = {"name": "work/plan.json", "bytes": 3, "sha256": hashlib.sha256(b"{}\n").hexdigest()}
-    run.writer().write_receipt("piece", [facts], {})
+    file = FileInfo.of("work/plan.json", b"{}\n")
+    run.for_workers().write_receipt("piece", [file], {})
     folder.take(run, all_files=False)
-    named = folder.receipts()["piece"]["files"][0]["name"]
+    named = folder.receipts()["piece"].files[0].name
     assert Path(folder.path(named)) == Path(run.path("work/plan.json"))
     assert claim(tmp_path / "out").receipt("piece")
     folder.finish("manifest.json", b"{}")

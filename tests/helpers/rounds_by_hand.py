@@ -32,9 +32,10 @@ from bpe_beam.transforms.jobs.merge_round import MergeRound, SeeParts
 from bpe_beam.transforms.metrics import Measured
 from bpe_beam.workers.rounds import apply_merges as rewriting
 from bpe_beam.workers.rounds import segment_words as segmenting
-from bpe_beam.workers.rounds.apply_merges import rewrite_piece, see_part
-from bpe_beam.workers.rounds.segment_words import add_segments, cut_piece, sum_pairs
+from bpe_beam.workers.rounds.apply_merges import apply_merges, see_part
+from bpe_beam.workers.rounds.segment_words import add_segments, segment_words, sum_pairs
 from bpe_beam.workers.rounds.task import RoundTask, names_of
+from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice, WordBatchTask
 
 STORAGE = Storage()
 MOST = 2**63 - 1
@@ -74,35 +75,39 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
 
 
 class ByHand:
-    """Stands where a pipeline would, and does what is put on it at once."""
+    """Runs the tasks of a transform, each step in turn."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
 
-    def __or__(self, labelled: Any) -> None:
-        transform = labelled.transform
+    def run(self, transform: Any) -> None:
         if isinstance(transform, SeeParts):
             for part in range(len(transform.task.manifest.parts)):
                 see_part(transform.task, transform.recipe, part)
         else:
             assert isinstance(transform, MergeRound)
-            self._round(transform.task, transform.works)
+            self._round(transform.task, transform.tasks)
 
-    def _round(self, task: RoundTask, works: list[str]) -> None:
-        rewritten = [rewrite_piece(task, work) for work in self._mixed(works)]
-        pieces = [written.element for written in rewritten]
-        shards = self._by_shard(task, (written.places for written in rewritten), sum_pairs)
+    def _round(self, task: RoundTask, tasks: list[str]) -> None:
+        order = self._mixed(tasks)
+        written = [apply_merges(task, text) for text in order]
+        word_batches = [word_batch for word_batch, _ in written]
+        numbers = [WordBatchTask.from_json(text).number for text in order]
+        shards = self._by_shard(task, (result.blocks for _, result in written), sum_pairs)
         if task.cuts:
-            cut = [cut_piece(task, piece, pieces, shards) for piece in self._mixed(pieces)]
-            self._by_shard(task, (written.places for written in cut), add_segments)
+            cut = [
+                segment_words(task, number, word_batch, word_batches, shards)
+                for number, word_batch in self._mixed(zip(numbers, word_batches, strict=True))
+            ]
+            self._by_shard(task, (result.blocks for result in cut), add_segments)
 
     def _by_shard(
-        self, task: RoundTask, places: Iterable[Any], add: Callable[[RoundTask, int, Any], str]
-    ) -> list[str]:
+        self, task: RoundTask, blocks: Iterable[Any], add: Callable[[RoundTask, int, Any], Any]
+    ) -> list[Any]:
         grouped = defaultdict(list)
-        for rows in places:
-            for shard, place in rows:
-                grouped[shard].append(place)
+        for rows in blocks:
+            for shard, reference in rows:
+                grouped[shard].append(reference)
         return [add(task, shard, self._mixed(grouped[shard])) for shard in self._mixed(grouped)]
 
     def _mixed(self, items: Iterable[Any]) -> list[Any]:
@@ -156,18 +161,19 @@ def learn_by_hand(
         watched: As on a runner elsewhere, whose pipelines are looked at.
     """
 
-    def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
-        slices = [[part, i, 2] for part in range(len(manifest.parts)) for i in range(2)]
-        return [{"parts": slices[piece::pieces]} for piece in range(pieces)]
+    def first_sources(manifest: CountsManifest) -> list[CountsSource]:
+        parts = range(len(manifest.parts))
+        slices = [PartSlice(part, i, 2) for part in parts for i in range(2)]
+        return [CountsSource(tuple(slices[piece::pieces])) for piece in range(pieces)]
 
-    def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
-        build(ByHand(seed), None)
+    def run_pipeline(run: Any, label: str, make: Callable[[None], object], *others: Any) -> None:
+        ByHand(seed).run(make(None))
         if watched:
             others[-1]()
 
     limits: dict[tuple[Any, str], Any] = {
         (merge_rounds, "run_pipeline"): run_pipeline,
-        (merge_rounds, "first_pieces"): first_pieces,
+        (merge_rounds, "first_sources"): first_sources,
     }
     if watched:
         limits |= {(place, "progress"): mock.Mock() for place in (rewriting, segmenting)}

@@ -26,17 +26,6 @@ TIMES: list[list[float]] = []
 """Of each run of the job, when it looked."""
 
 
-class Captured:
-    """Stands where a pipeline would, and keeps the stream that is built on it."""
-
-    stream: Stream
-
-    def __or__(self, labelled: Any) -> None:
-        transform = labelled.transform
-        assert isinstance(transform, TokenizeNewFiles)
-        self.stream = transform.stream
-
-
 def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
     """What a worker makes of what a watcher handed out."""
     made = [tokenize_window_split(stream, text) for _, text in works]
@@ -61,11 +50,11 @@ def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: N
     return times
 
 
-def run_pipeline(run: Any, build: Callable[[Any, None], object], *others: Any) -> None:
-    """In place of `jobs.running.run_pipeline`."""
-    captured = Captured()
-    build(captured, None)
-    TIMES.append(run_stream(captured.stream))
+def run_pipeline(run: Any, label: str, make: Callable[[None], object], *others: Any) -> None:
+    """In place of `engines.beam.run_pipeline`."""
+    transform = make(None)
+    assert isinstance(transform, TokenizeNewFiles)
+    TIMES.append(run_stream(transform.stream))
 
 
 def put(stream: Stream, name: str, *numbers: int) -> Path:

@@ -14,7 +14,8 @@ from made_text import documents, write
 from power_cut import Disk, Files, write_files
 from read_back import tree
 
-from bpe_beam.shards.numbering import numbered
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.numbering import number_shards
 from bpe_beam.storage import Storage
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.workers.stream.window_log import WindowFolder
@@ -145,11 +146,14 @@ def write_window(storage: Storage, folder: str) -> None:
     assert write_once(storage, storage.join(folder, "window.json"), b"a window")
     window = WindowFolder(storage, folder, "fingerprint")
     window.prepare()
-    file = {"name": "work/shard.bin", "bytes": 7, "sha256": hashlib.sha256(b"a shard").hexdigest()}
+    file = FileInfo.of("work/shard.bin", b"a shard")
     storage.write_bytes(storage.join(folder, "work", "shard.bin"), b"a shard")
     window.write_receipt("shard", [file], {"tokens": 1})
-    pieces = numbered([{"files": [file], "facts": {"tokens": 1}}])
-    window.finish(pieces, json.dumps({"files": pieces[0].receipt["files"]}).encode(), "{}")
+    receipt = window.read_receipt("shard")
+    assert receipt is not None
+    shards = number_shards([receipt], [1])
+    files = [each.to_json() for each in shards[0].receipt.files]
+    window.finish(shards, json.dumps({"files": files}).encode(), "{}")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from bpe_beam.transforms import (
 )
 from bpe_beam.transforms.create_elements import CreateElements
 from bpe_beam.transforms.spread_tasks import SpreadTasks
-from bpe_beam.workers.split_task import SplitWork, works_of
+from bpe_beam.workers.split_task import SplitTask, split_tasks
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 MEGABYTE = 1_000_000
@@ -136,7 +136,7 @@ def test_a_split_of_many_small_files_is_shuffled_in_pieces(
 ) -> None:
     files = tuple(InputFile(f"{'ä' * 200}{i}", 1, "text", "none") for i in range(10_000))
     split = Split(0, tuple(Slice(i, 0, 1) for i in range(10_000)))
-    (work,) = works_of(Plan("/root", files, (split,)))
+    (work,) = split_tasks(Plan("/root", files, (split,)))
     assert len(work.encode()) > 4 * MEGABYTE
     kept = tmp_path / "kept"
     run(
@@ -148,7 +148,7 @@ def test_a_split_of_many_small_files_is_shuffled_in_pieces(
     )
     assert MEGABYTE // 4 < max(sizes) <= MEGABYTE
     assert kept.read_text() == work
-    assert SplitWork.from_json(kept.read_text()).split == split
+    assert SplitTask.from_json(kept.read_text()).split == split
 
 
 class _Keep(beam.DoFn):

@@ -17,9 +17,10 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.jobs.count_splits import CountSplits
-from bpe_beam.workers.count_split import CountTask, range_places
+from bpe_beam.workers.count_split import CountTask, range_references
 from bpe_beam.workers.source_tables import SourceTables, add_token_facts, cut_by_source
 
 RULES = WordRules(pretokenizer="whitespace_split")
@@ -125,7 +126,7 @@ def test_token_facts() -> None:
 
 
 def test_places_by_partition() -> None:
-    assert list(range_places("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
+    assert list(range_references("a", "0f", [[1, 0, 10], [2, 10, 5]])) == [
         (1, ("a", "0f", 0, 10)),
         (2, ("a", "0f", 10, 5)),
     ]
@@ -135,17 +136,12 @@ def test_places_of_blocks_travel_without_pickling(
     coders_of: Callable[[Callable[[beam.Pipeline], Any]], list[str]],
 ) -> None:
     task = CountTask(
-        receipts=_Nowhere(), reading=ReadSettings(sources=(("a", "*"),)), rules=WordRules(),
-        splits=1, by_source=True,
-    )  # fmt: skip
+        folder=TaskFolder(Storage(), "memory://nowhere", "0"),
+        reading=ReadSettings(sources=(("a", "*"),)),
+        rules=WordRules(),
+        splits=1,
+        by_source=True,
+    )
     urns = coders_of(lambda p: p | CountSplits(task, [], [(0, ("a", "0f", 5, 7))], [0]))
     assert urns
     assert not [urn for urn in urns if "pickled" in urn.lower() or "FastPrimitives" in urn]
-
-
-class _Nowhere:
-    storage = Storage()
-    url = "memory://nowhere"
-
-    def write_receipt(self, *_: Any) -> None:
-        raise AssertionError

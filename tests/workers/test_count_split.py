@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,54 +16,54 @@ from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.errors import DataError
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.workers import count_split as counting
-from bpe_beam.workers.count_split import CountTask, RangePlace, count_split, write_partition
-from bpe_beam.workers.split_task import works_of
+from bpe_beam.workers.count_split import (
+    CountStats,
+    CountTask,
+    RangeReference,
+    count_split,
+    write_partition,
+)
+from bpe_beam.workers.split_task import split_tasks
 
 
-@dataclasses.dataclass
-class Kept:
-    """A run's folder whose receipts stay in memory."""
-
-    url: str
-    storage: Storage = dataclasses.field(default_factory=Storage)
-    receipts: dict[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-
-    def write_receipt(
-        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        self.receipts[piece] = json.loads(json.dumps(facts))
+def stats_of(folder: TaskFolder) -> CountStats:
+    """What the receipt of the only split says."""
+    receipt = folder.read_receipt("counts-00000-of-00001")
+    assert receipt is not None
+    return CountStats.from_json(receipt.stats)
 
 
 def count_file(
     folder: Path, data: bytes, *, by_source: bool
-) -> tuple[Kept, CountTask, list[tuple[int, RangePlace]]]:
+) -> tuple[TaskFolder, CountTask, list[tuple[int, RangeReference]]]:
     """Counts one file of JSON Lines as one split."""
     (folder / "in.jsonl").write_bytes(data)
-    kept = Kept(str(folder / "run"))
+    kept = TaskFolder(Storage(), str(folder / "run"), "0")
     for name in ("work", "rejects"):
         (folder / "run" / name).mkdir(parents=True)
     file = InputFile("in.jsonl", len(data), "jsonl", "none")
     plan = plan_of_files(str(folder), (file,), document_separator="\n", range_bytes=1 << 30)
     task = CountTask(
-        receipts=kept,
+        folder=kept,
         reading=ReadSettings(source_field="source" if by_source else None),
         rules=WordRules(pretokenizer="whitespace_split"),
         splits=1,
         by_source=by_source,
     )
-    (work,) = works_of(plan)
-    return kept, task, count_split(task, work).places
+    (element,) = split_tasks(plan)
+    return kept, task, count_split(task, element).ranges
 
 
-def counted(task: CountTask, places: list[tuple[int, RangePlace]]) -> Counter[tuple[str, str]]:
+def counted(task: CountTask, places: list[tuple[int, RangeReference]]) -> Counter[tuple[str, str]]:
     """The words of all parts, by source."""
     found: Counter[tuple[str, str]] = Counter()
     for partition in range(PARTITIONS):
         those = [place for number, place in places if number == partition]
         part = write_partition(task, partition, those)
-        rows = pq.read_table(str(Path(task.receipts.url) / part.name)).to_pylist()
+        rows = pq.read_table(str(Path(task.folder.url) / part.name)).to_pylist()
         found.update({(row.get("source", ""), row["word"]): row["count"] for row in rows})
     return found
 
@@ -78,9 +76,9 @@ def test_receipts_do_not_grow_with_sources(tmp_path: Path) -> None:
         for i in range(sources)
     ]
     kept, task, places = count_file(tmp_path, "\n".join(lines).encode(), by_source=True)
-    facts = kept.receipts["counts-00000-of-00001"]
-    assert len(facts[counting.RANGES]) == len(places) == PARTITIONS
-    assert len(json.loads(facts[counting.SOURCES])) == sources
+    stats = stats_of(kept)
+    assert len(stats.ranges) == len(places) == PARTITIONS
+    assert len(json.loads(stats.sources or "")) == sources
     expected = Counter({(f"source {i}", f"w{i + j}"): 1 for i in range(sources) for j in range(40)})
     assert counted(task, places) == expected
 
@@ -95,7 +93,7 @@ def test_the_limit_holds_within_a_record(
     rows = [{"text": "w1 w2", "source": "a"}, {"text": text, "source": "b"}]
     data = b"\n".join(json.dumps(row).encode() for row in rows)
     kept, task, places = count_file(tmp_path, data, by_source=by_source)
-    assert len(kept.receipts["counts-00000-of-00001"][counting.RANGES]) > 3 * PARTITIONS
+    assert len(stats_of(kept).ranges) > 3 * PARTITIONS
     expected: Counter[tuple[str, str]] = Counter()
     for row in rows:
         source = row["source"] if by_source else ""
@@ -108,7 +106,10 @@ def test_the_limit_holds_within_a_record(
     [
         (lambda data: data[:-1], "ends in the middle of its words"),
         (lambda data: data[:5], "ends in the middle of its words"),
-        (lambda data: b"\xff" * 12 + data[12:], "does not hold the words that its receipt names"),
+        (
+            lambda data: b"\xff" * 12 + data[12:],
+            "does not contain the words that its",
+        ),
     ],
 )
 def test_a_damaged_counts_file_is_named(tmp_path: Path, damage: Any, message: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_hashed_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.storage import Storage
@@ -71,14 +72,14 @@ def make_parts(
     with progress.stage("write", partitions, "parts") as stage:
         for partition in range(partitions):
             name = part_name(partition, partitions)
-            piece = name.removesuffix(".parquet")
-            receipt = folder.receipt(piece)
+            task = name.removesuffix(".parquet")
+            receipt = folder.receipt(task)
             if receipt is not None:
-                parts.append(CountsPart(**receipt["facts"]))
+                parts.append(CountsPart(**cast(Any, receipt.stats)))
             else:
                 part = make(partition)
-                file = {"name": name, "bytes": part.bytes, "sha256": part.sha256}
-                folder.write_receipt(piece, [file], part.facts())
+                file = FileInfo(name, part.bytes, part.sha256)
+                folder.write_receipt(task, [file], part.facts())
                 parts.append(part)
             stage.advance(1)
     return tuple(parts)
@@ -120,12 +121,9 @@ def known_sources(manifest: CountsManifest, wanted: tuple[str, ...]) -> tuple[st
     return tuple(sorted(set(wanted))) or tuple(manifest.sources)
 
 
-def _restore(manifest: bytes) -> Mapping[str, Mapping[str, Any]]:
-    """The pieces of a finished folder, for it to be mended if a part is missing."""
+def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
+    """Return the parts of a finished folder, from which it is repaired if one is missing."""
     return {
-        part["name"].removesuffix(".parquet"): {
-            "files": [{key: part[key] for key in ("name", "bytes", "sha256")}],
-            "facts": part,
-        }
+        part["name"].removesuffix(".parquet"): RestoredTask((FileInfo.from_json(part),), part)
         for part in json.loads(manifest)["parts"]
     }

@@ -17,7 +17,8 @@ from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.output_folder import COUNTS, OutputFolder
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredTask
 from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
 from bpe_beam.jobs.counts.shared import same_folder
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
@@ -228,9 +229,10 @@ def _write(
     return files
 
 
-def _restore(summary: bytes) -> dict[str, Any]:
-    """Return the files of a finished folder; if one is missing, the tokenizer is learned again."""
-    return {"tokenizer": {"files": json.loads(summary)["files"], "facts": None}}
+def _restore(summary: bytes) -> dict[str, RestoredTask]:
+    """Return the files of a finished folder; if one is missing, training runs again."""
+    files = tuple(map(FileInfo.from_json, json.loads(summary)["files"]))
+    return {"tokenizer": RestoredTask(files, None)}
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:

@@ -1,9 +1,9 @@
-"""The folder `rounds` in a train job's output: words on storage between rounds, a commit a job.
+"""The folder `rounds` in a train job's output: words on storage between rounds, a commit a round.
 
-Each pipeline that is launched has a run folder of its own, see `job_folder.py`. When it has ended
-and the driver has learned from it, the driver writes `commit-00003.json`, which names the run whose
-pieces are the words now, and all merges so far; then the run before goes. Whoever is killed, the
-next try begins at the last commit: what a run left that no commit names is removed.
+Each pipeline that is launched has a run folder of its own, see `run_folder.py`. When it has ended
+and the driver has learned from it, the driver writes `commit-00003.json`, which names the run that
+wrote the current word batches, and all merges so far; then the run before it is removed. After a
+kill the next run begins at the last commit, and removes what no commit names.
 """
 
 from __future__ import annotations
@@ -11,46 +11,48 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.job_folder import WORK, JobFolder, side_by_side
 from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.receipts import WORK, side_by_side
+from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.rounds import Row
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, is_round_file, names_of
+from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice, WordBatch
 
-LEAST_PIECE = 8_000_000
-MOST_PIECE = 128_000_000
-"""Bytes of words that a piece of the state has at first: parts of the counts are put together, or
-cut, to come between these."""
+LEAST_WORD_BYTES = 8_000_000
+MOST_WORD_BYTES = 128_000_000
+"""Bytes of words that a word batch has at first: parts of the counts are put together, or cut, to
+come between these."""
 
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
 
 
-def first_pieces(manifest: CountsManifest) -> list[dict[str, Any]]:
-    """The words before the first round, in pieces; see `PieceWork`."""
-    pieces: list[list[list[int]]] = []
+def first_sources(manifest: CountsManifest) -> list[CountsSource]:
+    """Return the words of each word batch before the first round."""
+    sources: list[list[PartSlice]] = []
     room = 0
     for number, part in enumerate(manifest.parts):
-        slices = max(1, -(-part.word_bytes // MOST_PIECE))
-        if pieces and slices == 1 and part.word_bytes <= room:
-            pieces[-1].append([number, 0, 1])
+        slices = max(1, -(-part.word_bytes // MOST_WORD_BYTES))
+        if sources and slices == 1 and part.word_bytes <= room:
+            sources[-1].append(PartSlice(number, 0, 1))
         else:
-            pieces += [[[number, i, slices]] for i in range(slices)]
-            room = LEAST_PIECE
+            sources += [[PartSlice(number, i, slices)] for i in range(slices)]
+            room = LEAST_WORD_BYTES
         room -= part.word_bytes
-    return [{"parts": parts} for parts in pieces]
+    return [CountsSource(tuple(parts)) for parts in sources]
 
 
 def names_for(manifest: CountsManifest) -> list[str]:
-    """All names that a run over these counts may write."""
-    return names_of(len(first_pieces(manifest)), len(manifest.parts))
+    """Return all names that a run over these counts may write."""
+    return names_of(len(first_sources(manifest)), len(manifest.parts))
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Commit:
         number: The round's, from 1; 0: none was run yet.
         run: The name of the run that wrote the words as they are; the merges of this round are not
             applied to them yet.
-        pieces: The words: of each piece `name`, `bytes`, `sha256`, `words`, `symbols`.
+        word_batches: The words as the run wrote them; empty before the first round.
         rows: All merges so far.
         counts: How often each occurred.
         known: How many ids there were before this round's merges.
@@ -79,7 +81,7 @@ class Commit:
 
     number: int
     run: str
-    pieces: list[dict[str, Any]]
+    word_batches: list[WordBatch]
     rows: list[Row]
     counts: list[int]
     known: int
@@ -92,6 +94,26 @@ class Commit:
     text_full: bool = False
     totals: dict[str, Any] | None = None
     singles: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the commit as JSON values."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        word_batches = [word_batch.to_json() for word_batch in values.pop("word_batches")]
+        names = ("number", "run")
+        first = {name: values.pop(name) for name in names}
+        return {**first, "pieces": word_batches, **values}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Commit:
+        """Read what `to_json` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError: `value` is no commit.
+        """
+        values = dict(value)
+        word_batches = [WordBatch.from_json(row) for row in values.pop("pieces")]
+        rows = [tuple(row) for row in values.pop("rows")]
+        return Commit(word_batches=word_batches, rows=cast(list[Row], rows), **values)
 
 
 class RoundsFolder:
@@ -134,7 +156,7 @@ class RoundsFolder:
         self._keep(found, commits, runs)
         return found
 
-    def new_run(self) -> JobFolder:
+    def new_run(self) -> RunFolder:
         """The folder for a pipeline that is to be launched."""
         return self.folder.new_run()
 
@@ -150,7 +172,7 @@ class RoundsFolder:
                 f"{self.folder.url}: another run of this job works in the same folder; when it has "
                 "ended, run this one again"
             )
-        data = {"fingerprint": self.folder.record.fingerprint, **asdict(commit)}
+        data = {"fingerprint": self.folder.fingerprint, **commit.to_json()}
         signed = json.dumps({"commit": data, "sha256": _digest(data)})
         self.storage.sync_folders(*(self.run_url(commit.run, folder) for folder in FOLDERS))
         self.storage.write_bytes(self.folder.path(_name(commit.number)), signed.encode())
@@ -168,13 +190,13 @@ class RoundsFolder:
             value = signed["commit"]
             if signed["sha256"] != _digest(value):
                 return None
-            if value.pop("fingerprint") != self.folder.record.fingerprint:
+            if value.pop("fingerprint") != self.folder.fingerprint:
                 return None
-            value["rows"] = [tuple(row) for row in value["rows"]]
-            commit = Commit(**value)
+            commit = Commit.from_json(value)
             start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
-            run = JobFolder(self.storage, self.run_url(commit.run), self.folder.record)
-            if start != commit.start or not all(side_by_side(run.matches, commit.pieces)):
+            run = self.folder.run(commit.run)
+            files = [word_batch.file for word_batch in commit.word_batches]
+            if start != commit.start or not all(side_by_side(run.matches, files)):
                 return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -183,7 +205,7 @@ class RoundsFolder:
         return commit
 
     def _keep(
-        self, commit: Commit | None, commits: Iterable[str], runs: Iterable[JobFolder]
+        self, commit: Commit | None, commits: Iterable[str], runs: Iterable[RunFolder]
     ) -> None:
         """Removes all of these but a commit and its run."""
         for name in commits:
@@ -219,7 +241,7 @@ def remove_rounds(storage: Storage, url: str) -> None:
     storage.remove_folder_if_empty(url)
 
 
-def remove_run(run: JobFolder) -> None:
+def remove_run(run: RunFolder) -> None:
     """Removes the folder of a round's pipeline; its files by the form of their names, since it may
     be that of other counts."""
     for folder in FOLDERS:
@@ -231,7 +253,7 @@ def remove_run(run: JobFolder) -> None:
     run.storage.remove_folder_if_empty(run.url)
 
 
-def _remove_attempts(folder: JobFolder) -> None:
+def _remove_attempts(folder: RunFolder) -> None:
     """Remove files that were never completed from the folder of rounds, or from that of a run."""
     for name in folder.storage.list_names(folder.url):
         final = attempted_name(name)

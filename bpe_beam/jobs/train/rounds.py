@@ -10,20 +10,22 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
-from bpe_beam.engines.beam import run_pipeline
+from bpe_beam.engines.beam import MakeTransform, run_pipeline
 from bpe_beam.engines.runner_errors import our_error
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.job_folder import JobFolder, Receipt
-from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_pieces, remove_run
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.run_folder import RunFolder
+from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_sources, remove_run
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
@@ -51,21 +53,27 @@ from bpe_beam.workers.rounds.segment_words import (
     read_best,
     read_hot,
     require_all,
-    size_of,
 )
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
-    Held,
-    PieceWork,
+    RoundCache,
     RoundFile,
     RoundTask,
     seen_file,
 )
-from bpe_beam.workers.split_task import piece_name
+from bpe_beam.workers.rounds.word_batches import (
+    FileSource,
+    PairStats,
+    SegmentedStats,
+    SegmentStats,
+    WordBatch,
+    WordBatchStats,
+    WordBatchTask,
+    size_of,
+)
+from bpe_beam.workers.split_task import task_name
 
 if TYPE_CHECKING:
-    import apache_beam as beam
-
     from bpe_beam.transforms.metrics import Measured
 
 _UNCUT = 1 << 62
@@ -169,12 +177,9 @@ class RoundsJob:
         run = self.folder.new_run()
         task = self._task(run, 0, self._least, DIVISOR, given="")
         parts = len(self.manifest.parts)
-        pieces = _pieces("seen", parts)
-        self._launch(
-            lambda pipeline, pool: pipeline | "See" >> SeeParts(task, self.recipe),
-            parts, run, stage, pieces,
-        )  # fmt: skip
-        run.all_receipts(pieces)
+        names = _task_names("seen", parts)
+        self._launch("See", lambda pool: SeeParts(task, self.recipe), parts, run, stage, names)
+        run.all_receipts(names)
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
@@ -186,7 +191,7 @@ class RoundsJob:
         return Commit(
             number=0,
             run="",
-            pieces=first_pieces(self.manifest),
+            word_batches=[],
             rows=[],
             counts=[],
             known=len(vocabulary.tokens),
@@ -206,15 +211,12 @@ class RoundsJob:
         started = time.monotonic()
         run = self.folder.new_run()
         given = self._write_round_file(run, vocabulary, last)
-        task = self._task(run, len(last.pieces), last.floor, last.divisor, given)
-        works = self._works(last)
+        tasks = self._tasks(last)
+        task = self._task(run, len(tasks), last.floor, last.divisor, given)
         kinds = ("words", "cut") if task.cuts else ("words",)
-        pieces = [piece for kind in kinds for piece in _pieces(kind, task.pieces)]
-        self._launch(
-            lambda pipeline, pool: pipeline | "Round" >> MergeRound(task, works),
-            len(works), run, stage, pieces,
-        )  # fmt: skip
-        came = _CameOf(self, run, task, run.all_receipts(pieces))
+        names = [name for kind in kinds for name in _task_names(kind, task.word_batches)]
+        self._launch("Round", lambda pool: MergeRound(task, tasks), len(tasks), run, stage, names)
+        came = _RoundResult(self, run, task, run.all_receipts(names))
         if last.number == 0 and came.weight >= 2**63:
             raise OverflowError("the words' symbols are beyond 64 bits")
         learned = time.monotonic()
@@ -239,8 +241,8 @@ class RoundsJob:
         }
         return Commit(
             number=last.number + 1,
-            run=run.url.rstrip("/").rpartition("/")[2],
-            pieces=came.pieces,
+            run=run.name,
+            word_batches=came.word_batches,
             rows=list(vocabulary.rows),
             counts=list(vocabulary.counts),
             known=known,
@@ -256,7 +258,7 @@ class RoundsJob:
         )
 
     def _take(
-        self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf
+        self, vocabulary: Vocabulary, task: RoundTask, came: _RoundResult
     ) -> tuple[Round, int, str]:
         """The round's merges; the threshold down to which they are learned; and from what."""
         if not task.cuts:
@@ -286,7 +288,7 @@ class RoundsJob:
             return learn_round(vocabulary, found[0], found[1], cut=True), found[1], "segments"
         return self._plain(vocabulary, task, came), came.most, "the best pairs"
 
-    def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _CameOf) -> Round:
+    def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _RoundResult) -> Round:
         """The longest run of best pairs that cannot affect one another."""
         best, complete = read_best(task, came.best, vocabulary.ranks())
         enough = best[2] >= self._least
@@ -321,7 +323,7 @@ class RoundsJob:
             "--merge-rounds local, with as much --driver-memory as it asks for"
         )
 
-    def _too_little(self, came: _CameOf) -> UsageError:
+    def _too_little(self, came: _RoundResult) -> UsageError:
         if came.segments.positions > self._room.positions:
             return UsageError(
                 "the score of WordPiece goes by all pairs of at least min_frequency "
@@ -344,15 +346,17 @@ class RoundsJob:
 
     # ---- pipelines ----
 
-    def _task(self, run: JobFolder, pieces: int, floor: int, divisor: int, given: str) -> RoundTask:
+    def _task(
+        self, run: RunFolder, word_batches: int, floor: int, divisor: int, given: str
+    ) -> RoundTask:
         return RoundTask(
-            receipts=run.writer(),
+            folder=run.for_workers(),
             counts=self.counts,
             manifest=replace(self.manifest, inputs=()),
             factors=self.factors,
             start=(self.folder.start, self._spelling),
             given=given,
-            pieces=pieces,
+            word_batches=word_batches,
             floor=floor,
             divisor=divisor if self._by_count else _UNCUT,
             room=self._room,
@@ -361,7 +365,7 @@ class RoundsJob:
             cuts=self.looks_further,
         )
 
-    def _write_round_file(self, run: JobFolder, vocabulary: Vocabulary, last: Commit) -> str:
+    def _write_round_file(self, run: RunFolder, vocabulary: Vocabulary, last: Commit) -> str:
         """Writes what the round applies; gives its SHA-256."""
         limit = self.recipe.max_token_length
         given = RoundFile(
@@ -374,49 +378,50 @@ class RoundsJob:
         self.storage.write_bytes(run.path(ROUND_FILE), data)
         return hashlib.sha256(data).hexdigest()
 
-    def _works(self, last: Commit) -> list[PieceWork]:
+    def _tasks(self, last: Commit) -> list[WordBatchTask]:
         if last.number == 0:
-            return [PieceWork(number, piece) for number, piece in enumerate(last.pieces)]
+            return list(starmap(WordBatchTask, enumerate(first_sources(self.manifest))))
+        files = [word_batch.file for word_batch in last.word_batches]
         return [
-            PieceWork(
-                number,
-                {"url": self.folder.run_url(last.run, piece["name"]), "sha256": piece["sha256"]},
-            )
-            for number, piece in enumerate(last.pieces)
+            WordBatchTask(number, FileSource(self.folder.run_url(last.run, file.name), file.sha256))
+            for number, file in enumerate(files)
         ]
 
     def _launch(
         self,
-        build: Callable[[beam.Pipeline, str | None], object],
+        label: str,
+        make: MakeTransform,
         tasks: int,
-        run: JobFolder,
+        run: RunFolder,
         stage: Stage,
-        pieces: list[str],
+        names: list[str],
     ) -> None:
-        """Runs a pipeline to its end, and shows how many of its pieces are finished."""
+        """Run a pipeline to its end, and show how many of the named tasks are finished."""
         self.jobs += 1
-        stage.put(pieces=0, pieces_in_round=len(pieces))
+        stage.put(pieces=0, pieces_in_round=len(names))
 
         def watch() -> None:
-            stage.seen(0, pieces=len(run.finished_pieces().intersection(pieces)))
+            stage.seen(0, pieces=len(set(run.finished_tasks()).intersection(names)))
 
         try:
-            run_pipeline(self.run, build, tasks, self.measured, watch)
+            run_pipeline(self.run, label, make, tasks, self.measured, watch)
         except Exception as error:
             found = our_error(error)  # a worker's, which Beam wraps in one of its own
             if isinstance(found, UsageError):
                 raise found from error
             raise
         finally:
-            for held in Held.every:  # by workers that are threads of this process
-                held.forget()
+            for cache in RoundCache.every:  # by workers that are threads of this process
+                cache.forget()
 
 
-def _pieces(kind: str, pieces: int) -> list[str]:
-    return [piece_name(kind, number, pieces) for number in range(pieces)]
+def _task_names(kind: str, count: int) -> list[str]:
+    return [task_name(kind, number, count) for number in range(count)]
 
 
-def _totals(last: Commit, came: _CameOf, tokens: int, joined: int | None) -> dict[str, Any] | None:
+def _totals(
+    last: Commit, came: _RoundResult, tokens: int, joined: int | None
+) -> dict[str, Any] | None:
     """The totals after a round, from those before it; `tokens`: before this round's merges."""
     left = None if joined is None else tokens - joined
     if last.number == 0:
@@ -432,46 +437,54 @@ def rounds_left(before: int, now: int, target: int, done: bool) -> int:
     return max(1, math.ceil(math.log(max(target, 2) / max(now, 1)) / math.log(max(growth, 1.2))))
 
 
-class _CameOf:
-    """What came of a round's pipeline, by its receipts."""
+class _RoundResult:
+    """The result of a round's pipeline, by its receipts."""
 
     def __init__(
-        self, job: RoundsJob, run: JobFolder, task: RoundTask, receipts: dict[str, Receipt]
+        self, job: RoundsJob, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]
     ) -> None:
         self._storage = job.storage
         self._run = run
-        words = [receipts[piece] for piece in _pieces("words", task.pieces)]
+        words = [receipts[name] for name in _task_names("words", task.word_batches)]
+        cut = [receipts[name] for name in _task_names("cut", task.word_batches) if task.cuts]
         pairs = _shards(receipts, "pairs", task.shards)
-        self._segments = _shards(receipts, "segments", task.shards)
-        cut = [receipts[piece] for piece in _pieces("cut", task.pieces) if task.cuts]
-        for kind, made, added in (("pairs", words, pairs), ("segments", cut, self._segments)):
-            require_all(kind, *([row["facts"] for row in rows] for rows in (made, added)))
-        self.pieces = [{**row["files"][0], **row["facts"]} for row in words]
-        self.words = size_of(self.pieces)
-        self.weight, self.singles, self.all_words, self.all_bytes = (
-            sum(piece[name] for piece in self.pieces)
-            for name in ("weight", "singles", "all_words", "all_bytes")
+        segments = _shards(receipts, "segments", task.shards)
+        stats = [WordBatchStats.from_json(row.stats) for row in words]
+        pair_stats = [PairStats(**cast(Any, row.stats)) for row in pairs]
+        segment_stats = [SegmentStats(**cast(Any, row.stats)) for row in segments]
+        cut_stats = [SegmentedStats(**cast(Any, row.stats)) for row in cut]
+        require_all("pairs", (row.blocks for row in stats), (row.blocks for row in pair_stats))
+        require_all(
+            "segments", (row.blocks for row in cut_stats), (row.blocks for row in segment_stats)
         )
-        self.shards = [ShardPairs(row["facts"]["floor"], row["facts"]["most"]) for row in pairs]
+        self.word_batches = [
+            WordBatch(row.files[0], each) for row, each in zip(words, stats, strict=True)
+        ]
+        self.words = size_of(stats)
+        self.weight = sum(row.weight for row in stats)
+        self.singles = sum(row.singles for row in stats)
+        self.all_words = sum(row.all_words for row in stats)
+        self.all_bytes = sum(row.all_bytes for row in stats)
+        self.shards = [ShardPairs(row.floor, row.most) for row in pair_stats]
         self.most = max((shard.most for shard in self.shards), default=0)
-        self.pairs = sum(row["facts"]["pairs"] for row in pairs)
-        self.hot, self.best = ([row["files"][i] for row in pairs] for i in range(2))
-        self.segments = size_of(row["facts"] for row in self._segments)
+        self.pairs = sum(row.pairs for row in pair_stats)
+        self.hot, self.best = ([row.files[i] for row in pairs] for i in range(2))
+        self.segments = size_of(segment_stats)
+        self._segment_files = [row.files[0] for row in segments]
         self._shuffled = sum(
-            file["bytes"]
+            file.bytes
             for row in receipts.values()
-            for file in row["files"]
-            if file["name"].startswith("work/")
+            for file in row.files
+            if file.name.startswith("work/")
         )
 
     def read_segments(self) -> Iterator[Columns]:
-        """The segments, a batch at a time."""
-        for row in self._segments:
-            file = row["files"][0]
-            yield from read_words(self._storage, self._run.path(file["name"]), file["sha256"])
+        """Yield the segments, a batch at a time."""
+        for file in self._segment_files:
+            yield from read_words(self._storage, self._run.path(file.name), file.sha256)
 
     def facts(self) -> dict[str, Any]:
-        """For the summary."""
+        """Return the figures of the summary."""
         return {
             "words": self.words.words,
             "symbols": self.words.symbols,
@@ -483,6 +496,5 @@ class _CameOf:
 
 
 def _shards(receipts: Mapping[str, Receipt], kind: str, shards: int) -> list[Receipt]:
-    """The receipts of those shards that hold anything, in order."""
-    names = (piece_name(kind, shard, shards) for shard in range(shards))
-    return [receipts[name] for name in names if name in receipts]
+    """Return the receipts of those shards that hold anything, in order."""
+    return [receipts[name] for name in _task_names(kind, shards) if name in receipts]

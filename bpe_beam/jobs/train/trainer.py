@@ -155,7 +155,10 @@ class Trainer:
         )
         learned, commit = job.learn(progress)
         self.summary |= {"rounds": commit.history, "jobs": job.jobs}
-        self.measured = {**summary_of(self._settings.run, len(commit.pieces)), **measured.to_json()}
+        self.measured = {
+            **summary_of(self._settings.run, len(commit.word_batches)),
+            **measured.to_json(),
+        }
         return learned
 
     def _folder(self) -> Any:

@@ -1,11 +1,12 @@
-"""`MergeRound`, what distributed training is made of: one round over the pieces of its state.
+"""`MergeRound`, the pipeline of distributed training: one round over all word batches.
 
-Only block references travel; see `workers/rounds/task.py`. Two things are waited for: all pairs,
-before words are cut, and all segments, by the end.
+Only block references travel; see `workers/rounds/task.py`. The round waits twice: for the sums of
+all pairs before words are cut, and for the sums of all segments at its end.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
 import apache_beam as beam
@@ -13,55 +14,56 @@ import apache_beam as beam
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.spread_tasks import SpreadTasks
-from bpe_beam.workers.rounds.apply_merges import rewrite_piece, see_part
-from bpe_beam.workers.rounds.segment_words import add_segments, cut_piece, sum_pairs
-from bpe_beam.workers.rounds.task import PieceWork, Place, RoundTask
+from bpe_beam.workers.rounds.apply_merges import apply_merges, see_part
+from bpe_beam.workers.rounds.segment_words import add_segments, segment_words, sum_pairs
+from bpe_beam.workers.rounds.task import BlockReference, RoundTask
+from bpe_beam.workers.rounds.word_batches import PairShard, WordBatch, WordBatchTask
 
 _WORKER_RAM = "2GB"
 
 
 @beam.typehints.with_output_types(str)
 class MergeRound(beam.PTransform):
-    """Rewrites all pieces, counts their pairs, cuts them and adds the segments up.
+    """Apply merges to all word batches, count their pairs, cut their words and add segments up.
 
-    Everything is written to the run's folder, with receipts; the output is the names of the
-    segments' pieces.
+    Everything is written to the run's folder, with receipts; the output is the names of the tasks
+    that added segments up.
 
     Args:
         task: The round.
-        works: Its pieces, see `PieceWork`.
+        tasks: Its word batches.
     """
 
-    def __init__(self, task: RoundTask, works: Iterable[PieceWork]) -> None:
+    def __init__(self, task: RoundTask, tasks: Iterable[WordBatchTask]) -> None:
         super().__init__()
         # Of all steps: those that differ in their hints are not fused.
         self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
-        self.works = [work.to_json() for work in works]
+        self.tasks = [word_batch.to_json() for word_batch in tasks]
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the names of the last tasks of the round."""
         written = (
             begin
-            | "Pieces" >> SpreadTasks(self.works)
-            | "Rewrite" >> beam.ParDo(_Rewrite(self.task))
+            | "WordBatches" >> SpreadTasks(self.tasks)
+            | "ApplyMerges" >> beam.ParDo(_ApplyMerges(self.task))
         )
-        pieces = written | "Piece" >> beam.ParDo(_Piece())
+        word_batches = written | "WordBatch" >> beam.ParDo(_WordBatch())
         shards = (
             written
-            | "PairPlaces" >> beam.ParDo(_PairPlaces())
+            | "PairBlocks" >> beam.ParDo(_PairBlocks())
             | "GatherPairs" >> beam.GroupByKey()
             | "SumPairs" >> beam.ParDo(_SumPairs(self.task))
         )
         if not self.task.cuts:
             return shards
         return (
-            pieces
-            | "SpreadPieces" >> beam.GroupByKey()
-            | "Cut"
+            word_batches
+            | "SpreadWordBatches" >> beam.GroupByKey()
+            | "SegmentWords"
             >> beam.ParDo(
-                _Cut(self.task),
-                pieces=beam.pvalue.AsList(pieces),
+                _SegmentWords(self.task),
+                word_batches=beam.pvalue.AsList(word_batches),
                 shards=beam.pvalue.AsList(shards),
             )
             | "GatherSegments" >> beam.GroupByKey()
@@ -69,45 +71,46 @@ class MergeRound(beam.PTransform):
         )
 
 
-_Rewritten = tuple[int, str, Iterable[tuple[int, Place]]]
+_Rewritten = tuple[int, str, Iterable[tuple[int, BlockReference]]]
 
 
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(_Rewritten)
-class _Rewrite(beam.DoFn):
-    """A piece to its number, its next state, and its pairs' places by shard."""
+class _ApplyMerges(beam.DoFn):
+    """A word batch to its number, what it is now, and where its pairs are by shard."""
 
     def __init__(self, task: RoundTask) -> None:
         self.task = task
 
     def process(self, element: str) -> Iterator[_Rewritten]:
-        """Rewrites one piece."""
-        written = rewrite_piece(self.task, element)
+        """Write one word batch anew."""
+        word_batch, written = apply_merges(self.task, element)
         counters.record(written.counts, {})
-        yield PieceWork.from_json(element).number, written.element, written.places
+        number = WordBatchTask.from_json(element).number
+        yield number, json.dumps(word_batch.to_json()), written.blocks
 
 
 @beam.typehints.with_input_types(_Rewritten)
 @beam.typehints.with_output_types(tuple[int, str])
-class _Piece(beam.DoFn):
-    """What was rewritten to the piece under its number."""
+class _WordBatch(beam.DoFn):
+    """A word batch under its number."""
 
     def process(self, element: _Rewritten) -> Iterator[tuple[int, str]]:
-        """Gives one."""
+        """Yield one."""
         yield element[0], element[1]
 
 
 @beam.typehints.with_input_types(_Rewritten)
-@beam.typehints.with_output_types(tuple[int, Place])
-class _PairPlaces(beam.DoFn):
-    """What was rewritten to the places of its pairs by shard."""
+@beam.typehints.with_output_types(tuple[int, BlockReference])
+class _PairBlocks(beam.DoFn):
+    """A word batch to where its pairs are by shard."""
 
-    def process(self, element: _Rewritten) -> Iterator[tuple[int, Place]]:
-        """Gives them."""
+    def process(self, element: _Rewritten) -> Iterator[tuple[int, BlockReference]]:
+        """Yield the block references of one word batch."""
         yield from element[2]
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Place]])
+@beam.typehints.with_input_types(tuple[int, Iterable[BlockReference]])
 @beam.typehints.with_output_types(str)
 class _SumPairs(beam.DoFn):
     """A shard's pairs to their sums."""
@@ -115,33 +118,42 @@ class _SumPairs(beam.DoFn):
     def __init__(self, task: RoundTask) -> None:
         self.task = task
 
-    def process(self, element: tuple[int, Iterable[Place]]) -> Iterator[str]:
-        """Adds one shard up."""
-        yield sum_pairs(self.task, *element)
+    def process(self, element: tuple[int, Iterable[BlockReference]]) -> Iterator[str]:
+        """Add one shard up."""
+        yield sum_pairs(self.task, *element).to_json()
 
 
 @beam.typehints.with_input_types(
-    tuple[int, Iterable[str]], pieces=beam.typehints.Any, shards=beam.typehints.Any
+    tuple[int, Iterable[str]], word_batches=beam.typehints.Any, shards=beam.typehints.Any
 )
-@beam.typehints.with_output_types(tuple[int, Place])
-class _Cut(beam.DoFn):
-    """A piece to the places of its segments by shard."""
+@beam.typehints.with_output_types(tuple[int, BlockReference])
+class _SegmentWords(beam.DoFn):
+    """A word batch to where its segments are by shard."""
 
     def __init__(self, task: RoundTask) -> None:
         self.task = task
 
     def process(
-        self, element: tuple[int, Iterable[str]], pieces: list[tuple[int, str]], shards: list[str]
-    ) -> Iterator[tuple[int, Place]]:
-        """Cuts one piece."""
-        known = [piece for _, piece in pieces]
-        for piece in element[1]:
-            written = cut_piece(self.task, piece, known, shards)
+        self,
+        element: tuple[int, Iterable[str]],
+        word_batches: list[tuple[int, str]],
+        shards: list[str],
+    ) -> Iterator[tuple[int, BlockReference]]:
+        """Cut the words of one word batch."""
+        number, texts = element
+        for text in texts:
+            written = segment_words(
+                self.task,
+                number,
+                WordBatch.from_json(json.loads(text)),
+                (WordBatch.from_json(json.loads(other)) for _, other in word_batches),
+                map(PairShard.from_json, shards),
+            )
             counters.record(written.counts, {})
-            yield from written.places
+            yield from written.blocks
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Place]])
+@beam.typehints.with_input_types(tuple[int, Iterable[BlockReference]])
 @beam.typehints.with_output_types(str)
 class _AddSegments(beam.DoFn):
     """A shard's segments to a file of them."""
@@ -149,18 +161,18 @@ class _AddSegments(beam.DoFn):
     def __init__(self, task: RoundTask) -> None:
         self.task = task
 
-    def process(self, element: tuple[int, Iterable[Place]]) -> Iterator[str]:
-        """Adds one shard up."""
+    def process(self, element: tuple[int, Iterable[BlockReference]]) -> Iterator[str]:
+        """Add one shard up."""
         yield add_segments(self.task, *element)
 
 
 @beam.typehints.with_output_types(int)
 class SeeParts(beam.PTransform):
-    """Looks which characters the words of each part of the counts have; the output is the parts.
+    """Find the symbols of the words of each part of the counts; the output is the parts' numbers.
 
     Args:
-        task: Of the first round.
-        recipe: What is to be learned.
+        task: The first round.
+        recipe: What is trained.
     """
 
     def __init__(self, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> None:
@@ -170,7 +182,7 @@ class SeeParts(beam.PTransform):
         self.recipe = recipe
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the parts' numbers."""
         parts = [str(number) for number in range(len(self.task.manifest.parts))]
         return (
             begin
@@ -182,13 +194,13 @@ class SeeParts(beam.PTransform):
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(int)
 class _See(beam.DoFn):
-    """A part to what its words have."""
+    """A part to the symbols of its words."""
 
     def __init__(self, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> None:
         self.task = task
         self.recipe = recipe
 
     def process(self, element: str) -> Iterator[int]:
-        """Looks at one part."""
+        """Read one part."""
         see_part(self.task, self.recipe, int(element))
         yield int(element)

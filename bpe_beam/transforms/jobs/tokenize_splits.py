@@ -19,25 +19,25 @@ _WORKER_RAM = "1GB"
 
 @beam.typehints.with_output_types(str)
 class TokenizeSplits(beam.PTransform):
-    """Writes a shard for each split; the output is the shards' names.
+    """Write a shard for each split; the output is the shards' names.
 
     Args:
-        task: The settings of the job.
-        works: The splits that have no shard yet; see `works_of`.
+        task: The job.
+        tasks: The splits that have no shard yet; see `split_tasks`.
     """
 
-    def __init__(self, task: TokenizeTask, works: Iterable[str]) -> None:
+    def __init__(self, task: TokenizeTask, tasks: Iterable[str]) -> None:
         super().__init__()
         # For all steps: steps with different hints are not fused.
         self.with_resource_hints(min_ram=_WORKER_RAM)
         self.task = task
-        self.works = list(works)
+        self.tasks = list(tasks)
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the names of the shards."""
         return (
             begin
-            | "Splits" >> SpreadTasks(self.works)
+            | "Splits" >> SpreadTasks(self.tasks)
             | "TokenizeSplit" >> beam.ParDo(_TokenizeSplit(self.task))
         )
 

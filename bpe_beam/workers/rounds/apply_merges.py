@@ -1,4 +1,4 @@
-"""A piece of the state, words as packed symbols, to the next: the last round's merges applied.
+"""Apply the last round's merges to a word batch, and count its pairs.
 
 A worker holds a batch of words, a table of pairs of `TABLE_BYTES`, and what the round applies; in
 the first round, one part of the counts as well.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,51 +28,75 @@ from bpe_beam.training.initial_vocabulary import Start, see_for
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.special_token_conflicts import refuse_spelled
 from bpe_beam.training.words import gather_words, weighted_total
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.rounds.segment_words import width_of_columns
 from bpe_beam.workers.rounds.task import (
     TABLE_BYTES,
-    Held,
-    PieceWork,
+    RoundCache,
     RoundTask,
     Written,
     open_blocks,
-    piece_file,
     read_file,
     round_file,
     seen_file,
+    words_file,
     write_file,
 )
-from bpe_beam.workers.split_task import piece_name, require_seen
+from bpe_beam.workers.rounds.word_batches import (
+    CountsSource,
+    PartSlice,
+    WordBatch,
+    WordBatchStats,
+    WordBatchTask,
+)
+from bpe_beam.workers.split_task import require_visible, task_name
 
-_rewriter: Held[_native.Rewriter] = Held()
-_start: Held[Start] = Held()
+_rewriter: RoundCache[_native.Rewriter] = RoundCache()
+_start: RoundCache[Start] = RoundCache()
 
 
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) -> None:
-    """Leaves what the words of a part of the counts are made of, for `training.start.start_of`."""
-    require_seen(task.receipts.storage, task.receipts.url, task.counts)
-    batches = _part_words(task, part, 0, 1)
+    """Write which symbols the words of a part of the counts have, for the initial vocabulary.
+
+    Args:
+        task: The first round.
+        recipe: What is trained.
+        part: The part's number.
+    """
+    require_visible(task.folder.storage, task.folder.url, task.counts)
+    batches = _part_words(task, PartSlice(part, 0, 1))
     seen = see_for(gather_words(batches, in_order_of_place=False), recipe)
     parts = len(task.manifest.parts)
     data = seen.to_bytes()
     file = write_file(task, seen_file(part, parts), data)
-    task.receipts.write_receipt(piece_name("seen", part, parts), [file], {})
+    task.folder.write_receipt(task_name("seen", part, parts), [file], {})
     progress.report(task.stage, pieces=1)
 
 
-def rewrite_piece(task: RoundTask, element: str) -> Written:
-    """Writes the next state of a piece, and counts its pairs."""
-    work = PieceWork.from_json(element)
+def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
+    """Write a word batch with the last round's merges applied, and count its pairs.
+
+    Args:
+        task: The round.
+        element: The word batch, see `WordBatchTask`.
+
+    Returns:
+        The word batch as it is now, with its URL as its name; and the blocks of its pairs.
+
+    Raises:
+        DataError: Storage fails, or a file is damaged.
+        UsageError: A word spells a special token.
+    """
+    word_batch = WordBatchTask.from_json(element)
     given = round_file(task)
     pairs = PairCounts()
-    name = piece_file(work.number, task.pieces)
+    name = words_file(word_batch.number, task.word_batches)
     total = width = 0
     read = _Read()
     with ExitStack() as stack:
-        blocks = open_blocks(task, stack, "pairs", work.number)
-        writer = stack.enter_context(write_words(task.receipts.storage, task.url(name)))
-        for columns in _next_words(task, work, read):
+        blocks = open_blocks(task, stack, "pairs", word_batch.number)
+        writer = stack.enter_context(write_words(task.folder.storage, task.folder.path(name)))
+        for columns in _next_words(task, word_batch, read):
             writer.write(columns)
             total += weight_of(columns)
             width += width_of_columns(columns, given.widths)
@@ -81,23 +105,27 @@ def rewrite_piece(task: RoundTask, element: str) -> Written:
                 blocks.write(pairs.blocks(task.shards))
                 pairs.clear()
         blocks.write(pairs.blocks(task.shards))
-    facts = {
-        "words": writer.words,
-        "symbols": writer.symbols,
-        "width": width,
-        "weight": total,
+    stats = WordBatchStats(
+        words=writer.words,
+        symbols=writer.symbols,
+        width=width,
+        weight=total,
         **asdict(read),
-        "blocks": len(blocks.places),
-    }
-    file = writer.facts(name)
-    piece = piece_name("words", work.number, task.pieces)
-    task.receipts.write_receipt(piece, [file, blocks.facts()], facts)
+        blocks=len(blocks.references),
+    )
+    file = writer.info(name)
+    task.folder.write_receipt(
+        task_name("words", word_batch.number, task.word_batches),
+        [file, blocks.info()],
+        asdict(stats),
+    )
     progress.report(task.stage, pieces=1)
-    source = {"url": task.url(name), "sha256": file["sha256"], **facts}
-    return Written(
-        PieceWork(work.number, source).to_json(),
-        blocks.places,
-        {measures.WORDS_REWRITTEN: writer.words, measures.PAIR_BLOCK_BYTES: blocks.bytes},
+    return WordBatch(replace(file, name=task.folder.path(name)), stats), Written(
+        blocks.references,
+        {
+            metric_names.WORDS_REWRITTEN: writer.words,
+            metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
+        },
     )
 
 
@@ -112,7 +140,7 @@ def weight_of(columns: Columns) -> int:
 
 @dataclass
 class _Read:
-    """What is no longer to be seen in the words written; each word weighted by its count.
+    """What the words written no longer show; each word weighted by its count.
 
     Attributes:
         singles: Words dropped, since they are one symbol now.
@@ -125,17 +153,17 @@ class _Read:
     all_bytes: int = 0
 
 
-def _next_words(task: RoundTask, work: PieceWork, read: _Read) -> Iterator[Columns]:
-    source, storage = work.source, task.receipts.storage
-    if "parts" in source:
-        for part in source["parts"]:
-            yield from _spelled(task, read, *part)
+def _next_words(task: RoundTask, word_batch: WordBatchTask, read: _Read) -> Iterator[Columns]:
+    source = word_batch.source
+    if isinstance(source, CountsSource):
+        for part in source.slices:
+            yield from _spelled(task, read, part)
         return
     rewriter = _rewriter.get(
-        (task.receipts.url, task.given), lambda: _native.Rewriter(round_file(task).batches)
+        (task.folder.url, task.given), lambda: _native.Rewriter(round_file(task).batches)
     )
-    for columns in read_words(storage, source["url"], source["sha256"]):
-        with checked(source["url"]):
+    for columns in read_words(task.folder.storage, source.url, source.sha256):
+        with checked(source.url):
             rewritten = rewriter.rewrite(*columns)
         read.singles += _total(columns[2]) - _total(rewritten[2])
         yield rewritten
@@ -145,17 +173,15 @@ def _total(counts: npt.NDArray[np.int64]) -> int:
     return weighted_total(np.ones_like(counts), counts)
 
 
-def _spelled(
-    task: RoundTask, read: _Read, part: int, number: int, slices: int
-) -> Iterator[Columns]:
-    """The words of a slice of a part of the counts, as packed symbols."""
+def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]:
+    """Yield the words of a slice of a part of the counts, as packed symbols."""
     url, _ = task.start
-    storage = task.receipts.storage
+    storage = task.folder.storage
     start = _start.get(
         task.start, lambda: Start.from_bytes(read_file(storage, *task.start), source=url)
     )
     least = 1 if task.singles else 2
-    for batch in _part_words(task, part, number, slices):
+    for batch in _part_words(task, part):
         counted = gather_words([batch], in_order_of_place=False)
         refuse_spelled(counted, task.ambiguous)
         words = start.symbols(counted)
@@ -167,12 +193,12 @@ def _spelled(
         yield _packed(words.ids, words.offsets, words.counts, kept)
 
 
-def _part_words(task: RoundTask, number: int, piece: int, pieces: int) -> Iterator[pa.RecordBatch]:
-    part = task.manifest.parts[number]
-    table = read_part(task.receipts.storage, task.counts, task.manifest, part)
+def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
+    part = task.manifest.parts[wanted.part]
+    table = read_part(task.folder.storage, task.counts, task.manifest, part)
     if part.sources is not None:
         table = added_up(table, part, task.manifest.with_places, task.factors)
-    begin, end = (table.num_rows * i // pieces for i in (piece, piece + 1))
+    begin, end = (table.num_rows * i // wanted.slices for i in (wanted.number, wanted.number + 1))
     yield from table.slice(begin, end - begin).to_batches(max_chunksize=BATCH_WORDS)
 
 

@@ -8,10 +8,9 @@ shard's pairs or segments where it adds up.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +30,17 @@ from bpe_beam.counts.packed_words import (
 )
 from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
 from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.training.rounds import ShardPairs, threshold
 from bpe_beam.training.segments import width_of
 from bpe_beam.training.trainer_limits import Size
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
     HOT_PAIRS,
     TABLE_BYTES,
-    Held,
-    PieceWork,
-    Place,
+    BlockReference,
+    RoundCache,
     RoundTask,
     Written,
     open_blocks,
@@ -50,57 +49,81 @@ from bpe_beam.workers.rounds.task import (
     round_file,
     write_file,
 )
-from bpe_beam.workers.split_task import piece_name
+from bpe_beam.workers.rounds.word_batches import (
+    PairShard,
+    PairStats,
+    SegmentedStats,
+    SegmentStats,
+    WordBatch,
+    size_of,
+)
+from bpe_beam.workers.split_task import task_name
 
 Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
-"""Left, right, count."""
+"""Left, right and count of each pair."""
 
 _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
-_held_hot_pairs: Held[_native.HotPairs | None] = Held()
+_cached_hot_pairs: RoundCache[_native.HotPairs | None] = RoundCache()
 
 
-def sum_pairs(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
-    """Adds the pairs of a shard up; gives where its frequent pairs stand, for `cut_piece`."""
+def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> PairShard:
+    """Add up the pairs of a shard, and write its frequent pairs and its best ones.
+
+    Args:
+        task: The round.
+        shard: The shard's number.
+        references: Where its blocks are.
+
+    Raises:
+        DataError: A block came twice, or is damaged; storage fails.
+    """
     pairs = PairCounts()
-    places = once("pairs", places)
-    for data in read_blocks(task.receipts.storage, places):
+    references = once("pairs", references)
+    for data in read_blocks(task.folder.storage, references):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
     given = round_file(task)
     hot, floor = pairs.frequent(task.floor, HOT_PAIRS // task.shards)
     best = pairs.best(CANDIDATES, given.ranks)
     files = [
-        write_file(task, f"pairs/{piece_name('hot', shard, task.shards)}.arrow", to_stream(hot)),
-        write_file(task, f"pairs/{piece_name('best', shard, task.shards)}.arrow", to_stream(best)),
+        write_file(task, f"pairs/{task_name('hot', shard, task.shards)}.arrow", to_stream(hot)),
+        write_file(task, f"pairs/{task_name('best', shard, task.shards)}.arrow", to_stream(best)),
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
-    facts = {"floor": floor, "most": most, "pairs": len(pairs), "hot": hot.num_rows}
-    facts["blocks"] = len(places)
-    task.receipts.write_receipt(piece_name("pairs", shard, task.shards), files, facts)
-    return json.dumps({**facts, **files[0]})
+    stats = PairStats(floor, most, len(pairs), hot.num_rows, len(references))
+    task.folder.write_receipt(task_name("pairs", shard, task.shards), files, asdict(stats))
+    return PairShard(files[0], stats)
 
 
-def cut_piece(
-    task: RoundTask, element: str, pieces: Iterable[str], shards: Iterable[str]
+def segment_words(
+    task: RoundTask,
+    number: int,
+    word_batch: WordBatch,
+    word_batches: Iterable[WordBatch],
+    shards: Iterable[PairShard],
 ) -> Written:
-    """Cuts a piece into segments, and counts them.
+    """Cut the words of a word batch into segments, and count them.
 
     Args:
         task: The round.
-        element: The piece, as `rewrite_piece` gave it.
-        pieces: All pieces, likewise.
-        shards: What `sum_pairs` gave.
+        number: The word batch's number.
+        word_batch: The word batch, as `apply_merges` returned it.
+        word_batches: All word batches; read once a process and round.
+        shards: All shards of pairs, as `sum_pairs` returned them; likewise.
+
+    Raises:
+        DataError: The runner lost a block of pairs, a file is damaged, or storage fails.
     """
-    work = PieceWork.from_json(element)
-    storage = task.receipts.storage
-    hot = _held_hot_pairs.get(
-        (task.receipts.url, task.given), lambda: _hot_pairs(task, pieces, shards)
+    storage = task.folder.storage
+    hot = _cached_hot_pairs.get(
+        (task.folder.url, task.given), lambda: _hot_pairs(task, word_batches, shards)
     )
     table = PackedCounts()
     symbols = 0
+    words = word_batch.file
     with ExitStack() as stack:
-        blocks = open_blocks(task, stack, "segments", work.number)
-        for columns in read_words(storage, work.source["url"], work.source["sha256"]):
-            with checked(work.source["url"]):
+        blocks = open_blocks(task, stack, "segments", number)
+        for columns in read_words(storage, words.name, words.sha256):
+            with checked(words.name):
                 cut = columns if hot is None else hot.cut(*columns, singles=task.singles)
             symbols += symbols_of(cut)
             table.add(cut)
@@ -108,27 +131,25 @@ def cut_piece(
                 blocks.write(table.blocks(task.shards))
                 table.clear()
         blocks.write(table.blocks(task.shards))
-    facts = {"symbols": symbols, "blocks": len(blocks.places)}
-    task.receipts.write_receipt(
-        piece_name("cut", work.number, task.pieces), [blocks.facts()], facts
-    )
+    stats = SegmentedStats(symbols, len(blocks.references))
+    name = task_name("cut", number, task.word_batches)
+    task.folder.write_receipt(name, [blocks.info()], asdict(stats))
     progress.report(task.stage, pieces=1)
-    return Written(element, blocks.places, {measures.SEGMENT_BLOCK_BYTES: blocks.bytes})
+    size = blocks.info().bytes
+    return Written(blocks.references, {metric_names.SEGMENT_BLOCK_BYTES: size})
 
 
-def size_of(pieces: Iterable[Mapping[str, Any]]) -> Size:
-    """How much all pieces have, by the facts of each."""
-    rows = [(piece["words"], piece["symbols"], piece["width"]) for piece in pieces]
-    return Size(*(sum(row[i] for row in rows) for i in range(3)))
+def once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
+    """Return where the blocks of a shard are.
 
-
-def once(kind: str, places: Iterable[Place]) -> list[Place]:
-    """The places of a shard's blocks.
+    Args:
+        kind: `pairs` or `segments`.
+        references: Where they are, as the runner gave it.
 
     Raises:
-        DataError: One is there twice, so that what it counts would be.
+        DataError: One is there twice, so that it would be counted twice.
     """
-    found = list(places)
+    found = list(references)
     if len(set(found)) < len(found):
         raise DataError(
             f"the runner gave a block of {kind} twice: the same command goes on from the last round"
@@ -136,21 +157,20 @@ def once(kind: str, places: Iterable[Place]) -> list[Place]:
     return found
 
 
-def require_all(
-    kind: str, made: Iterable[Mapping[str, Any]], added: Iterable[Mapping[str, Any]]
-) -> None:
-    """Refuses sums of which a part is missing: blocks that pieces made, and the runner lost. That
-    none came twice has been seen by each shard.
+def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
+    """Refuse sums that lack blocks, which workers made and the runner lost.
+
+    That no block came twice has been checked for each shard.
 
     Args:
-        kind: Of the blocks.
-        made: The facts of the pieces that made blocks.
-        added: The facts of the shards that added them up.
+        kind: `pairs` or `segments`.
+        made: The number of blocks that each word batch made.
+        added: The number of blocks that each shard added up.
 
     Raises:
-        DataError: They are not as many.
+        DataError: The sums differ.
     """
-    blocks, sums = (sum(int(row["blocks"]) for row in rows) for rows in (made, added))
+    blocks, sums = sum(made), sum(added)
     if blocks != sums:
         raise DataError(
             f"the workers made {blocks:,} blocks of {kind}, and the runner handed on {sums:,}: the "
@@ -181,8 +201,14 @@ def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int 
     return threshold(list(shards), task.divisor)
 
 
-def read_hot(task: RoundTask, files: Iterable[Mapping[str, Any]], floor: int) -> Pairs:
-    """All pairs that count at least `floor`: left, right, count."""
+def read_hot(task: RoundTask, files: Iterable[FileInfo], floor: int) -> Pairs:
+    """Return all pairs that count at least `floor`: left, right, count.
+
+    Args:
+        task: The round.
+        files: The files of frequent pairs of all shards.
+        floor: The least count.
+    """
     found = [_read_pairs(task, file) for file in files]
     left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
     kept = counts >= floor
@@ -190,10 +216,18 @@ def read_hot(task: RoundTask, files: Iterable[Mapping[str, Any]], floor: int) ->
 
 
 def read_best(
-    task: RoundTask, files: Iterable[Mapping[str, Any]], ranks: npt.NDArray[np.uint32] | None
+    task: RoundTask, files: Iterable[FileInfo], ranks: npt.NDArray[np.uint32] | None
 ) -> tuple[Pairs, bool]:
-    """The best pairs of all shards, in the tie rule's order, as far as they are known for sure;
-    and whether there are no others."""
+    """Return the best pairs of all shards, and whether there are no others.
+
+    Args:
+        task: The round.
+        files: The files of best pairs of all shards.
+        ranks: See `Vocabulary.ranks`.
+
+    Returns:
+        The pairs in the tie rule's order, as far as that is certain.
+    """
     found = [_read_pairs(task, file) for file in files]
     left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
     places = np.repeat(np.arange(len(found)), [len(shard[0]) for shard in found])
@@ -206,45 +240,52 @@ def read_best(
     return (left[sure], right[sure], counts[sure]), not broken
 
 
-def _read_pairs(task: RoundTask, file: Mapping[str, Any]) -> Pairs:
-    url = task.url(file["name"])
-    data = read_file(task.receipts.storage, url, file["sha256"])
+def _read_pairs(task: RoundTask, file: FileInfo) -> Pairs:
+    url = task.folder.path(file.name)
+    data = read_file(task.folder.storage, url, file.sha256)
     batch = from_stream(data, PAIR_SCHEMA, url)
     left, right, counts = (batch.column(name).to_numpy() for name in PAIR_SCHEMA.names)
     return left, right, counts
 
 
 def _hot_pairs(
-    task: RoundTask, pieces: Iterable[str], shards: Iterable[str]
+    task: RoundTask, word_batches: Iterable[WordBatch], shards: Iterable[PairShard]
 ) -> _native.HotPairs | None:
-    sources = [PieceWork.from_json(piece).source for piece in pieces]
-    rows = [json.loads(shard) for shard in shards]
-    require_all("pairs", sources, rows)
-    size = size_of(sources)
-    known = [ShardPairs(row["floor"], row["most"]) for row in rows]
-    floor = floor_of(task, size, known)
+    rows = list(shards)
+    words = [word_batch.stats for word_batch in word_batches]
+    require_all("pairs", (row.blocks for row in words), (row.stats.blocks for row in rows))
+    known = [ShardPairs(row.stats.floor, row.stats.most) for row in rows]
+    floor = floor_of(task, size_of(words), known)
     if floor is None:
         return None
-    left, right, _ = read_hot(task, rows, floor)
+    left, right, _ = read_hot(task, [row.hot for row in rows], floor)
     return _native.HotPairs(left, right)
 
 
-def add_segments(task: RoundTask, shard: int, places: Iterable[Place]) -> str:
-    """Adds the segments of a shard up and writes them; gives the piece's name."""
+def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> str:
+    """Add up the segments of a shard, write them, and return the name of the task.
+
+    Args:
+        task: The round.
+        shard: The shard's number.
+        references: Where its blocks are.
+
+    Raises:
+        DataError: A block came twice, or is damaged; storage fails.
+    """
     table = PackedCounts()
-    places = once("segments", places)
-    for data in read_blocks(task.receipts.storage, places):
+    references = once("segments", references)
+    for data in read_blocks(task.folder.storage, references):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
     widths = round_file(task).widths
     width = 0
-    name = f"segments/{piece_name('segments', shard, task.shards)}.arrow"
-    with write_words(task.receipts.storage, task.url(name)) as writer:
+    name = task_name("segments", shard, task.shards)
+    file = f"segments/{name}.arrow"
+    with write_words(task.folder.storage, task.folder.path(file)) as writer:
         for _, block in table.blocks(1):
             columns = columns_of(block)
             writer.write(columns)
             width += width_of_columns(columns, widths)
-    facts = {"words": writer.words, "symbols": writer.symbols, "width": width}
-    facts["blocks"] = len(places)
-    piece = piece_name("segments", shard, task.shards)
-    task.receipts.write_receipt(piece, [writer.facts(name)], facts)
-    return piece
+    stats = SegmentStats(writer.words, writer.symbols, width, len(references))
+    task.folder.write_receipt(name, [writer.info(file)], asdict(stats))
+    return name

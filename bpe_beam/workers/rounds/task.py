@@ -1,6 +1,6 @@
-"""A merge round as its workers know it: the task, its pieces, its files.
+"""A merge round as its workers know it: its settings, its files, and what a process caches of it.
 
-Words, pairs and segments stand in files of the run's folder; only the places of blocks travel.
+Words, pairs and segments are in files of the run's folder; only references to blocks travel.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ import pyarrow as pa
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import to_stream
 from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.trainer_limits import Room
-from bpe_beam.workers.split_task import Receipts, piece_name, require_seen
+from bpe_beam.workers.split_task import require_visible, task_name
 
 T = TypeVar("T")
 
 MOST_SHARDS = 1024
-"""Of pairs, and of segments, by a fixed hash; up to here there are as many as pieces, so that what
-a worker adds up does not grow with the corpus. Beyond, some 100 GB of unique words, it does."""
+"""The most shards of pairs, and of segments, by a fixed hash. Up to here there are as many as word
+batches, so that what a worker adds up does not grow with the corpus. Beyond, some 100 GB of unique
+words, it does."""
 
 TABLE_BYTES = 128_000_000
 """What a worker's table of pairs or segments may hold before it is written out."""
@@ -46,8 +50,8 @@ ROUND_FILE = "round.json"
 FOLDERS = ("seen", "state", "pairs", "segments", "work")
 _FILE = re.compile(r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)")
 
-Place = tuple[str, int, int, int]
-"""Where a block stands: the URL of its file, its first byte, its length and its CRC-32."""
+BlockReference = tuple[str, int, int, int]
+"""Where a block is: the URL of its file, its first byte, its length and its CRC-32."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +59,29 @@ class RoundTask:
     """What the workers of a round need to know; plain and picklable.
 
     Attributes:
-        receipts: The run's folder.
+        folder: The run's folder.
         counts: The counts folder, that the first round reads.
         manifest: Its manifest, without its inputs.
         factors: What the counts of each source are multiplied by; None: as they are.
         start: URL and SHA-256 of what the words are spelled by, see `training.start.Start`.
         given: SHA-256 of the run's `ROUND_FILE`.
-        pieces: How many pieces the state has.
+        word_batches: The number of word batches.
         floor: Pairs that count less are not looked for.
         divisor: See `training.rounds.threshold`.
         room: What the driver's learner may hold: words that fit are not cut.
         singles: Keep words and segments of one symbol.
         ambiguous: Special tokens that no word may spell, see `training.ambiguous`.
         cuts: Cut segments at all; without, only the best pairs are found.
-        stage: The progress stage that pieces are reported to.
+        stage: The progress stage that gets reports.
     """
 
-    receipts: Receipts
+    folder: TaskFolder
     counts: str
     manifest: CountsManifest
     factors: Mapping[str, int] | None
     start: tuple[str, str]
     given: str
-    pieces: int
+    word_batches: int
     floor: int
     divisor: int
     room: Room
@@ -88,43 +92,14 @@ class RoundTask:
 
     @property
     def shards(self) -> int:
-        """Of pairs, and of segments."""
-        return shards_of(self.pieces)
-
-    def url(self, name: str) -> str:
-        """A file of the run's folder."""
-        return self.receipts.storage.join(self.receipts.url, *name.split("/"))
-
-
-@dataclass(frozen=True)
-class PieceWork:
-    """A piece of the state.
-
-    Attributes:
-        number: Its number.
-        source: Its file of words, `url` and `sha256`; or, at first, `parts`, where they stand in
-            the counts: of each part its number, and which slice of how many.
-    """
-
-    number: int
-    source: dict[str, Any]
-
-    def to_json(self) -> str:
-        """The element that travels."""
-        return json.dumps({"number": self.number, "source": self.source})
-
-    @staticmethod
-    def from_json(text: str) -> PieceWork:
-        """What `to_json` wrote."""
-        return PieceWork(**json.loads(text))
+        """The number of shards of pairs, and of segments."""
+        return shards_of(self.word_batches)
 
 
 class Written(NamedTuple):
-    """What comes of a piece: the piece as it stands now, the places of its blocks by shard, and
-    what was measured."""
+    """The result of a task: where its blocks are, by shard, and metrics by name."""
 
-    element: str
-    places: list[tuple[int, Place]]
+    blocks: list[tuple[int, BlockReference]]
     counts: dict[str, int]
 
 
@@ -145,7 +120,7 @@ class RoundFile:
     max_length: int | None = None
 
     def to_bytes(self) -> bytes:
-        """As JSON."""
+        """Return the file's content, as JSON."""
         return json.dumps(
             {
                 "batches": [batch.tolist() for batch in self.batches],
@@ -157,7 +132,7 @@ class RoundFile:
 
     @staticmethod
     def from_bytes(data: bytes) -> RoundFile:
-        """What `to_bytes` wrote."""
+        """Read what `to_bytes` returned."""
         row = json.loads(data)
         return RoundFile(
             [np.array(batch, np.uint32).reshape(-1, 3) for batch in row["batches"]],
@@ -174,75 +149,102 @@ def is_round_file(name: str) -> bool:
 
 def seen_file(part: int, parts: int) -> str:
     """The name of the file of what a part's words have."""
-    return f"seen/{piece_name('seen', part, parts)}.json"
+    return f"seen/{task_name('seen', part, parts)}.json"
 
 
-def piece_file(number: int, pieces: int) -> str:
-    """The name of a piece's file of words."""
-    return f"state/{piece_name('words', number, pieces)}.arrow"
+def words_file(number: int, word_batches: int) -> str:
+    """Return the name of the file of a word batch.
+
+    Args:
+        number: The word batch's number, from 0.
+        word_batches: The number of word batches.
+    """
+    return f"state/{task_name('words', number, word_batches)}.arrow"
 
 
-def shards_of(pieces: int) -> int:
-    """How many shards a state of so many pieces has."""
-    return min(pieces, MOST_SHARDS)
+def shards_of(word_batches: int) -> int:
+    """Return the number of shards for so many word batches."""
+    return min(word_batches, MOST_SHARDS)
 
 
-def names_of(pieces: int, parts: int) -> list[str]:
-    """All files that a round may write in its run's folder."""
-    shards = shards_of(pieces)
+def names_of(word_batches: int, parts: int) -> list[str]:
+    """Return the names of all files that a round may write in its run's folder.
+
+    Args:
+        word_batches: The number of word batches.
+        parts: The number of parts of the counts.
+    """
+    shards = shards_of(word_batches)
     return [
         ROUND_FILE,
         *(seen_file(i, parts) for i in range(parts)),
-        *(piece_file(i, pieces) for i in range(pieces)),
-        *(f"work/{piece_name('pairs', i, pieces)}.blocks" for i in range(pieces)),
-        *(f"work/{piece_name('segments', i, pieces)}.blocks" for i in range(pieces)),
-        *(f"pairs/{piece_name('hot', i, shards)}.arrow" for i in range(shards)),
-        *(f"pairs/{piece_name('best', i, shards)}.arrow" for i in range(shards)),
-        *(f"segments/{piece_name('segments', i, shards)}.arrow" for i in range(shards)),
+        *(words_file(i, word_batches) for i in range(word_batches)),
+        *(f"work/{task_name('pairs', i, word_batches)}.blocks" for i in range(word_batches)),
+        *(f"work/{task_name('segments', i, word_batches)}.blocks" for i in range(word_batches)),
+        *(f"pairs/{task_name('hot', i, shards)}.arrow" for i in range(shards)),
+        *(f"pairs/{task_name('best', i, shards)}.arrow" for i in range(shards)),
+        *(f"segments/{task_name('segments', i, shards)}.arrow" for i in range(shards)),
     ]
 
 
 class BlocksFile:
-    """Blocks of a piece, one after another, and where each stands."""
+    """The file of a word batch's blocks, one after another, and where each is.
+
+    Args:
+        file: Open for writing.
+        url: Its URL.
+        name: Its name in the run's folder.
+
+    Attributes:
+        references: Where each block is, with its shard.
+    """
 
     def __init__(self, file: BinaryIO, url: str, name: str) -> None:
-        self._file = file
-        self._hash = hashlib.sha256()
+        self._file = HashingFile(file)
         self._url = url
         self._name = name
-        self.bytes = 0
-        self.places: list[tuple[int, Place]] = []
+        self.references: list[tuple[int, BlockReference]] = []
 
     def write(self, blocks: Iterable[tuple[int, pa.RecordBatch]]) -> None:
-        """Appends blocks."""
+        """Append blocks with their shards."""
         for shard, block in blocks:
             data = to_stream(block)
+            start = self._file.bytes
             self._file.write(data)
-            self._hash.update(data)
-            self.places.append((shard, (self._url, self.bytes, len(data), crc32(data))))
-            self.bytes += len(data)
+            self.references.append((shard, (self._url, start, len(data), crc32(data))))
 
-    def facts(self) -> dict[str, Any]:
-        """The file as receipts name it."""
-        return {"name": self._name, "bytes": self.bytes, "sha256": self._hash.hexdigest()}
+    def info(self) -> FileInfo:
+        """Return the description of the bytes written so far."""
+        return FileInfo(self._name, self._file.bytes, self._file.sha256)
 
 
 def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> BlocksFile:
-    """Begins the file of a piece's blocks; it appears whole at the stack's end."""
-    name = f"work/{piece_name(kind, number, task.pieces)}.blocks"
-    url = task.url(name)
-    return BlocksFile(stack.enter_context(task.receipts.storage.create(url)), url, name)
+    """Begin the file of a word batch's blocks; it appears whole at the stack's end.
+
+    Args:
+        task: The round.
+        stack: Closes the file.
+        kind: `pairs` or `segments`.
+        number: The word batch's number.
+    """
+    name = f"work/{task_name(kind, number, task.word_batches)}.blocks"
+    url = task.folder.path(name)
+    return BlocksFile(stack.enter_context(task.folder.storage.create(url)), url, name)
 
 
-def read_blocks(storage: Storage, places: Iterable[Place]) -> Iterator[bytes]:
-    """The bytes of blocks, each file opened once.
+def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Iterator[bytes]:
+    """Yield the bytes of blocks, each file opened once.
+
+    Args:
+        storage: The storage client.
+        references: Where the blocks are.
 
     Raises:
         DataError: A block is not what was written.
     """
     opened = ""
     with ExitStack() as stack:
-        for url, start, size, crc in sorted(places):
+        for url, start, size, crc in sorted(references):
             if url != opened:
                 stack.close()
                 file = stack.enter_context(storage.open(url))
@@ -254,14 +256,25 @@ def read_blocks(storage: Storage, places: Iterable[Place]) -> Iterator[bytes]:
             yield data
 
 
-def write_file(task: RoundTask, name: str, data: bytes) -> dict[str, Any]:
-    """Writes a file of the run's folder; gives it as receipts name it."""
-    task.receipts.storage.write_bytes(task.url(name), data)
-    return {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
+    """Write a file of the run's folder, and return its description.
+
+    Args:
+        task: The round.
+        name: The file's name in the run's folder.
+        data: Its content.
+    """
+    task.folder.storage.write_bytes(task.folder.path(name), data)
+    return FileInfo.of(name, data)
 
 
 def read_file(storage: Storage, url: str, sha256: str) -> bytes:
-    """A small file.
+    """Return the content of a small file.
+
+    Args:
+        storage: The storage client.
+        url: The file.
+        sha256: The SHA-256 that it must have, in hex.
 
     Raises:
         DataError: It is not the file that was written.
@@ -272,13 +285,13 @@ def read_file(storage: Storage, url: str, sha256: str) -> bytes:
     return data
 
 
-class Held(Generic[T]):
-    """What all pieces of a round share in a process: made once, forgotten at the next round.
+class RoundCache(Generic[T]):
+    """A value that all tasks of a round share in a process: made once, forgotten at the next round.
 
-    Several threads of a process work on one round; they wait until it is made.
+    Several threads of a process run tasks of one round; they wait until it is made.
     """
 
-    every: ClassVar[list[Held[Any]]] = []
+    every: ClassVar[list[RoundCache[Any]]] = []
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -287,8 +300,13 @@ class Held(Generic[T]):
         self.every.append(self)
 
     def get(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
-        """What was made for this key, or is made now. The key must tell the content, not its place
-        alone: a process may work for one job after the other."""
+        """Return the value that was made for this key, or make it now.
+
+        Args:
+            key: What the value depends on. Hashes of the content, not its URL alone: a process may
+                work for one job after the other.
+            make: Makes the value.
+        """
         with self._lock:
             if key != self._key:
                 self.forget()
@@ -297,20 +315,20 @@ class Held(Generic[T]):
             return cast(T, self._value)
 
     def forget(self) -> None:
-        """Lets go of it."""
+        """Forget the value."""
         with self._lock:
             self._key, self._value = (), None
 
 
-_round_file: Held[RoundFile] = Held()
+_round_file: RoundCache[RoundFile] = RoundCache()
 
 
 def round_file(task: RoundTask) -> RoundFile:
-    """What the round applies. Cost: read once a process."""
-    url = task.url(ROUND_FILE)
+    """Return what the round applies. Cost: read once a process."""
+    url = task.folder.path(ROUND_FILE)
 
     def read() -> RoundFile:
-        require_seen(task.receipts.storage, task.receipts.url, task.counts)
-        return RoundFile.from_bytes(read_file(task.receipts.storage, url, task.given))
+        require_visible(task.folder.storage, task.folder.url, task.counts)
+        return RoundFile.from_bytes(read_file(task.folder.storage, url, task.given))
 
     return _round_file.get((url, task.given), read)

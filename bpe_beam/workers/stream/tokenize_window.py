@@ -14,7 +14,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.split_task import SplitWork, require_seen
+from bpe_beam.workers.split_task import SplitTask, require_visible
 from bpe_beam.workers.stream.window_log import WindowFolder
 from bpe_beam.workers.tokenize_split import MadeShard, TokenizeTask, tokenize_split
 
@@ -58,52 +58,59 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class WindowWork:
+class WindowTask:
     """One split of a window, as it travels to a worker."""
 
     folder: str
     fingerprint: str
-    work: SplitWork
+    task: SplitTask
 
     def to_json(self) -> str:
         """The element."""
-        return json.dumps([self.folder, self.fingerprint, self.work.to_json()], ensure_ascii=False)
+        return json.dumps([self.folder, self.fingerprint, self.task.to_json()], ensure_ascii=False)
 
     @staticmethod
-    def from_json(text: str) -> WindowWork:
+    def from_json(text: str) -> WindowTask:
         """What `to_json` wrote."""
-        folder, fingerprint, work = json.loads(text)
-        return WindowWork(folder, fingerprint, SplitWork.from_json(work))
+        folder, fingerprint, task = json.loads(text)
+        return WindowTask(folder, fingerprint, SplitTask.from_json(task))
 
 
 def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
-    """Writes a window's shard, and records it; None if that was done before.
+    """Write the shard of a window's split, and its receipt.
+
+    Args:
+        stream: The stream.
+        element: The split, see `WindowTask`.
+
+    Returns:
+        The shard; None if its receipt exists already.
 
     Raises:
-        DataError: Storage fails, or a file is not as it was when its window was made.
+        DataError: Storage fails, or a file has changed since its window was made.
     """
-    given = WindowWork.from_json(element)
-    work = given.work
-    require_seen(stream.storage, stream.output)
-    url = stream.storage.join(stream.output, given.folder)
-    folder = WindowFolder(stream.storage, url, given.fingerprint)
-    if folder.is_done(shard_name(work.split.index, work.splits)):
+    window = WindowTask.from_json(element)
+    split_task = window.task
+    require_visible(stream.storage, stream.output)
+    url = stream.storage.join(stream.output, window.folder)
+    folder = WindowFolder(stream.storage, url, window.fingerprint)
+    if folder.is_done(shard_name(split_task.split.index, split_task.splits)):
         return None
     folder.prepare()
     task = TokenizeTask(
         folder,
         stream.reading,
         stream.encoding,
-        work.splits,
+        split_task.splits,
         stage=STAGE,
         # Without a limit to allow it, the file may come back before the next try.
         lose_changed=Limit.parse(stream.max_lost, "max_lost").numerator > 0,
     )
     try:
-        made = tokenize_split(task, work.to_json())
+        made = tokenize_split(task, split_task.to_json())
     except DataError:
-        # Another attempt was quicker, and the window's end took this one's files away.
+        # Another attempt was quicker, and the window's end removed this one's files.
         if not folder.is_finished():
             raise
         return None
-    return made._replace(name=f"{given.folder}/{made.name}")
+    return made._replace(name=f"{window.folder}/{made.name}")

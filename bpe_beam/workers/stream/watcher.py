@@ -14,13 +14,13 @@ from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.losses import read_losses
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, NotFoundError
-from bpe_beam.folders.publication import Publication
+from bpe_beam.folders.receipts import Publication
 from bpe_beam.messages import list_few
 from bpe_beam.storage import StoredFile
-from bpe_beam.workers import metric_names as measures
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.shard_manifest import manifest_of
-from bpe_beam.workers.split_task import SplitWork, works_of
-from bpe_beam.workers.stream.tokenize_window import Stream, WindowWork
+from bpe_beam.workers.split_task import SplitTask, split_tasks
+from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
 from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, is_as_before
 
 MAX_WINDOW_FILES = 100_000
@@ -40,7 +40,7 @@ class Watcher:
 
     Attributes:
         next_look: When to look again, in the clock's seconds.
-        counts: What was done, by names of `measures`.
+        counts: What was done, by names of `metric_names`.
         ended: There was nothing to do for as long as the stream says.
 
     It holds the names of all files that are there or were read, some 0.9 kB each.
@@ -92,7 +92,7 @@ class Watcher:
                 self._finish(window)
             fresh = self._fresh()
             self._make_window(self._steady(fresh), now)
-            works = self._hand_out(position)
+            tasks = self._hand_out(position)
             if fresh or self._log.open:
                 self._idle_since = None
             elif self._idle_since is None:
@@ -101,7 +101,7 @@ class Watcher:
             idle = None if self._idle_since is None else now - self._idle_since
             self.ended = limit is not None and idle is not None and idle >= limit
             self.next_look = now + self.stream.poll_seconds
-            return works
+            return tasks
 
     def _fresh(self) -> dict[str, StoredFile]:
         """The files that are in no window yet."""
@@ -112,7 +112,7 @@ class Watcher:
                 fresh[name] = file
             elif not is_as_before(file, version) and name not in self._changed:
                 self._changed.add(name)
-                self.counts[measures.FILES_CHANGED] += 1
+                self.counts[metric_names.FILES_CHANGED] += 1
         return fresh
 
     def _steady(self, fresh: dict[str, StoredFile]) -> dict[str, StoredFile]:
@@ -147,40 +147,40 @@ class Watcher:
             split_characters=_SPLIT_CHARACTERS,
         )
         if self._log.append(plan) is not None:
-            self.counts[measures.FILES_TAKEN] += len(files)
+            self.counts[metric_names.FILES_TAKEN] += len(files)
 
     def _hand_out(self, position: int) -> list[tuple[int, str]]:
         """The splits of windows that were not handed out by this watcher."""
-        works = []
+        tasks = []
         for number, window in self._log.open.items():
             if number in self._handed_out:
                 continue
             self._handed_out[number] = position
             folder = self._log.folder(window)
-            for text in works_of(window.plan):
-                work = SplitWork.from_json(text)
-                element = WindowWork(window.name, folder.fingerprint, work).to_json()
-                works.append(((number * _ODD + work.split.index) % KEYS, element))
-        return works
+            for text in split_tasks(window.plan):
+                task = SplitTask.from_json(text)
+                element = WindowTask(window.name, folder.fingerprint, task).to_json()
+                tasks.append(((number * _ODD + task.split.index) % KEYS, element))
+        return tasks
 
     def _finish(self, window: Window) -> None:
         """Writes the manifest of a window whose shards are all there."""
         folder = self._log.folder(window)
         if not folder.is_finished():
-            pieces = folder.pieces(window.plan)
-            if pieces is None:
+            results = folder.results(window.plan)
+            if results is None:
                 return
-            if len(pieces) == len(window.plan.splits):
-                self._publish(window, folder, pieces)
+            if len(results) == len(window.plan.splits):
+                self._publish(window, folder, results)
             elif not folder.is_finished():
                 self._handed_out.pop(window.number, None)
                 return
         self._log.close(window)
         self._handed_out.pop(window.number, None)
 
-    def _publish(self, window: Window, folder: WindowFolder, pieces: list[Publication]) -> None:
+    def _publish(self, window: Window, folder: WindowFolder, results: list[Publication]) -> None:
         stream = self.stream
-        receipts = [piece.receipt for piece in pieces]
+        receipts = [result.receipt for result in results]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
         totals = manifest.totals
         losses = read_losses(manifest.lost)
@@ -201,5 +201,5 @@ class Watcher:
                 f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
                 "with --max-rejects: the same command then goes on from here"
             )
-        folder.finish(pieces, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
-        self.counts[measures.WINDOWS_FINISHED] += 1
+        folder.finish(results, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
+        self.counts[metric_names.WINDOWS_FINISHED] += 1

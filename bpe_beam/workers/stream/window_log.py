@@ -1,10 +1,10 @@
 """The windows of a stream: which files each has, written down before any of them is read.
 
 A window is a folder `window-00000007` of the stream's output. Its `window.json` names its files and
-how they are cut, is written once, and never changes; so the folder's other bytes follow from it,
-whoever makes them and however often. Together these files are a log: who wants to add a window must
+their splits, is written once, and never changes; so the folder's other bytes follow from it,
+whoever writes them and however often. Together these files are a log: whoever adds a window must
 have read all before it, and of several who add the same number one succeeds. So a file is in one
-window at most, even if a watcher that was taken for dead works on beside its successor.
+window at most, even if a watcher that was taken for dead goes on beside its successor.
 """
 
 from __future__ import annotations
@@ -12,111 +12,92 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.publication import Publication
-from bpe_beam.shards.numbering import numbered, shard_name
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import (
+    WORK,
+    Publication,
+    Receipt,
+    TaskFolder,
+    receipt_name,
+    side_by_side,
+)
+from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.storage.json_file import check_checksum, json_bytes, with_checksum
 from bpe_beam.storage.names import attempted_name
-from bpe_beam.workers.split_task import WORK
+from bpe_beam.workers.shard_manifest import final_names
 
 WINDOW_FILE = "window.json"
 INPUT_FILE = "input.json"
-"""Of a stream's folder: from which root the names of files in its windows start, as a hash."""
+"""In a stream's folder: a hash of the root that the names of files in its windows start from."""
 
 
 _VERSION = 2
-"""Of `window.json` and of receipts. A `window.json` of version 1 and a receipt without a version,
-which may have no checksum, are read, too."""
+"""The version of `window.json`. Version 1, which may have no checksum, is read, too."""
 
 _INPUT_VERSION = 1
 _KEYS = ("version", "stream", "number", "plan", "tags")
-_RECEIPT_KEYS = ("version", "fingerprint", "files", "facts")
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _OF_WATCHERS = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
 _THREADS = 16
 
 
-@dataclass(frozen=True)
-class WindowFolder:
-    """A window's folder, as its workers know it; plain and picklable.
-
-    Attributes:
-        storage: The storage client.
-        url: The folder.
-        fingerprint: The window's, which all that is recorded of it carries.
-    """
-
-    storage: Storage
-    url: str
-    fingerprint: str
-
-    def write_receipt(
-        self, piece: str, files: Iterable[Mapping[str, Any]], facts: Mapping[str, Any]
-    ) -> None:
-        """Record a finished shard."""
-        receipt = {
-            "version": _VERSION,
-            "fingerprint": self.fingerprint,
-            "files": [dict(file) for file in files],
-            "facts": dict(facts),
-        }
-        self.storage.write_bytes(self._receipt(piece), with_checksum(receipt, indent=None))
+class WindowFolder(TaskFolder):
+    """The folder of a window; its receipts carry the window's fingerprint."""
 
     def prepare(self) -> None:
         """Make the folders that a shard's writer needs."""
         for name in (WORK, "rejects"):
-            self.storage.make_folder(self.storage.join(self.url, name))
+            self.storage.make_folder(self.path(name))
 
-    def is_done(self, piece: str) -> bool:
-        """Whether a shard of this very window was recorded, or the window is finished."""
-        return self.is_finished() or self._recorded(piece) is not None
+    def is_done(self, task: str) -> bool:
+        """Whether a shard of this very window has a receipt, or the window is finished."""
+        return self.is_finished() or self.read_receipt(task) is not None
 
     def is_finished(self) -> bool:
         """Whether the window has its manifest."""
-        return self.storage.exists(self.storage.join(self.url, MANIFEST_FILE))
+        return self.storage.exists(self.path(MANIFEST_FILE))
 
-    def pieces(self, plan: Plan) -> list[Publication] | None:
-        """Return what was recorded of the splits of a plan, in order; None until all are there.
+    def results(self, plan: Plan) -> list[Publication] | None:
+        """Return the receipts of the splits of a plan, in order; None until all are there.
 
-        A receipt that is not of this window, or whose files are not there, is removed and left out:
+        A receipt that is not of this window, or whose files are missing, is removed and left out:
         its split is to be read again. A shard may have its final name already: another watcher
         finishes the window, too.
         """
-        pieces = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
-        names = set(self.storage.list_names(self.storage.join(self.url, WORK)))
-        if not names.issuperset(f"{piece}.json" for piece in pieces):
+        tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
+        if not set(self.finished_tasks()).issuperset(tasks):
             return None
-        with ThreadPoolExecutor(_THREADS) as pool:
-            receipts = list(pool.map(self._recorded, pieces))
-            found = [receipt for receipt in receipts if receipt is not None]
-            # All of them decide on the names.
-            named = numbered(found) if len(found) == len(pieces) else []
-            whole = list(pool.map(self._is_whole, named))
-        lost = [piece for piece, receipt in zip(pieces, receipts, strict=True) if receipt is None]
-        if named:
-            lost = [piece for piece, stands in zip(pieces, whole, strict=True) if not stands]
-        for piece in lost:
-            self.storage.remove(self._receipt(piece))
-        return [piece for piece, stands in zip(named, whole, strict=True) if stands]
+        receipts = side_by_side(self.read_receipt, tasks)
+        found = [receipt for receipt in receipts if receipt is not None]
+        if len(found) < len(tasks):
+            lost = [task for task, receipt in zip(tasks, receipts, strict=True) if receipt is None]
+            self.remove(map(receipt_name, lost))
+            return []
+        publications = final_names(found)  # which follow from all receipts together
+        whole = side_by_side(self._is_whole, publications)
+        self.remove(
+            receipt_name(task) for task, is_whole in zip(tasks, whole, strict=True) if not is_whole
+        )
+        return [row for row, is_whole in zip(publications, whole, strict=True) if is_whole]
 
-    def finish(self, pieces: Iterable[Publication], manifest: bytes, tokenizer: str) -> None:
+    def finish(self, publications: Iterable[Publication], manifest: bytes, tokenizer: str) -> None:
         """Write what makes the folder whole, the manifest last.
 
         Several watchers may finish one window at the same moment: they write the same bytes, and
         each of them ends well.
 
         Args:
-            pieces: All splits of the window.
+            publications: All splits of the window.
             manifest: The bytes of its manifest.
             tokenizer: The content of its tokenizer file.
 
@@ -125,13 +106,13 @@ class WindowFolder:
         """
         storage = self.storage
         try:
-            for piece in pieces:
-                for name, final in piece.moves:
+            for publication in publications:
+                for name, final in publication.moves:
                     if name != final:
-                        storage.move(self._path(name), self._path(final))
-            storage.write_bytes(self._path(TOKENIZER_FILE), tokenizer.encode())
-            storage.sync_folders(self.url, self._path("rejects"))
-            storage.write_bytes(self._path(MANIFEST_FILE), manifest)
+                        storage.move(self.path(name), self.path(final))
+            storage.write_bytes(self.path(TOKENIZER_FILE), tokenizer.encode())
+            storage.sync_folders(self.url, self.path("rejects"))
+            storage.write_bytes(self.path(MANIFEST_FILE), manifest)
             storage.sync_folders(self.url)
         except DataError:
             # Another watcher has finished the window, and removed what both worked with.
@@ -140,58 +121,32 @@ class WindowFolder:
         self.clear()
 
     def clear(self, *, of_watchers: bool = False) -> None:
-        """Remove from a finished window what its workers left.
+        """Remove from a finished window the files that its workers left.
 
         Args:
-            of_watchers: Remove what watchers left, too, which may have been killed. One that is
-                still writing ends well: the window is finished.
+            of_watchers: Whether to remove those that watchers left, too, which may have been
+                killed. A watcher that is still writing ends well: the window is finished.
         """
         storage = self.storage
-        for name in storage.list_names(self._path(WORK)):
-            storage.remove(self._path(f"{WORK}/{name}"))
-        for below in ("", "rejects/"):
-            for name in storage.list_names(self._path(below) if below else self.url):
+        self.remove(f"{WORK}/{name}" for name in storage.list_names(self.path(WORK)))
+        for folder, below in ((self.url, ""), (self.path("rejects"), "rejects/")):
+            for name in storage.list_names(folder):
                 final = attempted_name(name)
                 if final is not None and (of_watchers or final not in _OF_WATCHERS):
-                    storage.remove(self._path(f"{below}{name}"))
+                    storage.remove(self.path(below + name))
         for name in (WORK, "rejects"):
-            storage.remove_folder_if_empty(self._path(name))
+            storage.remove_folder_if_empty(self.path(name))
 
-    def _path(self, name: str) -> str:
-        return self.storage.join(self.url, *name.rstrip("/").split("/"))
-
-    def _receipt(self, piece: str) -> str:
-        return self._path(f"{WORK}/{piece}.json")
-
-    def _recorded(self, piece: str) -> dict[str, Any] | None:
-        """Read a receipt; None if there is none, or one that is not of this window."""
-        try:
-            data = self.storage.read_bytes(self._receipt(piece))
-        except NotFoundError:
-            return None
-        try:
-            receipt: dict[str, Any] = json.loads(data)
-            check_checksum(data, receipt, piece, _RECEIPT_KEYS, required="version" in receipt)
-            ours = receipt.get("version", _VERSION) == _VERSION
-            return receipt if ours and receipt["fingerprint"] == self.fingerprint else None
-        except (ValueError, KeyError, TypeError, AttributeError, DataError):
-            return None
-
-    def _is_whole(self, piece: Publication) -> bool:
-        """Return whether the files of a piece are there, under the one name or the other."""
-        finals = {final: name for name, final in piece.moves}
+    def _is_whole(self, publication: Publication) -> bool:
+        """Whether the files of a split exist, under the one name or the other."""
+        receipt: Receipt = publication.receipt
+        before = {final: name for name, final in publication.moves}
         return all(
             # In this order: a file that is being moved has its final name before it loses the old.
-            self._has_size(finals.get(file["name"], file["name"]), file["bytes"])
-            or self._has_size(file["name"], file["bytes"])
-            for file in piece.receipt["files"]
+            self.has_size(FileInfo(before.get(file.name, file.name), file.bytes, file.sha256))
+            or self.has_size(file)
+            for file in receipt.files
         )
-
-    def _has_size(self, name: str, size: int) -> bool:
-        try:
-            return self.storage.size(self._path(name)) == size
-        except NotFoundError:
-            return False
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def test_a_commit_that_was_edited_is_none(tmp_path: Path) -> None:
     commit = Commit(
         number=1,
         run="run-0123456789ab",
-        pieces=[],
+        word_batches=[],
         rows=[(1, 2, 300), (3, 4, 301)],
         counts=[9, 5],
         known=300,

@@ -16,7 +16,7 @@ from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.folders.job_folder import ReceiptWriter
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.train.commits import remove_rounds
 from bpe_beam.jobs.train.rounds import rounds_left
 from bpe_beam.progress import Progress
@@ -334,15 +334,15 @@ class TestDamage:
                 path.write_bytes(data)
                 damaged.append(path)
 
-        write_receipt = ReceiptWriter.write_receipt
+        write_receipt = TaskFolder.write_receipt
 
-        def then_damage(writer: ReceiptWriter, piece: str, files: Any, facts: Any) -> None:
-            write_receipt(writer, piece, files, facts)
+        def then_damage(folder: TaskFolder, task: str, files: Any, stats: Any) -> None:
+            write_receipt(folder, task, files, stats)
             for file in files:
-                damage(f"{writer.url}/{file['name']}")
+                damage(folder.path(file.name))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ReceiptWriter, "write_receipt", then_damage)
+            patch.setattr(TaskFolder, "write_receipt", then_damage)
             with pytest.raises(
                 DataError, match=r"not what was written|not the file that was|cannot be read"
             ):

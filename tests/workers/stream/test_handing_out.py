@@ -19,7 +19,7 @@ from bpe_beam.storage import Storage, StoredFile
 from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.transforms.jobs import tokenize_new_files as stream_shards
 from bpe_beam.workers.stream import watcher as watcher_module
-from bpe_beam.workers.stream.tokenize_window import Stream, WindowWork
+from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
 from bpe_beam.workers.stream.watcher import KEYS, Watcher
 
 
@@ -200,7 +200,7 @@ def test_elements_are_small_though_files_are_many(stream: Stream, monkeypatch) -
     works = Watcher(stream).look(0.0)
     assert max(len(text.encode()) for _, text in works) < 1 << 20
     assert 2 < len(works) < 20
-    splits = [WindowWork.from_json(text).work for _, text in works]
+    splits = [WindowTask.from_json(text).task for _, text in works]
     assert sorted(
         work.plan.files[piece.file].name for work in splits for piece in work.split.slices
     ) == sorted(found)

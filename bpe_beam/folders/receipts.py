@@ -1,0 +1,218 @@
+"""Receipts: what a worker records of a task that it has finished.
+
+Jobs, merge rounds and the windows of a stream all keep them, as `work/TASK.json` in the folder that
+the task's files are in. A receipt comes after the files that it names. So a task whose receipt is
+there, and whose files have the sizes and hashes that it names, need not run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import check_checksum, with_checksum
+
+WORK = "work"
+"""The folder of receipts and temporary files, within the folder of a job, a run or a window."""
+
+_VERSION = 2
+_KEYS = ("version", "piece", "fingerprint", "files", "facts")
+_TASK = re.compile(r"[A-Za-z0-9._-]+")
+_RECEIPT = re.compile(rf"{WORK}/({_TASK.pattern})\.json")
+_BLOCK_BYTES = 1 << 20
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What is recorded of a finished task.
+
+    Attributes:
+        task: The task's name: letters, digits, `.`, `_`, `-`.
+        fingerprint: The fingerprint of the job or the window that the task is of.
+        files: The task's files, by names relative to the folder; may be empty.
+        stats: What the job needs to know of the task, as JSON values. A class of the task's own
+            reads them, such as `SplitStats`.
+    """
+
+    task: str
+    fingerprint: str
+    files: tuple[FileInfo, ...]
+    stats: Mapping[str, object]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the receipt as JSON values, without its checksum."""
+        return {
+            "version": _VERSION,
+            "piece": self.task,
+            "fingerprint": self.fingerprint,
+            "files": [file.to_json() for file in self.files],
+            "facts": dict(self.stats),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any], task: str) -> Receipt:
+        """Read what `to_json` returned.
+
+        Args:
+            value: The JSON values.
+            task: The name of the task whose receipt they should be. Receipts of windows that
+                earlier versions of the package wrote do not name it.
+
+        Raises:
+            KeyError, TypeError, ValueError: `value` is no receipt of this task.
+        """
+        if value.get("version", _VERSION) != _VERSION or value.get("piece", task) != task:
+            raise ValueError(f"no receipt of {task}")
+        if not (isinstance(value["facts"], dict) and isinstance(value["fingerprint"], str)):
+            raise TypeError(f"the receipt of {task} has values of other types")
+        files = tuple(FileInfo.from_json(file) for file in value["files"])
+        return Receipt(task, value["fingerprint"], files, value["facts"])
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A receipt whose files get their final names.
+
+    Attributes:
+        receipt: The receipt with the final names.
+        moves: (current name, final name) of each file that may have to be moved.
+    """
+
+    receipt: Receipt
+    moves: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class TaskFolder:
+    """A folder in which tasks leave files and receipts; small and picklable, for workers.
+
+    Attributes:
+        storage: The storage client.
+        url: The folder.
+        fingerprint: The fingerprint that its receipts carry.
+    """
+
+    storage: Storage
+    url: str
+    fingerprint: str
+
+    def path(self, name: str) -> str:
+        """Return the URL of a file of the folder."""
+        return self.storage.join(self.url, *name.split("/"))
+
+    def write_receipt(
+        self, task: str, files: Iterable[FileInfo], stats: Mapping[str, object]
+    ) -> None:
+        """Record that a task is finished; call it after its files were written.
+
+        Args:
+            task: The task's name: letters, digits, `.`, `_`, `-`.
+            files: Its files, by names relative to the folder; empty for a task without files.
+            stats: What the job needs to know of the task, as small JSON values.
+
+        Raises:
+            ValueError: `task` has another character.
+            DataError: Storage fails.
+        """
+        if _TASK.fullmatch(task) is None:
+            raise ValueError(f"task must match {_TASK.pattern}, got {task!r}")
+        receipt = Receipt(task, self.fingerprint, tuple(files), stats)
+        data = with_checksum(receipt.to_json())
+        self.storage.write_bytes(self.path(receipt_name(task)), data)
+
+    def read_receipt(self, task: str) -> Receipt | None:
+        """Return the receipt of a task; None if there is none of this fingerprint."""
+        name = receipt_name(task)
+        try:
+            data = self.storage.read_bytes(self.path(name))
+        except NotFoundError:
+            return None
+        try:
+            value = json.loads(data)
+            check_checksum(data, value, name, _KEYS, required="version" in value)
+            receipt = Receipt.from_json(value, task)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError):
+            return None
+        return receipt if receipt.fingerprint == self.fingerprint else None
+
+    def finished_tasks(self) -> list[str]:
+        """Return the sorted names of the tasks that have receipts, not read yet.
+
+        Cost: one listing.
+        """
+        names = (f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK)))
+        return sorted(task for name in names if (task := task_of(name)) is not None)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files of the folder."""
+        side_by_side(lambda name: self.storage.remove(self.path(name)), names)
+
+    def has_size(self, file: FileInfo) -> bool:
+        """Whether a file exists and has its size. Cost: one request."""
+        try:
+            return self.storage.size(self.path(file.name)) == file.bytes
+        except NotFoundError:
+            return False
+
+    def matches(self, file: FileInfo) -> bool:
+        """Whether a file exists and has its size and its hash. Cost: reads it once."""
+        try:
+            return self.has_size(file) and self.describe(file.name) == file
+        except NotFoundError:
+            return False
+
+    def has_content(self, name: str, data: bytes) -> bool:
+        """Whether a file exists and has exactly this content.
+
+        Cost: one request, and a second one for a file of the same size, which is then read.
+        """
+        return self.matches(FileInfo.of(name, data))
+
+    def describe(self, name: str) -> FileInfo:
+        """Return the size and the hash of a file of the folder. Cost: reads it once.
+
+        Raises:
+            DataError: The file is missing, or storage fails.
+        """
+        url = self.path(name)
+        digest, size = hashlib.sha256(), 0
+        try:
+            with self.storage.open(url) as stream:
+                while block := stream.read(_BLOCK_BYTES):
+                    digest.update(block)
+                    size += len(block)
+        except OSError as error:
+            raise DataError(f"cannot read {url}: {error.strerror or error}") from error
+        return FileInfo(name, size, digest.hexdigest())
+
+
+def receipt_name(task: str) -> str:
+    """Return the name of a task's receipt in its folder."""
+    return f"{WORK}/{task}.json"
+
+
+def task_of(name: str) -> str | None:
+    """Return the name of the task whose receipt has this name; None if it is no receipt's name."""
+    match = _RECEIPT.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def side_by_side(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """Return what a call to the store gives for each item, in the order of the items.
+
+    Bounded concurrency: enough to hide the store's latency, too little to be throttled.
+    """
+    with ThreadPoolExecutor(min(16, 4 * (os.cpu_count() or 1))) as pool:
+        return list(pool.map(call, items))

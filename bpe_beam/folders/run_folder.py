@@ -1,0 +1,218 @@
+"""The folders that pipelines write in, and the folder that a job keeps their results in.
+
+Each pipeline that is launched has a folder of its own, `work/run-<12 hex digits>/` in the folder of
+its job, and laid out like it. When the pipeline has ended, the driver moves the files and the
+receipts of its tasks up to the job's folder.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Iterable
+
+from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.folders.artifact_names import JOB_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.receipts import (
+    WORK,
+    Receipt,
+    TaskFolder,
+    receipt_name,
+    side_by_side,
+    task_of,
+)
+from bpe_beam.storage import Storage
+from bpe_beam.storage.names import attempted_name
+
+_RUN = re.compile(r"run-[0-9a-f]{12}")
+
+
+class RunFolder(TaskFolder):
+    """A folder with the files and the receipts of a job's tasks.
+
+    Args:
+        storage: The storage client.
+        url: The folder.
+        record: The job's `job.json`: its fingerprint, and the names that it may write.
+    """
+
+    def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:
+        super().__init__(storage, url, record.fingerprint)
+        self.record = record
+
+    @property
+    def name(self) -> str:
+        """The last part of the folder's URL."""
+        return self.url.rstrip("/").rpartition("/")[2]
+
+    def for_workers(self) -> TaskFolder:
+        """Return the folder as tasks know it, without the job's record, which may be large."""
+        return TaskFolder(self.storage, self.url, self.fingerprint)
+
+    def receipts(self) -> dict[str, Receipt]:
+        """Return all receipts of the job that are in storage now, by task, sorted by name.
+
+        Cost: reads each receipt, none of the files that they name.
+        """
+        found = side_by_side(self.read_receipt, self.finished_tasks())
+        return {
+            receipt.task: receipt
+            for receipt in found
+            if receipt is not None and all(self._may_be(file.name) for file in receipt.files)
+        }
+
+    def all_receipts(self, tasks: Iterable[str]) -> dict[str, Receipt]:
+        """Return all receipts, after a check that those of these tasks are among them.
+
+        Raises:
+            DataError: One is missing: another run of the job has removed it, or the runner ended
+                without running the task.
+        """
+        receipts = self.receipts()
+        missing = [task for task in tasks if task not in receipts]
+        if missing:
+            raise DataError(
+                f"{self.url}: there is no receipt of {missing[0]}: another run of this job works "
+                "in the same folder or has finished there, or the runner lost a task; when no "
+                "other run works there, run this one again"
+            )
+        return receipts
+
+    def remove_run(self) -> None:
+        """Remove what the job wrote in this folder of a pipeline, and the folders left empty."""
+        there = names_present(self.storage, self.url, self.record.names)
+        self.remove(
+            name
+            for name in there
+            if name in self.record.names or task_of(name) is not None or self._is_attempt(name)
+        )
+        for folder in sorted(folders_of(self.record.names) | {WORK}, reverse=True):
+            self.storage.remove_folder_if_empty(self.path(folder))
+        self.storage.remove_folder_if_empty(self.url)
+
+    def clear_attempts(self, present: Iterable[str]) -> None:
+        """Remove those of these files that were never completed."""
+        self.remove([name for name in present if self._is_attempt(name)])
+
+    def _is_attempt(self, name: str) -> bool:
+        final = attempted_name(name)
+        return final is not None and (final in self.record.all_names or task_of(final) is not None)
+
+    def _may_be(self, name: str) -> bool:
+        """Whether a receipt may name this file: one of the job's, here or in the folder of a run.
+
+        Whoever follows a receipt opens, moves and removes its files.
+        """
+        work, _, rest = name.partition("/")
+        run, _, inside = rest.partition("/")
+        in_run = work == WORK and _RUN.fullmatch(run) is not None
+        return (inside if in_run else name) in self.record.names
+
+
+class JobFolder(RunFolder):
+    """The folder of a job, with the folders of its runs in `work/`."""
+
+    def new_run(self) -> RunFolder:
+        """Make the folder of a pipeline that is to be launched."""
+        run = self.run(f"run-{secrets.token_hex(6)}")
+        for folder in sorted(folders_of(self.record.names) | {WORK}):
+            self.storage.make_folder(run.path(folder))
+        return run
+
+    def run(self, name: str) -> RunFolder:
+        """Return the folder of the run with this name."""
+        return RunFolder(self.storage, self.path(f"{WORK}/{name}"), self.record)
+
+    def runs(self) -> list[RunFolder]:
+        """Return the folders of all pipelines that were launched."""
+        found = self.storage.list_names(self.path(WORK))
+        return [self.run(name) for name in found if _RUN.fullmatch(name)]
+
+    def take(self, run: RunFolder, *, all_files: bool) -> None:
+        """Move the finished tasks of a run to this folder.
+
+        Files first, then the receipt: a move that was interrupted is done again with the same
+        result. Files of unfinished tasks stay.
+
+        Args:
+            run: The run's folder.
+            all_files: Whether to move temporary files, too. If false, the receipts name them where
+                they are: only possible while no worker of the run is left, who might touch them.
+        """
+
+        def move_files(receipt: Receipt) -> list[FileInfo] | None:
+            files = []
+            whole = True
+            for file in receipt.files:
+                name = file.name
+                if all_files or not name.startswith(f"{WORK}/"):
+                    whole &= self._moved(run, name)
+                else:
+                    name = f"{WORK}/{run.name}/{name}"
+                files.append(FileInfo(name, file.bytes, file.sha256))
+            return files if whole else None
+
+        def write_receipt(receipt: Receipt, files: list[FileInfo] | None) -> None:
+            if files is not None:
+                self.write_receipt(receipt.task, files, receipt.stats)
+
+        receipts = list(run.receipts().values())
+        folders = folders_of(file.name for receipt in receipts for file in receipt.files)
+        for folder in folders:
+            self.storage.make_folder(self.path(folder))
+        moved = side_by_side(move_files, receipts)
+        self.storage.sync_folders(self.url, *map(self.path, folders))
+        side_by_side(lambda pair: write_receipt(*pair), zip(receipts, moved, strict=True))
+        self.storage.sync_folders(self.path(WORK))
+        run.remove(receipt_name(receipt.task) for receipt in receipts)
+
+    def _moved(self, run: RunFolder, name: str) -> bool:
+        """Move a file of a run; return False if it is missing: its task must run again."""
+        try:
+            self.storage.move(run.path(name), self.path(name))
+        except NotFoundError:
+            return False
+        return True
+
+    def sync(self) -> None:
+        """Make the names of all that the job wrote survive a power cut; the files' bytes do."""
+        folders = {*folders_of(self.record.names), WORK}
+        self.storage.sync_folders(self.url, *map(self.path, folders))
+
+    def remove_work(self) -> None:
+        """Remove temporary files, those of runs as well, and nothing that no job wrote."""
+        for run in self.runs():
+            run.remove_run()
+        known = {receipt_name(task) for task in self.receipts()}
+        known |= {name for name in self.record.names if name.startswith(f"{WORK}/")}
+        there = [f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))]
+        self.remove(name for name in there if name in known or self._is_attempt(name))
+        self.storage.remove_folder_if_empty(self.path(WORK))
+
+
+def is_job_attempt(name: str) -> bool:
+    """Whether a name is that of a `job.json` that was never completed."""
+    return attempted_name(name) == JOB_FILE
+
+
+def folders_of(names: Iterable[str]) -> set[str]:
+    """Return the folders of relative names, without the folder that they are relative to."""
+    return {name.rpartition("/")[0] for name in names} - {""}
+
+
+def names_present(storage: Storage, url: str, names: Collection[str]) -> frozenset[str]:
+    """Return the relative names of what exists in a folder, its `work/`, and the folders of names.
+
+    Args:
+        storage: The storage client.
+        url: The folder.
+        names: Names whose folders are listed, too.
+    """
+    found = set(storage.list_names(url))
+    for folder in folders_of(names) | {WORK}:
+        if folder.partition("/")[0] in found:
+            inside = storage.list_names(storage.join(url, *folder.split("/")))
+            found |= {f"{folder}/{name}" for name in inside}
+    return frozenset(found)
