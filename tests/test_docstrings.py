@@ -26,7 +26,6 @@ NOT_YET = {
     "settings",
     "shards",
     "storage",
-    "tokenizer",
     "training",
     "workers",
 }

@@ -1,4 +1,4 @@
-"""Tokens that stand outside of the model: cut out of the text before anything else happens."""
+"""Added tokens: tokens outside of the model, extracted before text is split into words."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class AddedToken:
     Attributes:
         id: Its id.
         content: Its text.
-        single_word: Match only where no word character stands beside it.
-        lstrip: Take the whitespace before it, too.
-        rstrip: Take the whitespace after it, too.
-        normalized: Match in the normalized text instead of the raw one.
-        special: Counts only where it is allowed; can be left out when decoding.
+        single_word: Whether it matches only between characters that are not word characters.
+        lstrip: Whether it includes the whitespace before it.
+        rstrip: Whether it includes the whitespace after it.
+        normalized: Whether it matches in the normalized text instead of the raw text.
+        special: Whether it is recognized only where it is allowed, and can be skipped in decoding.
     """
 
     id: int
@@ -39,9 +39,10 @@ class AddedToken:
 
 
 class AddedTokens:
-    """The added tokens of a tokenizer, and where they stand in a text.
+    """The added tokens of a tokenizer, and their positions in a text.
 
-    The native pipeline cuts them out by itself; this finds them where their place is asked for.
+    The native pipeline extracts them by itself; this class finds them where Python needs their
+    positions.
     """
 
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
@@ -49,14 +50,14 @@ class AddedTokens:
         self.ids = {token.content: token.id for token in tokens}
         """Id by text, of all of them."""
         self.specials = {token.content: token.id for token in tokens if token.special}
-        """Id by text, of those that count only where they are allowed."""
+        """Id by text, of those that are recognized only where they are allowed."""
         self.every = frozenset(self.ids.values())
         """The ids of all of them."""
         self.plain_text = not any(
             token.single_word or token.lstrip or token.rstrip or token.normalized
             for token in tokens
         )
-        """Whether a token stands wherever its text stands in the text given."""
+        """Whether each token matches exactly where its text occurs in the raw text."""
         self.longest = max((len(content.encode()) for content in self.ids), default=0)
         """Bytes of the longest one."""
 
@@ -67,13 +68,14 @@ class AddedTokens:
         return _native.TokenFinder([(text.encode(), token) for text, token in self.ids.items()])
 
     def allowed(self, tokens: str | Collection[str]) -> list[int]:
-        """The ids of the special tokens that are allowed.
+        """Return the ids of the special tokens that are allowed.
 
         Args:
             tokens: "all", or a collection of special tokens.
 
         Raises:
-            UsageError: Another string, or a token that is not special; lists what there is.
+            UsageError: Another string, or a token that is not special; the message lists the
+                special tokens.
         """
         if isinstance(tokens, (str, bytes)):
             if tokens == "all":
@@ -91,36 +93,37 @@ class AddedTokens:
         return [self.specials[token] for token in tokens]
 
     def active(self, allowed: Collection[int]) -> frozenset[int]:
-        """The ids of the tokens that count: those allowed, and all that are not special."""
+        """Return the ids of recognized tokens: the allowed ones, and all that are not special."""
         return self.every.difference(self.specials.values()).union(allowed)
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """Where the texts of added tokens stand in UTF-8: (id, start, end in bytes).
+        """Yield (id, start, end in bytes) of each added token in a text of UTF-8.
 
-        Leftmost and longest, by their texts alone.
+        The leftmost and longest matches of the tokens' texts, whatever their other settings.
         """
         if self.ids:
             yield from self._finder.find(data)
 
     def refuse(self, data: bytes, allowed: Collection[int], where: str = "", done: int = 0) -> None:
-        """Refuses a text that holds a special token which is not allowed.
+        """Refuse a text with a special token that is not allowed.
 
         Args:
             data: The text, in UTF-8.
-            allowed: Ids of the special tokens that may stand there.
-            where: What the message says before the place.
-            done: How many characters came before.
+            allowed: Ids of the special tokens that the text may have.
+            where: The beginning of the message.
+            done: Number of characters before this text.
 
         Raises:
-            DataError: Names the token, its place in characters, and the ways out.
+            DataError: The message has the token, its position in characters, and the remedies.
         """
         active = self.active(allowed)
         for token_id, start, end in self.find(data):
             if token_id not in active:
                 token = data[start:end].decode()
                 raise DataError(
-                    f"{where}the special token {shortened(token)} stands in the text, at character "
-                    f"{done + count_characters(data[:start])}, and is not allowed. To have it as a "
-                    f'special token, pass allowed_special=[{token!r}] or allowed_special="all"; to '
-                    'have it as plain text, disallowed_special="text"; or take it out of the text'
+                    f"{where}the text has the special token {shortened(token)} at character "
+                    f"{done + count_characters(data[:start])}, which is not allowed. To encode it "
+                    f"as a special token, pass allowed_special=[{token!r}] or "
+                    'allowed_special="all"; to encode it as plain text, pass '
+                    'disallowed_special="text"; or remove it from the text'
                 )

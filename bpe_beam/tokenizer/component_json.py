@@ -1,7 +1,7 @@
-"""The small parts of `tokenizer.json`: each is a record, its fields are the file's keys.
+"""The components in `tokenizer.json`: normalizers, pre-tokenizers, post-processors, decoders.
 
-A part names itself in the file by its `JSON_TYPE`. What a field may hold follows from its type, so
-that a part is described once.
+Each component is a record whose fields are the keys in the file; `JSON_TYPE` is its "type" there.
+The types of the fields decide which values are valid, so that a component is described once.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bpe_beam.record import defaults_of, is_record, names_of
 from bpe_beam.tokenizer import decoders, normalizers, postprocessors, pretokenizers
 from bpe_beam.tokenizer.json_node import MISSING, Node
 from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.postprocessors import Piece
+from bpe_beam.tokenizer.postprocessors import TemplatePiece
 
-# The classes that stand for a kind of part.
+# The classes of each family of components.
 _FAMILIES: dict[Any, tuple[type, ...]] = {
     normalizers.Normalizer: typing.get_args(normalizers.Normalizer),
     pretokenizers.PreTokenizer: typing.get_args(pretokenizers.PreTokenizer),
@@ -44,63 +44,63 @@ _FAMILIES: dict[Any, tuple[type, ...]] = {
     ),
 }
 
-# Where a sequence has its parts.
+# The field of a sequence that lists its components.
 _SEQUENCE_KEYS: dict[Any, str] = {
     family: next(names_of(one)[0] for one in classes if one.JSON_TYPE == "Sequence")
     for family, classes in cast(Any, _FAMILIES).items()
 }
 
-# Keys that older files leave out, where the field has a default: that is what they meant.
+# Keys that older files omit; the default of the field is their meaning.
 _OPTIONAL = ("use_regex", "behavior")
 
-MAX_PART_DEPTH = 32
-"""How deep parts may stand in sequences of sequences."""
+MAX_DEPTH = 32
+"""The greatest depth of components in sequences of sequences."""
 
-MAX_PARTS = 100
-"""How many parts a normalizer, pre-tokenizer, decoder or post-processor may have in total."""
+MAX_COMPONENTS = 100
+"""The most components in total of a normalizer, pre-tokenizer, decoder or post-processor."""
 
 _OLDER_METASPACE = ("add_prefix_space", "str_rep")
 
 
-def read_part(node: Node, family: Any) -> Any:
-    """Reads a part, with all parts in it.
+def read_component(node: Node, family: Any) -> Any:
+    """Return a component, with all components in it.
 
     Args:
-        node: Where it stands; null and nothing at all give None.
-        family: What kind of part it must be: `Normalizer`, `PreTokenizer`, `Decoder` or
-            `PostProcessor`.
+        node: Its value in the file.
+        family: `Normalizer`, `PreTokenizer`, `Decoder` or `PostProcessor`.
 
     Returns:
-        The part.
+        The component; None if the value is null or missing.
 
     Raises:
-        UsageError: A part, key or value that is not supported, more than MAX_PARTS parts, or parts
-            nested deeper than MAX_PART_DEPTH; names the place and what may stand there.
+        UsageError: A component, key or value is not supported, there are more than MAX_COMPONENTS
+            components, or they are nested deeper than MAX_DEPTH; the message has the JSON path and
+            the supported values.
     """
     _check_number(node, family)
-    return _read_part(node, family)
+    return _read_component(node, family)
 
 
 def _check_number(node: Node, family: Any) -> None:
-    """Refuses too many parts, and parts nested too deeply, before any of them is read."""
+    """Refuse too many components, and too deep ones, before any of them is read."""
     found = 0
     waiting = [(node, 0)]
     while waiting:
-        part, depth = waiting.pop()
+        component, depth = waiting.pop()
         found += 1
-        if depth > MAX_PART_DEPTH:
-            part.refuse(f"nested too deeply: parts must stand at most {MAX_PART_DEPTH} deep")
-        if found > MAX_PARTS:
-            node.refuse(f"must have at most {MAX_PARTS} parts in total, got more")
-        if isinstance(part.value, dict) and part.value.get("type") == "Sequence":
-            items = part.field(_SEQUENCE_KEYS[family])
+        if depth > MAX_DEPTH:
+            component.refuse(f"components must be nested at most {MAX_DEPTH} deep")
+        if found > MAX_COMPONENTS:
+            node.refuse(f"must have at most {MAX_COMPONENTS} components in total, got more")
+        if isinstance(component.value, dict) and component.value.get("type") == "Sequence":
+            items = component.field(_SEQUENCE_KEYS[family])
             if isinstance(items.value, list):
-                # One more than may be is enough to refuse.
-                some = Node(items.source, items.path, items.value[: MAX_PARTS + 1])
+                # One more than the limit is enough to refuse.
+                some = Node(items.source, items.path, items.value[: MAX_COMPONENTS + 1])
                 waiting += [(inner, depth + 1) for inner in reversed(some.items())]
 
 
-def _read_part(node: Node, family: Any) -> Any:
+def _read_component(node: Node, family: Any) -> Any:
     if node.value is None or node.value is MISSING:
         return None
     kinds = {one.JSON_TYPE: one for one in cast(Any, _FAMILIES[family])}
@@ -110,44 +110,57 @@ def _read_part(node: Node, family: Any) -> Any:
         node.field("type").refuse(
             f"{shortened(name)} is not supported; must be one of {', '.join(kinds)}"
         )
-    part_class = kinds[name]
+    component_class = kinds[name]
     if name == "Metaspace":
         node = _modern_metaspace(node)
-    return _read_fields(node, part_class, "type")
+    return read_record(node, component_class, "type")
 
 
-def write_part(part: Any) -> Any:
-    """What stands for a part in the file; None for None."""
-    if part is None:
+def write_component(component: Any) -> Any:
+    """Return a component as JSON values; None for None."""
+    if component is None:
         return None
-    fields = {name: _write_value(getattr(part, name)) for name in names_of(part)}
-    return {"type": part.JSON_TYPE, **fields}
+    return {"type": component.JSON_TYPE, **write_record(component)}
 
 
-def _read_fields(node: Node, part_class: Any, *others: str) -> Any:
-    """Reads a record from an object that may hold `others` beside its fields."""
-    names = names_of(part_class)
+def write_record(value: Any) -> dict[str, Any]:
+    """Return the fields of a record as a JSON object."""
+    return {name: _write_value(getattr(value, name)) for name in names_of(value)}
+
+
+def read_record(node: Node, component_class: Any, *others: str) -> Any:
+    """Return a record from a JSON object.
+
+    Args:
+        node: The object.
+        component_class: The class of the record, whose fields are keys of the object.
+        others: Further keys that the object may have.
+
+    Raises:
+        UsageError: A key or value is missing or not supported.
+    """
+    names = names_of(component_class)
     found = node.fields(*others, *names)
-    left_out = {
+    omitted = {
         name
         for name in _OPTIONAL
-        if name in defaults_of(part_class) and found[name].value is MISSING
+        if name in defaults_of(component_class) and found[name].value is MISSING
     }
     values = {
-        name: _read_value(found[name], _hints(part_class)[name])
+        name: _read_value(found[name], _hints(component_class)[name])
         for name in names
-        if name not in left_out
+        if name not in omitted
     }
     try:
-        return part_class(**values)
+        return component_class(**values)
     except UsageError as error:
         node.refuse(str(error))
 
 
 @cache
-def _hints(part_class: type) -> dict[str, Any]:
+def _hints(component_class: type) -> dict[str, Any]:
     names = {**vars(normalizers), **vars(pretokenizers), **vars(decoders), **vars(postprocessors)}
-    return typing.get_type_hints(part_class, localns=names)
+    return typing.get_type_hints(component_class, localns=names)
 
 
 def _read_value(node: Node, hint: Any) -> Any:
@@ -159,13 +172,17 @@ def _read_value(node: Node, hint: Any) -> Any:
         return node.string()
     if hint is Pattern:
         return _read_pattern(node)
-    if hint is Piece:
-        return _read_piece(node)
+    if hint is TemplatePiece:
+        return _read_template_piece(node)
     if hint in _FAMILIES:
-        part = _read_part(node, hint)
-        return part if part is not None else node.refuse("null or nothing where a part must stand")
+        component = _read_component(node, hint)
+        return (
+            component
+            if component is not None
+            else node.refuse("must be an object with a type, got null or nothing")
+        )
     if is_record(hint):
-        return _read_fields(node, hint)
+        return read_record(node, hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         node.expect(*arguments)
@@ -185,16 +202,16 @@ def _read_value(node: Node, hint: Any) -> Any:
 def _write_value(value: Any) -> Any:
     if isinstance(value, Pattern):
         return {value.kind: value.value}
-    if isinstance(value, Piece):
+    if isinstance(value, TemplatePiece):
         return {value.kind: {"id": value.id, "type_id": value.type_id}}
     if isinstance(value, Mapping):
         return {key: _write_value(one) for key, one in value.items()}
     if isinstance(value, (tuple, list)):
         return [_write_value(one) for one in value]
     if hasattr(value, "JSON_TYPE"):
-        return write_part(value)
+        return write_component(value)
     if is_record(value):
-        return {name: _write_value(getattr(value, name)) for name in names_of(value)}
+        return write_record(value)
     return value
 
 
@@ -206,17 +223,17 @@ def _read_pattern(node: Node) -> Pattern:
         value.refuse(str(error))
 
 
-def _read_piece(node: Node) -> Piece:
+def _read_template_piece(node: Node) -> TemplatePiece:
     kind, value = _only_entry(node, "Sequence", "SpecialToken")
     fields = value.fields("id", "type_id")
     try:
-        return Piece(kind, fields["id"].string(), fields["type_id"].count())
+        return TemplatePiece(kind, fields["id"].string(), fields["type_id"].count())
     except UsageError as error:
         value.refuse(str(error))
 
 
 def _only_entry(node: Node, *kinds: str) -> tuple[Any, Node]:
-    """The one key of an object, and what stands there."""
+    """Return the only key of an object, and its value."""
     entries = node.object()
     if len(entries) != 1 or next(iter(entries)) not in kinds:
         node.refuse("must be " + " or ".join(f'{{"{kind}": ...}}' for kind in kinds))
@@ -225,7 +242,7 @@ def _only_entry(node: Node, *kinds: str) -> tuple[Any, Node]:
 
 
 def _modern_metaspace(node: Node) -> Node:
-    """A Metaspace in today's form: older files say less, and some of it otherwise."""
+    """Return a Metaspace with the keys of current files: older files have fewer and other keys."""
     entries: Mapping[str, Any] = node.object()
     modern = {key: value for key, value in entries.items() if key not in _OLDER_METASPACE}
     modern.setdefault("prepend_scheme", "always")
@@ -233,7 +250,7 @@ def _modern_metaspace(node: Node) -> Node:
     prefix = node.field("add_prefix_space")
     if prefix.value is not MISSING and not prefix.boolean():
         if entries.get("prepend_scheme", "never") != "never":
-            prefix.refuse("false contradicts prepend_scheme")
+            prefix.refuse("must not be false where prepend_scheme is not never")
         modern["prepend_scheme"] = "never"
     symbol = node.field("replacement").string()
     if len(symbol) != 1:

@@ -1,10 +1,9 @@
-"""The deadline of a text: the parts of a tokenizer come out of files, and some never end.
+"""The deadline of a text: a tokenizer's file may be hostile, with patterns that never end.
 
-One text may take `text_seconds()`, and one second more for each TEXT_BYTES_PER_SECOND bytes,
-whatever is done to it: normalizing, cutting into words, finding added tokens, decoding. Only the
-CPU time of the text's thread counts: a busy machine, or another thread that holds a lock, makes no
-text fail. The native code keeps the deadline of each thread; the searches that Python runs for it
-ask how much is left.
+A text may take `text_seconds()`, and one more second for each TEXT_BYTES_PER_SECOND bytes, for
+normalizing, splitting into words, finding added tokens, or decoding. Only the CPU time of the
+text's thread counts, so that a busy machine, or another thread that has a lock, makes no text fail.
+The native code has the deadline of each thread; searches in Python ask it for the time left.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Decoders: how tokens become text again.
 
-A decoder takes the tokens of a text, as their strings in UTF-8, and gives other pieces, the text
-when they are joined; decoders stand in a chain. What comes out of
-bytes need not be UTF-8: with `lossy` each decoder that makes bytes replaces what is broken, as
-Hugging Face does; without it the bytes stay as they are, and later decoders leave them alone.
+A decoder takes the tokens of a text in UTF-8 and returns other strings, which are the text when
+joined; several decoders form a chain. The bytes of tokens need not be UTF-8. With `lossy` a decoder
+replaces invalid bytes, as Hugging Face does; without it the bytes are kept, and later decoders do
+not change them.
 
-Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the part's "type" there.
+Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the "type" there.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.patterns import Pattern
 
 _REPLACEMENT = "\ufffd".encode()
-# What a byte is called in vocabularies with byte fallback. The plus sign is Hugging Face's: its
-# parser of numbers takes one.
+# The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
+# a plus sign.
 _BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
-# A file's decoder may make a text longer, but a chain of a few could make it longer without end.
-_MOST_GROWTH = 100
+# A decoder may lengthen a text, but a chain of a few could lengthen it without a limit.
+_MAX_GROWTH = 100
 _SPARE_BYTES = 1 << 20
 
 
 class Decoder(Protocol):
-    """What all decoders have."""
+    """The methods of all decoders."""
 
     JSON_TYPE: ClassVar[str]
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """Decodes the pieces of one text.
+        """Return the decoded strings of one text, in linear time.
 
         Args:
-            tokens: The tokens' strings in UTF-8, or what the decoder before gave.
-            lossy: Replace bytes that are not UTF-8, as Hugging Face does, instead of giving them.
+            tokens: The tokens in UTF-8, or the output of the decoder before.
+            lossy: Whether to replace bytes that are not UTF-8, as Hugging Face does.
 
         Returns:
-            The pieces that are the text when joined. Takes linear time.
+            Strings that are the text when joined.
 
         Raises:
-            DataError: The text becomes more than a hundred times as long as the tokens.
+            DataError: The text would be more than a hundred times as long as the tokens.
         """
         ...
 
 
 @record
 class ByteLevelDecoder:
-    """Joins the bytes that the tokens stand for in the byte-level alphabet.
+    """Joins the bytes of tokens in the byte-level alphabet.
 
-    A token with a character that is not of the alphabet stands for its own text.
+    The bytes of a token with a character outside of the alphabet are its own text.
 
     Attributes:
-        add_prefix_space: Stands in Hugging Face's file, like the next two, and is kept for it;
-            as there, they have no effect in a decoder.
+        add_prefix_space: Only stored, like the next two; they have no effect in a decoder, as in
+            Hugging Face.
         trim_offsets: See above.
         use_regex: See above.
     """
@@ -69,17 +69,17 @@ class ByteLevelDecoder:
     use_regex: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`; gives one piece."""
+        """See `Decoder.apply`; returns one string."""
         data = b"".join(map(_bytes_of, tokens))
         return [data.decode(errors="replace").encode() if lossy else data]
 
 
 @record
 class BPEDecoder:
-    """Puts a space where a word ends, except after the last token.
+    """Replaces the mark of the end of a word by a space, except after the last token.
 
     Attributes:
-        suffix: What marks the end of a word.
+        suffix: The mark of the end of a word.
     """
 
     JSON_TYPE: ClassVar[str] = "BPEDecoder"
@@ -92,7 +92,7 @@ class BPEDecoder:
         return decoded + [_replace(token, self.suffix, b"") for token in tokens[-1:]]
 
 
-# In this order, each in the result of the one before.
+# Applied in this order, each to the result of the one before.
 _CLEANUP = (
     (b" .", b"."),
     (b" ?", b"?"),
@@ -110,12 +110,12 @@ _CLEANUP = (
 
 @record
 class WordPieceDecoder:
-    """Puts a space before each token that begins a word, except the first.
+    """Adds a space before each token that begins a word, except the first.
 
     Attributes:
-        prefix: What marks a token that continues a word.
-        cleanup: Whether to take out the spaces before punctuation and English contractions,
-            within each token.
+        prefix: The mark of a token that continues a word.
+        cleanup: Whether to remove the spaces before punctuation and English contractions, within
+            each token.
     """
 
     JSON_TYPE: ClassVar[str] = "WordPiece"
@@ -137,16 +137,16 @@ class WordPieceDecoder:
 
 @record
 class MetaspaceDecoder:
-    """Puts spaces for a character that stands for them; in the first token, takes it out.
+    """Replaces a visible character by a space; in the first token, removes it.
 
     Attributes:
         replacement: The character.
-        prepend_scheme: When the pre-tokenizer put one before the text: "always", "first" or
-            "never". With "never" the first token is like any other.
-        split: Kept for the file; has no effect.
+        prepend_scheme: When the pre-tokenizer adds one before the text: "always", "first" or
+            "never". With "never" the first token is decoded like any other.
+        split: Only stored; has no effect.
 
     Raises:
-        UsageError: A replacement of more or less than one character; another scheme.
+        UsageError: The replacement is not one character, or the scheme is unknown.
     """
 
     JSON_TYPE: ClassVar[str] = "Metaspace"
@@ -173,7 +173,7 @@ class MetaspaceDecoder:
 
 @record
 class ByteFallback:
-    """Joins runs of tokens that are called `<0x00>` to `<0xFF>` to the bytes they stand for.
+    """Joins runs of the tokens `<0x00>` to `<0xFF>` to bytes.
 
     With `lossy` a run that is not UTF-8 becomes one U+FFFD for each of its bytes.
     """
@@ -197,26 +197,26 @@ class ByteFallback:
 
 @record
 class Fuse:
-    """Joins all pieces to one."""
+    """Joins all strings to one."""
 
     JSON_TYPE: ClassVar[str] = "Fuse"
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`; gives one piece."""
+        """See `Decoder.apply`; returns one string."""
         return [b"".join(tokens)]
 
 
 @record
 class StripDecoder:
-    """Takes a character off both ends of each piece.
+    """Removes a character from both ends of each string.
 
     Attributes:
         content: The character.
-        start: How many at most at the start.
-        stop: How many at most at the end.
+        start: The most characters to remove at the start, at least 0.
+        stop: The most characters to remove at the end, at least 0.
 
     Raises:
-        UsageError: A content of more or less than one character; a number below 0.
+        UsageError: The content is not one character, or a number is below 0.
     """
 
     JSON_TYPE: ClassVar[str] = "Strip"
@@ -229,7 +229,7 @@ class StripDecoder:
         _check_character("Strip decoder: content", self.content)
         for name, number in (("start", self.start), ("stop", self.stop)):
             if number < 0:
-                raise UsageError(f"Strip decoder: {name} {number}: give 0 or more")
+                raise UsageError(f"Strip decoder: {name} must be at least 0, got {number}")
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         """See `Decoder.apply`."""
@@ -251,11 +251,11 @@ class StripDecoder:
 
 @record
 class ReplaceDecoder:
-    """Replaces every match of a pattern, in each piece by itself.
+    """Replaces every match of a pattern, in each string by itself.
 
     Attributes:
-        pattern: What is searched for.
-        content: What is put in its place, as it stands.
+        pattern: The pattern.
+        content: The replacement, without references to groups.
     """
 
     JSON_TYPE: ClassVar[str] = "Replace"
@@ -266,7 +266,7 @@ class ReplaceDecoder:
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         """See `Decoder.apply`."""
         content = self.content.encode()
-        limit = _most_bytes(tokens)
+        limit = _max_bytes(tokens)
         decoded = []
         for token in tokens:
             if self.pattern.kind == "String" and self.pattern.value:
@@ -279,7 +279,7 @@ class ReplaceDecoder:
             spans = [*self.pattern.byte_spans(token)]
             limit -= len(token) + sum(len(content) - (end - start) for start, end in spans)
             _check_growth(limit)
-            decoded.append(_put(token, spans, content))
+            decoded.append(_replace_spans(token, spans, content))
         return decoded
 
 
@@ -288,7 +288,7 @@ class SequenceDecoder:
     """Decoders one after the other.
 
     Attributes:
-        decoders: The first first.
+        decoders: The decoders in the order in which they are applied.
     """
 
     JSON_TYPE: ClassVar[str] = "Sequence"
@@ -299,7 +299,7 @@ class SequenceDecoder:
         """See `Decoder.apply`."""
         from bpe_beam import _native
 
-        limit = _most_bytes(tokens)
+        limit = _max_bytes(tokens)
         for decoder in self.decoders:
             _native.check_deadline()
             tokens = decoder.apply(tokens, lossy=lossy)
@@ -308,7 +308,7 @@ class SequenceDecoder:
 
 
 def _bytes_of(token: bytes) -> bytes:
-    """What a token of the byte-level alphabet stands for; a token that is not of it, its text."""
+    """Return the bytes of a token in the byte-level alphabet; of another token, its text."""
     try:
         return bytes([byte_level.CHAR_TO_BYTE[char] for char in token.decode()])
     except (KeyError, UnicodeDecodeError):
@@ -316,7 +316,7 @@ def _bytes_of(token: bytes) -> bytes:
 
 
 def _replace(token: bytes, old: str, new: bytes) -> bytes:
-    """`token` with `new` for `old`; an empty `old` is found around every character."""
+    """Return `token` with `new` for `old`; an empty `old` matches around every character."""
     if old:
         return token.replace(old.encode(), new)
     text = token.decode("utf-8", "surrogateescape").replace("", new.decode())
@@ -324,7 +324,7 @@ def _replace(token: bytes, old: str, new: bytes) -> bytes:
 
 
 def _end_of_run(run: bytearray, lossy: bool) -> list[bytes]:
-    """The pieces that a run of byte tokens becomes; none if it is empty."""
+    """Return the strings of a run of byte tokens; none if it is empty."""
     if not run:
         return []
     if lossy:
@@ -335,30 +335,30 @@ def _end_of_run(run: bytearray, lossy: bool) -> list[bytes]:
     return [bytes(run)]
 
 
-def _put(token: bytes, spans: list[tuple[int, int]], content: bytes) -> bytes:
-    """The token with `content` in place of each span."""
-    pieces = []
+def _replace_spans(token: bytes, spans: list[tuple[int, int]], content: bytes) -> bytes:
+    """Return the token with `content` in place of each span."""
+    strings = []
     last = 0
     for start, end in spans:
-        pieces += [token[last:start], content]
+        strings += [token[last:start], content]
         last = end
-    return b"".join([*pieces, token[last:]])
+    return b"".join([*strings, token[last:]])
 
 
-def _check_character(what: str, value: str) -> None:
+def _check_character(name: str, value: str) -> None:
     if len(value) != 1:
-        raise UsageError(f"{what} {value!r}: give one character")
+        raise UsageError(f"{name} must be one character, got {value!r}")
 
 
-def _most_bytes(tokens: list[bytes]) -> int:
-    """How long the pieces may become."""
-    return _SPARE_BYTES + _MOST_GROWTH * sum(map(len, tokens))
+def _max_bytes(tokens: list[bytes]) -> int:
+    """Return the most bytes of the text of these tokens."""
+    return _SPARE_BYTES + _MAX_GROWTH * sum(map(len, tokens))
 
 
 def _check_growth(left: int) -> None:
-    """Refuses what is longer than it may be by -`left` bytes."""
+    """Refuse a text that exceeds its limit by -`left` bytes."""
     if left < 0:
         raise DataError(
-            f"the tokenizer's decoder makes the text over {_MOST_GROWTH} times as long as its "
-            "tokens: check the Replace decoders in its file"
+            f"the tokenizer's decoder makes the text over {_MAX_GROWTH} times as long as its "
+            "tokens; check the Replace decoders in its file"
         )

@@ -1,7 +1,7 @@
-"""Tokens and parts of a tokenizer, written for people.
+"""Tokens and components of a tokenizer in readable form.
 
-A token of a byte-level tokenizer stands in files as letters for bytes (`ãĢĤ`); here it is the text
-that it decodes to (`'。'`).
+Files write the tokens of a byte-level tokenizer as one letter a byte (`ãĢĤ`); these functions
+return the text (`'。'`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from bpe_beam.tokenizer.patterns import Pattern, scanner_of
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
-    """Return the text that a token stands for.
+    """Return the text of a token.
 
     Args:
-        token: The token as the vocabulary has it.
-        in_bytes: Whether its characters are letters for bytes.
+        token: The token in the vocabulary.
+        in_bytes: Whether its characters are in the byte-level alphabet.
 
     Returns:
         The text; the bytes, if they are not whole characters of UTF-8.
@@ -32,15 +32,16 @@ def text_of(token: str, in_bytes: bool) -> str | bytes:
         return data
 
 
-def describe(part: object) -> str:
-    """Return what a normalizer, pre-tokenizer, post-processor or decoder is, in words.
+def describe(component: object) -> str:
+    """Return a normalizer, pre-tokenizer, post-processor or decoder in words.
 
-    Settings follow the name; the steps of a sequence follow each other, behind "then".
+    The settings follow the name; the steps of a sequence are joined by "then".
     """
-    if part is None:
+    if component is None:
         return "none"
-    kind = str(getattr(part, "JSON_TYPE", type(part).__name__))
-    fields = [(field.name, getattr(part, field.name)) for field in dataclasses.fields(part)]  # type: ignore[arg-type]
+    kind = str(getattr(component, "JSON_TYPE", type(component).__name__))
+    names = [field.name for field in dataclasses.fields(component)]  # type: ignore[arg-type]
+    fields = [(name, getattr(component, name)) for name in names]
     if kind == "Sequence":
         return " then ".join(describe(step) for step in fields[0][1]) or "nothing"
     settings = ", ".join(f"{name} {_value(value)}" for name, value in fields)

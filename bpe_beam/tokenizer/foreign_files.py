@@ -16,8 +16,8 @@ _SAVED = (
 )
 
 
-def what_else(text: bytes | str) -> str | None:
-    """Return what a file is instead of a tokenizer.json, and what to do; None if nobody can tell.
+def describe_foreign_file(text: bytes | str) -> str | None:
+    """Return what a file is instead of a tokenizer.json, and the remedy; None if it is unknown.
 
     Args:
         text: The whole file.

@@ -1,4 +1,4 @@
-"""Ids put before and after each of many texts."""
+"""Ids added before and after the ids of each text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 def framed(
     ids: pa.LargeListArray, before: Sequence[int], after: Sequence[int]
 ) -> pa.LargeListArray:
-    """Each list with `before` and `after` around it; the lists themselves if there is nothing.
+    """Return each list with `before` and `after` around it; the same lists if both are empty.
 
     Args:
         ids: Lists of uint32.
-        before: Ids that go before each.
-        after: Ids that go after each.
+        before: Ids that are added before each list.
+        after: Ids that are added after each list.
     """
     if not before and not after:
         return ids
@@ -34,8 +34,8 @@ def framed(
         result[bounds[:-1] + i] = token
         inner[bounds[:-1] + i] = False
     for i, token in enumerate(after):
-        place = bounds[:-1] + len(before) + lengths + i
-        result[place] = token
-        inner[place] = False
+        position = bounds[:-1] + len(before) + lengths + i
+        result[position] = token
+        inner[position] = False
     result[inner] = ids.values.to_numpy()[offsets[0] : offsets[-1]]
     return pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(result))

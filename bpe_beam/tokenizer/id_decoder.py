@@ -1,4 +1,4 @@
-"""Ids to text: what each id stands for, and the decoder that joins it."""
+"""`IdDecoder`: ids to text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 
 
 class IdDecoder:
-    """Turns a tokenizer's ids into text.
+    """Decodes a tokenizer's ids.
 
     Args:
-        spec: The tokenizer's spec.
+        spec: The tokenizer.
         tokens: Token by id, added tokens included.
     """
 
@@ -28,10 +28,10 @@ class IdDecoder:
 
     @cached_property
     def _pieces(self) -> dict[int, bytes]:
-        """What the decoder gets for each id: a token's UTF-8.
+        """The UTF-8 of each id's token, which is the input of the decoder.
 
-        A decoder that is byte-level alone only joins, so it gets the bytes themselves; there an
-        added token stands for its own text.
+        A byte-level decoder only joins, so its inputs are the bytes of the tokens; those of an
+        added token are its own text.
         """
         pieces = {token_id: token.encode() for token_id, token in self._tokens.items()}
         own_text = {token.id for token in self._spec.added_tokens}
@@ -47,7 +47,10 @@ class IdDecoder:
         return pieces
 
     def _normalized(self) -> dict[int, bytes]:
-        """Added tokens that a normalizer changes: as Hugging Face, they come back changed."""
+        """Return the added tokens that the normalizer changes, with the changed text.
+
+        Decoding returns the changed text, as in Hugging Face.
+        """
         if self._spec.normalizer is None:
             return {}
         from bpe_beam import _native
@@ -61,24 +64,24 @@ class IdDecoder:
     def _joins_bytes(self) -> bool:
         return isinstance(self._spec.decoder, ByteLevelDecoder)
 
-    def decode(self, ids: Iterable[int], left_out: Collection[int], *, lossy: bool) -> bytes:
-        """Applies the file's decoder.
+    def decode(self, ids: Iterable[int], skipped: Collection[int], *, lossy: bool) -> bytes:
+        """Return the text of ids.
 
         Args:
-            ids: Any integers; a NumPy or Arrow array of them, too.
-            left_out: Ids that are passed over.
-            lossy: Whether byte tokens that are no UTF-8 become U+FFFD already in the decoder, as
-                in Hugging Face, or stay bytes.
+            ids: Integers, also as a NumPy or Arrow array.
+            skipped: Ids that are ignored.
+            lossy: Whether the decoder replaces bytes that are not UTF-8 by U+FFFD, as in Hugging
+                Face.
 
         Returns:
-            UTF-8, or what would be if the ids were those of a text.
+            UTF-8; with `lossy` false also other bytes, where the ids are not those of a text.
 
         Raises:
-            DataError: An id that the tokenizer does not have; names it and its place, from 0.
+            DataError: The tokenizer does not have an id; the message has its number, from 1.
         """
         numbers = integers(ids)
-        if left_out:
-            numbers = [number for number in numbers if number not in left_out]
+        if skipped:
+            numbers = [number for number in numbers if number not in skipped]
         try:
             pieces = list(map(self._pieces.__getitem__, numbers))
         except KeyError as error:
@@ -98,10 +101,10 @@ class IdDecoder:
 
 
 def integers(ids: Iterable[int]) -> list[int]:
-    """Python integers from whatever holds integers.
+    """Return Python integers from an iterable or array of integers.
 
     Raises:
-        UsageError: Something that is no integer.
+        UsageError: A value is not an integer.
     """
     for name in ("tolist", "to_pylist"):  # NumPy, Arrow: far quicker than one by one
         if hasattr(ids, name):
@@ -110,4 +113,4 @@ def integers(ids: Iterable[int]) -> list[int]:
     try:
         return list(map(operator.index, ids))
     except TypeError as error:
-        raise UsageError(f"ids: must be integers: {error}") from None
+        raise UsageError(f"ids must be integers: {error}") from None

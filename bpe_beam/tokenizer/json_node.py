@@ -1,4 +1,4 @@
-"""JSON that may be hostile, read strictly: every refusal names the file and the place."""
+"""Strict reading of JSON that may be hostile: every error has the file and the JSON path."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from bpe_beam.record import record
 from bpe_beam.tokenizer.models import check_id
 
 _SHOWN_PATH = 160
-"""Characters of a path that a message has; the middle of a longer one is left out."""
+"""The most characters of a path in a message; the middle of a longer path is omitted."""
 
 MAX_FILE_BYTES = 1 << 30
-"""No tokenizer is larger; a file that is must be something else."""
+"""The most bytes of a tokenizer's file."""
 
 MISSING = object()
-"""The value of a key that a file leaves out."""
+"""The value of a key that a file does not have."""
 
 
 def quote(text: str) -> str:
-    """A string as JSON, its characters as they are."""
-    # json.dumps finds the same function anew at each call; a large vocabulary has many tokens.
+    """Return a string as JSON, without escapes of characters beyond ASCII."""
+    # json.dumps searches for the same function at each call; a large vocabulary has many tokens.
     return json.encoder.encode_basestring(text)
 
 
 class _RepeatedKey(dict[str, Any]):
-    """An object that holds a key twice: found while parsing, refused where its place is known."""
+    """An object with a repeated key: found while parsing, refused where its path is known."""
 
     key: str
 
@@ -51,7 +51,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _parse_natively(data: bytes | str) -> Any:
-    """What `json` makes of it, several times as fast; NotImplemented where `json` may refuse it."""
+    """Return the same as `json`, several times as fast; NotImplemented where `json` may fail."""
     from bpe_beam import _native
 
     try:
@@ -61,10 +61,15 @@ def _parse_natively(data: bytes | str) -> Any:
 
 
 def parse(data: bytes | str, source: str) -> Any:
-    """Parses JSON that may be hostile.
+    """Return the value of JSON that may be hostile.
+
+    Args:
+        data: The file's bytes, or the same as text.
+        source: The name of the file in messages.
 
     Raises:
-        UsageError: It is too large, no UTF-8, no JSON, or nested too deeply; names the place.
+        UsageError: The data is too large, not UTF-8, not JSON, or nested too deeply; the message
+            has the position.
     """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
@@ -90,12 +95,12 @@ def parse(data: bytes | str, source: str) -> Any:
 
 @record
 class Node:
-    """A value in the file and its place, so that every refusal can name it.
+    """A value in a JSON file with its path, which every error has.
 
     Attributes:
-        source: How messages name the file.
+        source: The name of the file in messages.
         path: The JSON path from the root.
-        value: What stands there, or MISSING where nothing stands.
+        value: The value; MISSING for a key that the file does not have.
     """
 
     source: str
@@ -103,15 +108,15 @@ class Node:
     value: Any
 
     def refuse(self, why: str) -> NoReturn:
-        """Raises UsageError with the place before the reason."""
+        """Raise UsageError with the file and path before the reason."""
         path = self.path
         if len(path) > _SHOWN_PATH:
             path = f"{path[: _SHOWN_PATH // 2]}...{path[-_SHOWN_PATH // 2 :]}"
-        place = f"{self.source}: {path}" if path else self.source
-        raise UsageError(f"{place}: {why}")
+        location = f"{self.source}: {path}" if path else self.source
+        raise UsageError(f"{location}: {why}")
 
     def expect(self, *allowed: object) -> None:
-        """Refuses every value but those allowed."""
+        """Check that the value is one of those allowed."""
         # The types as well: in Python, 1 == True and 0 == False.
         if any(type(self.value) is type(one) and self.value == one for one in allowed):
             return
@@ -123,17 +128,17 @@ class Node:
         )
 
     def object(self) -> dict[str, Any]:
-        """The value, which must be an object without repeated keys."""
+        """Return the value, which must be an object without repeated keys."""
         if self.value is MISSING:
             self.refuse("missing")
         if not isinstance(self.value, dict):
             self.refuse(f"{shortened(self.value)} is not an object")
         if isinstance(self.value, _RepeatedKey):
-            self.refuse(f"the key {quote(self.value.key)} stands there twice")
+            self.refuse(f"the key {quote(self.value.key)} is repeated")
         return self.value
 
     def fields(self, *names: str) -> dict[str, Node]:
-        """The object's fields; those that the file leaves out are there with MISSING."""
+        """Return the object's fields; a field that the file does not have is MISSING."""
         value = self.object()
         for name in value:
             if name not in names:
@@ -141,7 +146,7 @@ class Node:
         return {name: self.field(name) for name in names}
 
     def items(self) -> list[Node]:
-        """The items of the value, which must be a list."""
+        """Return the items of the value, which must be a list."""
         if self.value is MISSING:
             self.refuse("missing")
         if not isinstance(self.value, list):
@@ -149,20 +154,20 @@ class Node:
         return [Node(self.source, f"{self.path}[{i}]", item) for i, item in enumerate(self.value)]
 
     def boolean(self, default: bool | None = None) -> bool:
-        """The value, which must be true or false; the default where it may be left out."""
+        """Return the value, which must be true or false; the default for a missing key."""
         if self.value is MISSING and default is not None:
             return default
         self.expect(True, False)
         return cast(bool, self.value)
 
     def token_id(self) -> int:
-        """The value, which must be a token's id."""
+        """Return the value, which must be a token's id."""
         if self.value is MISSING:
             self.refuse("missing")
         return check_id(self.value, f"{self.source}: {self.path}")
 
     def count(self) -> int:
-        """The value, which must be an integer of 0 or more."""
+        """Return the value, which must be an integer of 0 or more."""
         if self.value is MISSING:
             self.refuse("missing")
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
@@ -170,7 +175,7 @@ class Node:
         return min(self.value, 2**63 - 1)
 
     def string(self) -> str:
-        """The value, which must be a string of Unicode text."""
+        """Return the value, which must be a string of Unicode text."""
         if self.value is MISSING:
             self.refuse("missing")
         if not isinstance(self.value, str):
@@ -179,13 +184,13 @@ class Node:
         return self.value
 
     def refuse_surrogates(self, text: str) -> None:
-        """Refuses half a surrogate pair, which JSON can write and UTF-8 cannot."""
+        """Refuse a lone surrogate, which JSON can represent and UTF-8 cannot."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
             self.refuse(f"a lone surrogate at character {error.start} of {shortened(text)}")
 
     def field(self, name: str) -> Node:
-        """One field of an object; one that the file leaves out is there with MISSING."""
+        """Return a field of the object; MISSING if the file does not have it."""
         path = f"{self.path}.{name}" if self.path else name
         return Node(self.source, path, self.value.get(name, MISSING))

@@ -1,4 +1,4 @@
-"""Models: how the symbols of a word become tokens. Plain data; the native models do the work."""
+"""Models: how the symbols of a word become tokens. Plain data; native code encodes with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bpe_beam import _native
 
 MAX_ID = MAX_VOCAB_SIZE - 1
-"""The greatest id: the formats that hold token ids have 31 bits for them."""
+"""The greatest id: the formats of token ids have 31 bits for an id."""
 
 MAX_TOKEN_CHARS = 4_096
 """The longest added token, in characters: each is searched for at every position of a text.
@@ -26,19 +26,19 @@ A model's own tokens may be longer: a text with a long run of one letter makes t
 
 
 MAX_CONTENT_CHARS = 1 << 23
-"""Characters of all added tokens together, and of a WordPiece vocabulary: these are kept as a tree
-of bytes, which takes 40 bytes of memory for each."""
+"""The most characters of all added tokens together, and of a WordPiece vocabulary. Both are stored
+as a tree of bytes, which takes 40 bytes of memory a character."""
 
 
 @record
 class ErrorLocation:
-    """How to name the place of a fault; as paths in `tokenizer.json` unless told otherwise.
+    """The names of values in messages; by default their paths in `tokenizer.json`.
 
     Attributes:
-        token: From a token of the vocabulary to its place.
-        merge: From the rank of a merge to its place.
-        added: From the number of an added token to its place.
-        setting: From a field of the model to its place.
+        token: From a token of the vocabulary to its name.
+        merge: From the rank of a merge to its name.
+        added: From the number of an added token to its name.
+        setting: From a field of the model to its name.
     """
 
     token: Callable[[str], str] = lambda token: f"model.vocab[{shortened(token)}]"
@@ -54,15 +54,16 @@ class BPE:
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.
         merges: Pairs of tokens by rank; a pair listed twice has its last rank.
-        unk_token: What a symbol outside the vocabulary becomes; None: such a text is refused.
-        continuing_subword_prefix: Stands before every symbol of a word but the first.
-        end_of_word_suffix: Stands after a word's last symbol.
-        fuse_unk: Unknown neighbours within a word become one token.
-        byte_fallback: A character outside the vocabulary becomes the tokens `<0x00>` to `<0xFF>`
-            of its bytes, if the vocabulary has them all.
-        ignore_merges: A word that is a token is one, whatever the merges say.
-        rank_by_token: All pairs that make one token share its rank, as in files that hold ranks
-            only; `tokenizer.json` cannot say so. The merges of one token then stand together.
+        unk_token: The token of a symbol outside the vocabulary; None: such a text is refused.
+        continuing_subword_prefix: Added before every symbol of a word but the first.
+        end_of_word_suffix: Added after a word's last symbol.
+        fuse_unk: Whether adjacent unknown symbols of a word become one token.
+        byte_fallback: Whether a character outside the vocabulary becomes the tokens `<0x00>` to
+            `<0xFF>` of its bytes, if the vocabulary has them all.
+        ignore_merges: Whether a word that is in the vocabulary is one token, whatever the merges.
+        rank_by_token: Whether all pairs that make the same token share its rank, as in files that
+            only have ranks; `tokenizer.json` cannot represent this. The merges of a token are then
+            adjacent.
     """
 
     JSON_TYPE: ClassVar[str] = "BPE"
@@ -78,13 +79,13 @@ class BPE:
     rank_by_token: bool = False
 
     def check(self, location: ErrorLocation) -> None:
-        """Refuses a vocabulary or merges that cannot work.
+        """Check the vocabulary and the merges.
 
         Args:
-            location: How the message names the place.
+            location: The names of values in messages.
 
         Raises:
-            UsageError: Names the place, what stands there, and what may.
+            UsageError: A value is invalid; the message has its location and the condition.
         """
         check_vocab(self.vocab, location)
         check_unknown(self.unk_token, self.vocab, location)
@@ -100,30 +101,35 @@ class BPE:
 
     @cached_property
     def merge_ids(self) -> _native.MergeIds:
-        """The merges as ids, up to the first of which a token is not in the vocabulary."""
+        """The merges as ids, up to the first one with a token outside the vocabulary."""
         from bpe_beam import _native
 
         prefix = self.continuing_subword_prefix or ""
         return _native.MergeIds(as_dict(self.vocab), self.merges, prefix)
 
     def __getstate__(self) -> dict[str, object]:
-        """Pickles the fields alone."""
+        """Return the fields only, for pickling."""
         return {name: getattr(self, name) for name in names_of(self)}
 
     def joined(self, left: str, right: str) -> str:
-        """The token that a merge of two makes: the right one's prefix is dropped."""
+        """Return the token of a merge, without the prefix of the right token.
+
+        Args:
+            left: The left token.
+            right: The right token.
+        """
         return left + right.removeprefix(self.continuing_subword_prefix or "")
 
 
 @record
 class WordPiece:
-    """From the left, the longest token that fits.
+    """WordPiece: from the left of a word, the longest matching token.
 
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.
-        unk_token: What a word becomes that does not fall into tokens.
-        continuing_subword_prefix: Stands before every token of a word but the first.
-        max_input_chars_per_word: A longer word is unknown.
+        unk_token: The token of a word that is not a sequence of tokens.
+        continuing_subword_prefix: Added before every token of a word but the first.
+        max_input_chars_per_word: The most characters of a word; a longer word is unknown.
     """
 
     JSON_TYPE: ClassVar[str] = "WordPiece"
@@ -134,33 +140,34 @@ class WordPiece:
     max_input_chars_per_word: int = 100
 
     def check(self, location: ErrorLocation) -> None:
-        """Refuses a vocabulary that cannot work; see `BPE.check`."""
+        """Check the vocabulary; see `BPE.check`."""
         check_vocab(self.vocab, location)
         if (characters := sum(map(len, self.vocab))) > MAX_CONTENT_CHARS:
             raise UsageError(
                 f"{location.setting('vocab')}: its tokens must have at most {MAX_CONTENT_CHARS:,} "
                 f"characters together, got {characters:,}"
             )
-        most, place = self.max_input_chars_per_word, location.setting("max_input_chars_per_word")
+        most = self.max_input_chars_per_word
+        name = location.setting("max_input_chars_per_word")
         if most < 0:
-            raise UsageError(f"{place}: {most} is below 0")
-        # The time of a word is its length times the longest token that it can hold.
+            raise UsageError(f"{name} must be at least 0, got {most}")
+        # The time of a word is its length times the longest token that it can contain.
         if most > MAX_TOKEN_CHARS:
             for token in self.vocab:
                 if len(token) > MAX_TOKEN_CHARS:
                     raise UsageError(
                         f"{location.token(token)}: a token of {len(token):,} characters must be at "
-                        f"most {MAX_TOKEN_CHARS:,} where {place} is {most:,}: give a smaller one"
+                        f"most {MAX_TOKEN_CHARS:,} where {name} is {most:,}: give a smaller one"
                     )
 
 
 @record
 class WordLevel:
-    """A word is a token, or unknown.
+    """Word level: a word is one token, or unknown.
 
     Attributes:
         vocab: Id by token, in the order of ids. Ids may have holes.
-        unk_token: What a word outside the vocabulary becomes.
+        unk_token: The token of a word outside the vocabulary.
     """
 
     JSON_TYPE: ClassVar[str] = "WordLevel"
@@ -169,7 +176,7 @@ class WordLevel:
     unk_token: str = "<unk>"
 
     def check(self, location: ErrorLocation) -> None:
-        """Refuses a vocabulary that cannot work; see `BPE.check`."""
+        """Check the vocabulary; see `BPE.check`."""
         check_vocab(self.vocab, location)
 
 
@@ -177,10 +184,14 @@ Model = BPE | WordPiece | WordLevel
 
 
 def check_vocab(vocab: Mapping[str, int], location: ErrorLocation) -> None:
-    """Refuses invalid ids, ids of two tokens, and an empty token.
+    """Check that all ids are valid and different, and that no token is empty.
+
+    Args:
+        vocab: Id by token.
+        location: The names of values in messages.
 
     Raises:
-        UsageError: Names the place.
+        UsageError: A token or id is invalid.
     """
     if _is_plain(vocab):
         return
@@ -198,7 +209,7 @@ def check_vocab(vocab: Mapping[str, int], location: ErrorLocation) -> None:
 
 
 def _is_plain(vocab: Mapping[str, int]) -> bool:
-    """Whether nothing is wrong, told without looking at entries one by one."""
+    """Whether the vocabulary is valid, checked without a loop over its entries."""
     ids = vocab.values()
     if not vocab or {*map(type, ids)} != {int}:
         return False
@@ -206,10 +217,15 @@ def _is_plain(vocab: Mapping[str, int]) -> bool:
 
 
 def check_unknown(unk_token: str | None, vocab: Collection[str], location: ErrorLocation) -> None:
-    """Refuses an unknown token that is not in the vocabulary.
+    """Check that the unknown token is in the vocabulary.
+
+    Args:
+        unk_token: The token; None if the model has none.
+        vocab: The tokens of the model.
+        location: The names of values in messages.
 
     Raises:
-        UsageError: Names the place.
+        UsageError: The token is not in the vocabulary.
     """
     if unk_token is not None and unk_token not in vocab:
         raise UsageError(
@@ -218,28 +234,32 @@ def check_unknown(unk_token: str | None, vocab: Collection[str], location: Error
 
 
 def byte_token(byte: int) -> str:
-    """The token that stands for a byte with `byte_fallback`: `<0x0A>` for a newline."""
+    """Return the token of a byte with `byte_fallback`: `<0x0A>` for a newline."""
     return f"<0x{byte:02X}>"
 
 
 def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Sorts a vocabulary by id."""
+    """Return a vocabulary sorted by id."""
     return dict(sorted(vocab, key=itemgetter(1)))
 
 
 def as_dict(vocab: Mapping[str, int]) -> dict[str, int]:
-    """The vocabulary as the native code takes it; itself if it is a dict."""
+    """Return the vocabulary as a dict; the same object if it is one."""
     return vocab if isinstance(vocab, dict) else dict(vocab)
 
 
-def check_id(token_id: object, place: str) -> int:
-    """Refuses what cannot be a token's id.
+def check_id(token_id: object, name: str) -> int:
+    """Return a token's id, checked.
+
+    Args:
+        token_id: The value.
+        name: The name of the value in messages.
 
     Raises:
-        UsageError: It is not an integer from 0 to MAX_ID; names the place.
+        UsageError: The value is not an integer from 0 to MAX_ID.
     """
     if isinstance(token_id, bool) or not isinstance(token_id, int):
-        raise UsageError(f"{place}: the id {shortened(token_id)} is not an integer")
+        raise UsageError(f"{name}: the id {shortened(token_id)} is not an integer")
     if not 0 <= token_id <= MAX_ID:
-        raise UsageError(f"{place}: the id {shortened(token_id)} is not from 0 to {MAX_ID}")
+        raise UsageError(f"{name}: the id {shortened(token_id)} is not from 0 to {MAX_ID}")
     return token_id

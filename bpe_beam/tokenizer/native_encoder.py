@@ -1,4 +1,4 @@
-"""A tokenizer's parts as the native objects that do the work."""
+"""The native encoder of a tokenizer, with its pipeline and model."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NO_ID = 2**32 - 1
 
 
 def make_encoder(spec: TokenizerSpec) -> _native.Encoder:
-    """The encoder of a tokenizer; immutable, for any number of threads."""
+    """Return the encoder of a tokenizer; immutable, for any number of threads."""
     from bpe_beam import _native
 
     return _native.Encoder(make_pipeline(spec), make_model(spec))
 
 
 def make_pipeline(spec: TokenizerSpec) -> _native.Pipeline:
-    """What cuts a text into the words that the tokenizer's model sees."""
+    """Return the pipeline that splits a text into the words of the tokenizer's model."""
     return pipeline_of(
         spec.added_tokens,
         spec.normalizer,
@@ -43,7 +43,14 @@ def pipeline_of(
     *,
     last_as_bytes: bool,
 ) -> _native.Pipeline:
-    """What cuts a text into words; `last_as_bytes`: see `steps_of`."""
+    """Return the pipeline that splits a text into words.
+
+    Args:
+        added_tokens: The tokens that are extracted from the text.
+        normalizer: The normalizer, if any.
+        pre_tokenizer: The pre-tokenizer, if any.
+        last_as_bytes: See `steps_of`.
+    """
     from bpe_beam import _native
 
     added = [
@@ -64,8 +71,14 @@ def pipeline_of(
 
 
 def holds_gil(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> bool:
-    """Whether a part is a pattern that the native code has Python search for, so that threads of
-    one process take turns."""
+    """Return whether the text pipeline runs the `regex` package, which needs Python's lock.
+
+    Threads of one process then take turns.
+
+    Args:
+        normalizer: The normalizer, if any.
+        pre_tokenizer: The pre-tokenizer, if any.
+    """
     steps = steps_of(pre_tokenizer, last_as_bytes=True)
     return _has_regex([normalizer.native() if normalizer is not None else None, steps])
 
@@ -77,7 +90,7 @@ def _has_regex(native: Any) -> bool:
 
 
 def make_model(spec: TokenizerSpec) -> _native.Model:
-    """What turns a word into tokens."""
+    """Return the native model of a tokenizer."""
     from bpe_beam import _native
 
     model = spec.model
@@ -86,7 +99,7 @@ def make_model(spec: TokenizerSpec) -> _native.Model:
     unknown = model.vocab.get(model.unk_token)
     if isinstance(model, WordPiece):
         prefix = model.continuing_subword_prefix
-        # A longer token fits no word that is not unknown for its length.
+        # A longer token matches only words that are unknown for their length.
         most = model.max_input_chars_per_word + len(prefix)
         tokens = as_dict(model.vocab)
         if max(map(len, tokens), default=0) > most:

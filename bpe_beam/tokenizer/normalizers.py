@@ -1,6 +1,6 @@
-"""Normalizers: what is done to text before it is cut into words. Plain data; see `native`.
+"""Normalizers: how text is changed before it is split into words.
 
-`native()` describes a normalizer to the native code, which does the work for counting and
+Plain data. `native()` describes a normalizer to the native code, which normalizes for counting and
 encoding alike.
 """
 
@@ -23,7 +23,7 @@ class _Simple:
     NATIVE: ClassVar[str]
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return (self.NATIVE,)
 
 
@@ -69,7 +69,7 @@ class Lowercase(_Simple):
 
 @record
 class StripAccents(_Simple):
-    """Drops combining marks; decomposes nothing, so it wants `NFD` before it."""
+    """Drops combining marks; decomposes nothing, so it needs `NFD` before it."""
 
     JSON_TYPE: ClassVar[str] = "StripAccents"
     NATIVE: ClassVar[str] = "strip_accents"
@@ -88,8 +88,8 @@ class Strip:
     """Drops whitespace at the ends of the text.
 
     Attributes:
-        strip_left: At its beginning.
-        strip_right: At its end.
+        strip_left: Whether to drop it at the beginning.
+        strip_right: Whether to drop it at the end.
     """
 
     JSON_TYPE: ClassVar[str] = "Strip"
@@ -98,16 +98,16 @@ class Strip:
     strip_right: bool
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return ("strip", self.strip_left, self.strip_right)
 
 
 @record
 class Prepend:
-    """Puts a text before every text that is not empty.
+    """Adds a prefix to every text that is not empty.
 
     Attributes:
-        prepend: That text.
+        prepend: The prefix.
     """
 
     JSON_TYPE: ClassVar[str] = "Prepend"
@@ -115,7 +115,7 @@ class Prepend:
     prepend: str
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return ("prepend", self.prepend.encode())
 
 
@@ -124,8 +124,8 @@ class Replace:
     """Replaces every match of a pattern.
 
     Attributes:
-        pattern: What is replaced.
-        content: What stands there instead.
+        pattern: The pattern.
+        content: The replacement.
     """
 
     JSON_TYPE: ClassVar[str] = "Replace"
@@ -134,7 +134,7 @@ class Replace:
     content: str
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         if self.pattern == Pattern("Regex", WORD_END):
             return ("replace", ("word_end",), self.content.encode())
         return ("replace", self.pattern.native(), self.content.encode())
@@ -145,10 +145,10 @@ class BertNormalizer:
     """BERT's cleaning.
 
     Attributes:
-        clean_text: Drop control characters, and write every whitespace as a blank.
-        handle_chinese_chars: Put blanks around Chinese characters.
-        strip_accents: Drop accents; None: as `lowercase` says.
-        lowercase: Write everything in lower case.
+        clean_text: Whether to drop control characters and replace every whitespace by a space.
+        handle_chinese_chars: Whether to add spaces around Chinese characters.
+        strip_accents: Whether to drop accents; None: the same as `lowercase`.
+        lowercase: Whether to convert the text to lower case.
     """
 
     JSON_TYPE: ClassVar[str] = "BertNormalizer"
@@ -159,7 +159,7 @@ class BertNormalizer:
     lowercase: bool = True
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         accents = self.lowercase if self.strip_accents is None else self.strip_accents
         return ("bert", self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
 
@@ -169,7 +169,7 @@ class NormalizerSequence:
     """One normalizer after another.
 
     Attributes:
-        normalizers: In the order in which they are applied.
+        normalizers: The normalizers in the order in which they are applied.
     """
 
     JSON_TYPE: ClassVar[str] = "Sequence"
@@ -177,7 +177,7 @@ class NormalizerSequence:
     normalizers: tuple[Normalizer, ...]
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return ("sequence", [normalizer.native() for normalizer in self.normalizers])
 
 
@@ -211,16 +211,16 @@ NORMALIZERS = ("none", *_BY_NAME)
 
 
 def normalizer_from_name(name: str) -> Normalizer | None:
-    """Makes a normalizer from its name on the command line.
+    """Return a normalizer from its name on the command line.
 
     Args:
         name: One of `NORMALIZERS`, or several joined by `+`, applied from the left.
 
     Returns:
-        The normalizer; None, which stands for "text is taken as it is", for `none`.
+        The normalizer; None for `none`, which leaves text unchanged.
 
     Raises:
-        UsageError: A name that is not among them; lists those that are.
+        UsageError: An unknown name; the message lists the names.
     """
     if name == "none":
         return None

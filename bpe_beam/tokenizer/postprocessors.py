@@ -1,9 +1,9 @@
-"""Post-processors: what is done to a text's tokens once they are found.
+"""Post-processors: how the tokens of an encoded text are changed.
 
-Two things: `trim` changes the offsets of each token, always; `frame` puts tokens before and after
-those of the text, when special tokens are asked for. Such a token has the offsets (0, 0).
+`trim` changes the offsets of each token. `frame` gives the special tokens before and after those of
+the text, which are added on request and have the offsets (0, 0).
 
-Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the part's "type" there.
+Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the "type" there.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
 
 
 class PostProcessor(Protocol):
-    """What all post-processors have."""
+    """The methods of all post-processors."""
 
     JSON_TYPE: ClassVar[str]
 
-    def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """Changes one token's offsets.
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+        """Return the offsets of one token.
 
         Args:
-            place: Which of the text's tokens it is, from 0, those of the frame not counted.
+            index: The number of the token in the text, from 0, without the tokens of the frame.
             token: The token's string: in the byte-level alphabet, or an added token's text.
             offsets: (start, end) in characters of the text.
 
         Returns:
-            The offsets without spaces, if the post-processor trims them; else as given.
+            The offsets without spaces if the post-processor trims them; else the same offsets.
         """
         ...
 
     def frame(self) -> Frame:
-        """Gives the tokens that are put around a text when special tokens are asked for."""
+        """Return the special tokens before and after a text."""
         ...
 
 
-# Unicode's White_Space: what Rust's char::is_whitespace, and so Hugging Face, takes for a space.
+# Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face.
 # str.isspace would add U+001C to U+001F.
 _WHITESPACE = frozenset(
     map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])
 ) | frozenset("\u2028\u2029\u202f\u205f\u3000")
-_TOKENS_BETWEEN_LOOKS = 1_000  # at the clock
+_TOKENS_BETWEEN_CHECKS = 1_000  # of the deadline
 _SPACES = _WHITESPACE | {byte_level.BYTE_TO_CHAR[0x20]}
 
 
 @record
 class ByteLevelPostProcessor:
-    """Hugging Face's ByteLevel post-processor: takes the spaces out of the offsets.
+    """Hugging Face's ByteLevel post-processor: removes spaces from the offsets.
 
     Attributes:
-        add_prefix_space: Leave one space at the start of the text in the offsets, as if it had
-            been added.
-        trim_offsets: Whether to do anything at all.
-        use_regex: Kept for the file; has no effect.
+        add_prefix_space: Whether to keep one space at the start of the text in the offsets, as if
+            it had been added.
+        trim_offsets: Whether to remove spaces at all.
+        use_regex: Only stored; has no effect.
     """
 
     JSON_TYPE: ClassVar[str] = "ByteLevel"
@@ -68,9 +68,9 @@ class ByteLevelPostProcessor:
     trim_offsets: bool = True
     use_regex: bool = True
 
-    def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`; empty, never negative, for a token of only spaces."""
-        return _trim(place, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+        """See `PostProcessor.trim`; the offsets are empty for a token of only spaces."""
+        return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
     def frame(self) -> Frame:
         """See `PostProcessor.frame`: none."""
@@ -91,7 +91,7 @@ class BertProcessing:
     sep: tuple[str, int] = ("[SEP]", 102)
     cls: tuple[str, int] = ("[CLS]", 101)
 
-    def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """See `PostProcessor.trim`: changes nothing."""
         return offsets
 
@@ -102,12 +102,12 @@ class BertProcessing:
 
 @record
 class RobertaProcessing:
-    """RoBERTa's: BERT's frame, and the offsets trimmed as ByteLevel's post-processor does.
+    """RoBERTa's: BERT's frame, and offsets trimmed as by ByteLevel's post-processor.
 
     Attributes:
         sep: The token after the text, and its id.
         cls: The token before it, and its id.
-        trim_offsets: Whether to trim.
+        trim_offsets: Whether to trim the offsets.
         add_prefix_space: As in `ByteLevelPostProcessor`.
     """
 
@@ -118,9 +118,9 @@ class RobertaProcessing:
     trim_offsets: bool = True
     add_prefix_space: bool = True
 
-    def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """See `PostProcessor.trim`."""
-        return _trim(place, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
+        return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
     def frame(self) -> Frame:
         """See `PostProcessor.frame`."""
@@ -128,8 +128,8 @@ class RobertaProcessing:
 
 
 @record
-class Piece:
-    """One place of a template.
+class TemplatePiece:
+    """A text or a special token in a template.
 
     Attributes:
         kind: "Sequence" for the text, "SpecialToken" for tokens that are put in.
@@ -155,7 +155,7 @@ class Piece:
 
 @record
 class SpecialToken:
-    """What a name in a template stands for.
+    """The tokens of a name in a template.
 
     Attributes:
         id: The name.
@@ -180,38 +180,36 @@ class SpecialToken:
 
 @record
 class TemplateProcessing:
-    """Tokens around a text, by a template.
+    """Special tokens around a text, by a template.
 
     Attributes:
-        single: The template; it holds the text A once.
-        pair: The template for two texts; kept for the file.
-        special_tokens: What the names in the templates stand for.
+        single: The template of one text; it has the text A once.
+        pair: The template of two texts; only stored.
+        special_tokens: The special tokens by their names in the templates.
 
     Raises:
-        UsageError: A template `single` without the text A, or with more texts than that; a name in
-            it that is not among the special tokens.
+        UsageError: The template `single` does not have exactly the text A, or has a name that is
+            not in `special_tokens`.
     """
 
     JSON_TYPE: ClassVar[str] = "TemplateProcessing"
 
-    single: Sequence[Piece]
-    pair: Sequence[Piece]
+    single: Sequence[TemplatePiece]
+    pair: Sequence[TemplatePiece]
     special_tokens: Mapping[str, SpecialToken]
 
     def __post_init__(self) -> None:
         texts = [piece.id for piece in self.single if piece.kind == "Sequence"]
         if texts != ["A"]:
             found = " ".join(f"${name}" for name in texts[:5]) or "none"
-            raise UsageError(
-                f"template single: it must hold the text $A exactly once; its texts: {found}"
-            )
+            raise UsageError(f"template single must have the text $A exactly once, got {found}")
         for piece in self.single:
             if piece.kind == "SpecialToken" and piece.id not in self.special_tokens:
                 raise UsageError(
                     f"template single: {piece.id!r} is not in special_tokens: add it there"
                 )
 
-    def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """See `PostProcessor.trim`: changes nothing."""
         return offsets
 
@@ -234,11 +232,11 @@ class SequencePostProcessor:
     """Post-processors one after the other.
 
     Attributes:
-        processors: The first first.
+        processors: The post-processors in the order in which they are applied.
 
     Raises:
-        UsageError: More than one of them puts tokens around a text; what that means to Hugging
-            Face depends on how many tokens the first one puts.
+        UsageError: More than one of them adds tokens. Hugging Face's result would then depend on
+            the number of tokens of the first one.
     """
 
     JSON_TYPE: ClassVar[str] = "Sequence"
@@ -249,34 +247,34 @@ class SequencePostProcessor:
         framing = [part.JSON_TYPE for part in self.processors if part.frame() != ([], [])]
         if len(framing) > 1:
             raise UsageError(
-                f"post-processors {', '.join(framing)} in one sequence: only one of them may put "
-                "tokens around a text"
+                "only one post-processor of a sequence may add special tokens, got "
+                f"{', '.join(framing)}"
             )
 
-    def trim(self, place: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`: of all, in their order."""
-        if place % _TOKENS_BETWEEN_LOOKS == 0:
+    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
+        """See `PostProcessor.trim`; applies all, in their order."""
+        if index % _TOKENS_BETWEEN_CHECKS == 0:
             from bpe_beam import _native
 
             _native.check_deadline()
         for processor in self.processors:
-            offsets = processor.trim(place, token, offsets)
+            offsets = processor.trim(index, token, offsets)
         return offsets
 
     def frame(self) -> Frame:
-        """See `PostProcessor.frame`: that of the one that has any."""
+        """See `PostProcessor.frame`; that of the only one that adds tokens."""
         frames = (processor.frame() for processor in self.processors)
         return next((frame for frame in frames if frame != ([], [])), ([], []))
 
 
 def _trim(
-    place: int, token: str, offsets: tuple[int, int], add_prefix_space: bool
+    index: int, token: str, offsets: tuple[int, int], add_prefix_space: bool
 ) -> tuple[int, int]:
-    """Takes a token's leading and trailing spaces out of its offsets."""
+    """Return the offsets of a token without its leading and trailing spaces."""
     start, end = offsets
     leading = _count_spaces(token)
     trailing = _count_spaces(token[::-1])
-    if leading == 1 and add_prefix_space and (place == 0 or start == 0):
+    if leading == 1 and add_prefix_space and (index == 0 or start == 0):
         leading = 0
     start = min(start + leading, end)
     if trailing and end >= trailing:
@@ -285,5 +283,5 @@ def _trim(
 
 
 def _count_spaces(token: str) -> int:
-    """How many spaces the token begins with."""
+    """Return the number of spaces at the start of a token."""
     return next((i for i, char in enumerate(token) if char not in _SPACES), len(token))

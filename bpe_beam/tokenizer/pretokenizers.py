@@ -1,8 +1,8 @@
-"""Pre-tokenizers: how text is cut into words before any merge is learned or applied.
+"""Pre-tokenizers: how text is split into words before merges are trained or applied.
 
-Plain data; `steps()` describes a pre-tokenizer to the native code, which does the cutting for
-counting and encoding alike. The named patterns have scanners of their own, any other runs on the
-`regex` package.
+Plain data. `steps()` describes a pre-tokenizer to the native code, which splits text for counting
+and encoding alike. The named patterns have native scanners; other patterns run on the `regex`
+package.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ _NATIVE_BEHAVIOR: dict[Behavior, str] = {
 
 @record
 class ByteLevelPreTokenizer:
-    """Cuts text by GPT-2's pattern; the model works on the bytes of each word.
+    """Splits text by GPT-2's pattern; the model encodes the bytes of each word.
 
     Attributes:
-        add_prefix_space: Put a space before a text that does not begin with one.
-        trim_offsets: Stands in Hugging Face's file beside the settings that matter and is kept
-            for it; as there, it has no effect in a pre-tokenizer.
-        use_regex: Whether to cut at all.
+        add_prefix_space: Whether to add a space before a text that does not begin with one.
+        trim_offsets: Only stored; it has no effect in a pre-tokenizer, as in Hugging Face.
+        use_regex: Whether to split at all.
     """
 
     JSON_TYPE: ClassVar[str] = "ByteLevel"
@@ -45,7 +44,7 @@ class ByteLevelPreTokenizer:
     use_regex: bool = True
 
     def steps(self) -> Steps:
-        """Its description for the native code, without the writing in the byte-level alphabet."""
+        """Return the description for the native code, without the byte-level alphabet."""
         prefix: Steps = [("prepend", b" ", False)] if self.add_prefix_space else []
         return [*prefix, ("scan", "gpt2")] if self.use_regex else prefix
 
@@ -57,7 +56,7 @@ class BertPreTokenizer:
     JSON_TYPE: ClassVar[str] = "BertPreTokenizer"
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return [("scan", "bert")]
 
 
@@ -68,27 +67,27 @@ class Whitespace:
     JSON_TYPE: ClassVar[str] = "Whitespace"
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return [("scan", "whitespace")]
 
 
 @record
 class WhitespaceSplit:
-    """What stands between whitespace."""
+    """The texts between whitespace."""
 
     JSON_TYPE: ClassVar[str] = "WhitespaceSplit"
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return [("scan", "whitespace_split")]
 
 
 @record
 class CharDelimiterSplit:
-    """What stands between the matches of one character.
+    """The texts between the occurrences of one character.
 
     Attributes:
-        delimiter: That character.
+        delimiter: The character.
     """
 
     JSON_TYPE: ClassVar[str] = "CharDelimiterSplit"
@@ -96,24 +95,24 @@ class CharDelimiterSplit:
     delimiter: str
 
     def __post_init__(self) -> None:
-        """Refuses what is not one character."""
+        """Check that the delimiter is one character."""
         if len(self.delimiter) != 1:
-            raise UsageError(f"delimiter {self.delimiter[:40]!r}: give one character")
+            raise UsageError(f"delimiter must be one character, got {self.delimiter[:40]!r}")
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return [("split", ("literal", self.delimiter.encode()), "removed", False)]
 
 
 @record
 class Metaspace:
-    """Writes blanks as a visible character, and cuts before each.
+    """Replaces spaces by a visible character, and splits before each.
 
     Attributes:
-        replacement: That character.
-        prepend_scheme: Where to put one before a piece of text that does not begin with it:
-            `always`, `never`, or only `first` in the whole text.
-        split: Whether to cut.
+        replacement: The visible character.
+        prepend_scheme: Which stretches of text get the character in front, if they do not begin
+            with it: `always` all, `never` none, `first` only the first of the whole text.
+        split: Whether to split.
     """
 
     JSON_TYPE: ClassVar[str] = "Metaspace"
@@ -123,7 +122,7 @@ class Metaspace:
     split: bool = True
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         symbol = self.replacement.encode()
         steps: Steps = [("rewrite", ("replace", ("literal", b" "), symbol))]
         if self.prepend_scheme != "never":
@@ -135,10 +134,10 @@ class Metaspace:
 
 @record
 class Digits:
-    """Cuts numbers off.
+    """Separates numbers from other text.
 
     Attributes:
-        individual_digits: Cut them into digits, too.
+        individual_digits: Whether to split numbers into digits.
     """
 
     JSON_TYPE: ClassVar[str] = "Digits"
@@ -146,16 +145,16 @@ class Digits:
     individual_digits: bool
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         return [("scan", "digits_individual" if self.individual_digits else "digits")]
 
 
 @record
 class Punctuation:
-    """Cuts at punctuation.
+    """Splits at punctuation.
 
     Attributes:
-        behavior: What becomes of each punctuation character.
+        behavior: How each punctuation character is kept.
     """
 
     JSON_TYPE: ClassVar[str] = "Punctuation"
@@ -163,7 +162,7 @@ class Punctuation:
     behavior: Behavior = "Isolated"
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         if self.behavior == "Isolated":
             return [("scan", "punctuation")]
         return [("split", ("punctuation",), _NATIVE_BEHAVIOR[self.behavior], False)]
@@ -171,12 +170,12 @@ class Punctuation:
 
 @record
 class Split:
-    """Cuts at the matches of a pattern.
+    """Splits at the matches of a pattern.
 
     Attributes:
-        pattern: What is looked for.
-        behavior: What becomes of the matches.
-        invert: Take what stands between the matches for the matches.
+        pattern: The pattern.
+        behavior: How the matches are kept.
+        invert: Whether the texts between the matches are the matches.
     """
 
     JSON_TYPE: ClassVar[str] = "Split"
@@ -186,9 +185,9 @@ class Split:
     invert: bool
 
     def steps(self) -> Steps:
-        """Its description for the native code."""
+        """Return the description for the native code."""
         scanner = scanner_of(self.pattern)
-        # These patterns match all of a text, so to keep the matches is to cut between them.
+        # These patterns match all of a text, so keeping the matches is splitting between them.
         kept = self.behavior == ("Removed" if self.invert else "Isolated")
         if scanner is not None and kept:
             return [("scan", scanner)]
@@ -198,10 +197,10 @@ class Split:
 
 @record
 class PreTokenizerSequence:
-    """One pre-tokenizer after another, each on the pieces that the one before has left.
+    """Pre-tokenizers one after the other, each on the texts of the one before.
 
     Attributes:
-        pretokenizers: In the order in which they are applied.
+        pretokenizers: The pre-tokenizers in the order in which they are applied.
     """
 
     JSON_TYPE: ClassVar[str] = "Sequence"
@@ -209,7 +208,7 @@ class PreTokenizerSequence:
     pretokenizers: tuple[PreTokenizer, ...]
 
     def steps(self) -> Steps:
-        """Its description for the native code; see `steps_of` for the byte-level alphabet."""
+        """Return the description for the native code; see `steps_of`."""
         return steps_of(self)
 
 
@@ -227,34 +226,33 @@ PreTokenizer = (
 )
 
 
-def flat(part: PreTokenizer | None) -> list[PreTokenizer]:
-    """The pre-tokenizers of a sequence, of sequences in it too, in order."""
-    if part is None:
+def flat(pre_tokenizer: PreTokenizer | None) -> list[PreTokenizer]:
+    """Return the pre-tokenizers of a sequence, and of sequences in it, in order."""
+    if pre_tokenizer is None:
         return []
-    if isinstance(part, PreTokenizerSequence):
-        return [one for inner in part.pretokenizers for one in flat(inner)]
-    return [part]
+    if isinstance(pre_tokenizer, PreTokenizerSequence):
+        return [one for inner in pre_tokenizer.pretokenizers for one in flat(inner)]
+    return [pre_tokenizer]
 
 
-def ends_in_bytes(part: PreTokenizer | None) -> bool:
-    """Tells whether the last step is byte-level, so that the model works on bytes."""
-    parts = flat(part)
-    return bool(parts) and isinstance(parts[-1], ByteLevelPreTokenizer)
+def ends_in_bytes(pre_tokenizer: PreTokenizer | None) -> bool:
+    """Whether the last step is byte-level, so that the model encodes bytes."""
+    return any(isinstance(one, ByteLevelPreTokenizer) for one in flat(pre_tokenizer)[-1:])
 
 
-def steps_of(part: PreTokenizer | None, *, last_as_bytes: bool = False) -> Steps:
-    """Describes a pre-tokenizer to the native code.
+def steps_of(pre_tokenizer: PreTokenizer | None, *, last_as_bytes: bool = False) -> Steps:
+    """Return the description of a pre-tokenizer for the native code.
 
     Args:
-        part: The pre-tokenizer; None leaves text whole.
-        last_as_bytes: Leave the bytes of a last byte-level step as they are: for a model that
-            works on bytes, and for counting. Otherwise they are written in the alphabet.
+        pre_tokenizer: The pre-tokenizer; None does not split the text.
+        last_as_bytes: Whether a last byte-level step gives bytes: for a model that encodes bytes,
+            and for counting. Otherwise it gives characters of the byte-level alphabet.
     """
-    parts = flat(part)
+    every = flat(pre_tokenizer)
     steps: Steps = []
-    for place, one in enumerate(parts):
+    for number, one in enumerate(every, start=1):
         steps += one.steps()
-        plain = last_as_bytes and place == len(parts) - 1
+        plain = last_as_bytes and number == len(every)
         if isinstance(one, ByteLevelPreTokenizer) and not plain:
             steps.append(("rewrite", ("byte_level",)))
     return steps
@@ -276,15 +274,15 @@ _REGEX = "regex:"
 
 
 def is_byte_level_name(name: str) -> bool:
-    """Tells whether BPE works on bytes with this pre-tokenizer unless told otherwise."""
+    """Whether BPE encodes bytes by default with this pre-tokenizer."""
     return name in NAMED_PATTERNS or name.startswith(_REGEX)
 
 
 def check_pretokenizer_name(name: str) -> None:
-    """Refuses a name that is none.
+    """Check the name of a pre-tokenizer.
 
     Raises:
-        UsageError: Lists the names there are, or says what is wrong with the pattern.
+        UsageError: An unknown name, or an invalid pattern.
     """
     if name.startswith(_REGEX):
         Pattern.from_regex(name.removeprefix(_REGEX))
@@ -296,17 +294,17 @@ def check_pretokenizer_name(name: str) -> None:
 
 
 def pretokenizer_from_name(name: str, *, byte_level: bool) -> PreTokenizer | None:
-    """Makes a pre-tokenizer from its name on the command line.
+    """Return a pre-tokenizer from its name on the command line.
 
     Args:
         name: One of `PRETOKENIZERS`, or `regex:PATTERN`.
-        byte_level: Whether the model works on bytes.
+        byte_level: Whether the model encodes bytes.
 
     Returns:
-        The pre-tokenizer; None leaves text whole.
+        The pre-tokenizer; None does not split the text.
 
     Raises:
-        UsageError: A name that is none.
+        UsageError: An unknown name, or an invalid pattern.
     """
     check_pretokenizer_name(name)
     if name == "gpt2" and byte_level:

@@ -1,8 +1,8 @@
-"""Encoding and decoding, slow and readable: the definition that the fast ones are tested against.
+"""Encoding and decoding, slow and readable: the definition that the fast code is tested against.
 
-docs/algorithm.md describes it: special tokens are cut out, the rest is cut into words by a
-pattern, each word starts from its symbols, and the adjacent pair of lowest rank is joined,
-leftmost first, until no adjacent pair has a rank. Cost: quadratic in the length of a word.
+docs/algorithm.md describes it. Special tokens are extracted, and the rest is split into words by a
+pattern. Each word begins as its symbols. The leftmost adjacent pair of lowest rank is merged, until
+no adjacent pair has a rank. The cost is quadratic in the length of a word.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 
 
 def pretokenize(text: str, pattern: str = GPT2_PATTERN) -> list[str]:
-    """Cuts text into words: every match of the pattern, in order."""
+    """Return the words of a text: every match of the pattern, in order.
+
+    Args:
+        text: Any text.
+        pattern: The pre-tokenizer's pattern.
+    """
     return [match.group() for match in regex.finditer(pattern, text)]
 
 
@@ -28,13 +33,13 @@ def encode_word(
     merges: Sequence[tuple[str, str]],
     unk_token: str | None = None,
 ) -> list[str]:
-    """Encodes one word.
+    """Return the tokens of one word.
 
     Args:
         symbols: The word's symbols: characters, or bytes in the byte-level alphabet.
         vocab: The tokens that exist.
         merges: Pairs in the order of rank; a pair listed twice has its last rank.
-        unk_token: What a symbol outside the vocabulary becomes.
+        unk_token: The token of a symbol outside the vocabulary.
 
     Returns:
         The word's tokens.
@@ -44,45 +49,49 @@ def encode_word(
     """
     ranks = {pair: rank for rank, pair in enumerate(merges)}
     tokens: list[str] = []
-    for place, symbol in enumerate(symbols):
+    for position, symbol in enumerate(symbols):
         if symbol in vocab:
             tokens.append(symbol)
         elif unk_token is not None:
             tokens.append(unk_token)
         else:
-            raise DataError(f"symbol {symbol!r} at {place} is not in the vocabulary")
+            raise DataError(f"symbol {symbol!r} at {position} is not in the vocabulary")
     while True:
         ranked = [
-            (ranks[pair], place) for place, pair in enumerate(pairwise(tokens)) if pair in ranks
+            (ranks[pair], index) for index, pair in enumerate(pairwise(tokens)) if pair in ranks
         ]
         if not ranked:
             return tokens
-        _, place = min(ranked)
-        tokens[place : place + 2] = [tokens[place] + tokens[place + 1]]
+        _, index = min(ranked)
+        tokens[index : index + 2] = [tokens[index] + tokens[index + 1]]
 
 
 def split_specials(
     text: str, special_tokens: Collection[str], allowed: Collection[str]
 ) -> list[tuple[str, bool]]:
-    """Cuts the special tokens out of a text.
+    """Return a text split at its special tokens.
 
-    At each place, from the left, the longest special token that stands there is taken. One that
-    is not allowed becomes plain text, together with what stands around it; a shorter one that it
-    overlapped stays lost.
+    At each position, from the left, the longest special token matches. A token that is not allowed
+    is plain text together with the text around it; shorter tokens that it overlaps do not match.
+
+    Args:
+        text: Any text.
+        special_tokens: All special tokens.
+        allowed: The special tokens that are recognized.
 
     Returns:
-        The pieces in order: (text, whether it is an allowed special token).
+        (text, whether it is an allowed special token), in order.
     """
-    pieces: list[tuple[str, bool]] = []
-    plain_from = place = 0
-    while place < len(text):
-        found = max((t for t in special_tokens if text.startswith(t, place)), key=len, default="")
+    stretches: list[tuple[str, bool]] = []
+    plain_from = at = 0
+    while at < len(text):
+        found = max((t for t in special_tokens if text.startswith(t, at)), key=len, default="")
         if found in allowed and found:
-            pieces += [(text[plain_from:place], False), (found, True)]
-            plain_from = place + len(found)
-        place += len(found) or 1
-    pieces.append((text[plain_from:], False))
-    return [piece for piece in pieces if piece[0]]
+            stretches += [(text[plain_from:at], False), (found, True)]
+            plain_from = at + len(found)
+        at += len(found) or 1
+    stretches.append((text[plain_from:], False))
+    return [stretch for stretch in stretches if stretch[0]]
 
 
 def encode(
@@ -93,14 +102,14 @@ def encode(
     allowed_special: Collection[str] = (),
     pattern: str = GPT2_PATTERN,
 ) -> list[int]:
-    """Encodes a text with a byte-level BPE tokenizer without normalizer.
+    """Return the ids of a text by a byte-level BPE tokenizer without normalizer.
 
     Args:
         text: Any text without lone surrogates.
         vocab: Ids by token, in the byte-level alphabet.
         merges: Pairs in the order of rank.
         special_tokens: Ids of the special tokens, by their text.
-        allowed_special: Which of them may be found in the text.
+        allowed_special: The special tokens that are recognized in the text.
         pattern: The pre-tokenizer's pattern.
 
     Returns:
@@ -111,11 +120,11 @@ def encode(
     """
     specials = special_tokens or {}
     ids: list[int] = []
-    for piece, is_special in split_specials(text, specials, allowed_special):
+    for stretch, is_special in split_specials(text, specials, allowed_special):
         if is_special:
-            ids.append(specials[piece])
+            ids.append(specials[stretch])
             continue
-        for word in pretokenize(piece, pattern):
+        for word in pretokenize(stretch, pattern):
             symbols = byte_level.to_chars(word.encode())
             ids += [vocab[token] for token in encode_word(symbols, vocab, merges)]
     return ids
@@ -126,7 +135,12 @@ def decode(
     vocab: Mapping[str, int],
     special_tokens: Mapping[str, int] | None = None,
 ) -> str:
-    """Decodes ids of a byte-level tokenizer; broken UTF-8 becomes U+FFFD.
+    """Return the text of ids by a byte-level tokenizer; invalid UTF-8 becomes U+FFFD.
+
+    Args:
+        ids: The ids.
+        vocab: Ids by token, in the byte-level alphabet.
+        special_tokens: Ids of the special tokens, by their text.
 
     Raises:
         KeyError: An id that the tokenizer does not have.

@@ -1,4 +1,4 @@
-"""All that makes a tokenizer, as plain data: what its files are read into and written from."""
+"""`TokenizerSpec`: everything in a tokenizer's files, as plain data."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer
 
 @record
 class TokenizerSpec:
-    """The parts of a tokenizer, by the names they have in `tokenizer.json`.
+    """The components of a tokenizer, by their names in `tokenizer.json`.
 
     Attributes:
         model: How words become tokens.
-        added_tokens: Tokens that are cut out of the text, in the order of ids.
-        normalizer: What is done to the text first; None: it is taken as it is.
-        pre_tokenizer: How text is cut into words; None: it is one word.
-        post_processor: What is done to the tokens, if anything.
-        decoder: How tokens become text again; None joins them with spaces, as in Hugging Face.
+        added_tokens: Tokens that are extracted from the text, in the order of ids.
+        normalizer: How text is changed first; None: it is not changed.
+        pre_tokenizer: How text is split into words; None: the text is one word.
+        post_processor: How the tokens are changed; None: they are not changed.
+        decoder: How tokens become text; None: joined with spaces, as in Hugging Face.
     """
 
     model: Model
@@ -45,24 +45,24 @@ class TokenizerSpec:
 
     @property
     def model_reads_bytes(self) -> bool:
-        """Whether the model works on bytes: BPE after a byte-level pre-tokenizer."""
+        """Whether the model encodes bytes: BPE after a byte-level pre-tokenizer."""
         model = self.model
         if not isinstance(model, BPE) or not ends_in_bytes(self.pre_tokenizer):
             return False
         if model.continuing_subword_prefix or model.end_of_word_suffix:
             return False
-        # What becomes of a byte without a symbol only characters can tell.
+        # The token of a byte without a symbol can only be decided by its character.
         decided = model.unk_token is None and not model.byte_fallback
         return decided or model.vocab.keys() >= byte_level.CHAR_TO_BYTE.keys()
 
     def check(self, location: ErrorLocation) -> None:
-        """Refuses parts that contradict themselves or each other.
+        """Check the components, and that they fit each other.
 
         Args:
-            location: How the message names the place.
+            location: The names of values in messages.
 
         Raises:
-            UsageError: Names the place, what stands there, and what may.
+            UsageError: A value is invalid; the message has its location and the condition.
         """
         self.model.check(location)
         vocab = self.model.vocab
@@ -70,33 +70,31 @@ class TokenizerSpec:
         contents: set[str] = set()
         if (characters := sum(len(one.content) for one in self.added_tokens)) > MAX_CONTENT_CHARS:
             raise UsageError(
-                f"added_tokens: they must have at most {MAX_CONTENT_CHARS:,} characters together, "
+                f"added_tokens must have at most {MAX_CONTENT_CHARS:,} characters in total, "
                 f"got {characters:,}"
             )
         for number, token in enumerate(self.added_tokens):
-            place = location.added(number)
-            check_id(token.id, place)
+            name = location.added(number)
+            check_id(token.id, name)
             if not token.content:
-                raise UsageError(f"{place}: an empty token")
+                raise UsageError(f"{name}: an empty token")
             if len(token.content) > MAX_TOKEN_CHARS:
                 raise UsageError(
-                    f"{place}: a token of {len(token.content):,} characters; at most "
-                    f"{MAX_TOKEN_CHARS:,}"
+                    f"{name}: a token must have at most {MAX_TOKEN_CHARS:,} characters, got "
+                    f"{len(token.content):,}"
                 )
             if token.content in contents:
-                raise UsageError(
-                    f"{place}: the token {shortened(token.content)} stands there already"
-                )
+                raise UsageError(f"{name}: the token {shortened(token.content)} is already listed")
             contents.add(token.content)
             owner = token_by_id.setdefault(token.id, token.content)
             if owner != token.content:
                 raise UsageError(
-                    f"{place}: id {token.id} of {shortened(token.content)} is taken by "
+                    f"{name}: id {token.id} of {shortened(token.content)} is taken by "
                     f"{shortened(owner)}"
                 )
             if vocab.get(token.content, token.id) != token.id:
                 raise UsageError(
-                    f"{place}: {shortened(token.content)} has id {token.id} here and id "
+                    f"{name}: {shortened(token.content)} has id {token.id} here and id "
                     f"{vocab[token.content]} in the model's vocabulary"
                 )
         self._check_frame(token_by_id)
@@ -104,22 +102,22 @@ class TokenizerSpec:
             self._check_meanings(self.model, location)
 
     def _check_frame(self, tokens: Mapping[int, str]) -> None:
-        """Refuses a post-processor that puts in what the tokenizer does not have."""
+        """Refuse a post-processor that inserts tokens outside of the tokenizer."""
         if self.post_processor is None:
             return
         before, after = self.post_processor.frame()
         for token, token_id in (*before, *after):
             if token_id not in tokens:
                 raise UsageError(
-                    f"post_processor: it puts in {shortened(token)} by the id {token_id}, which no "
-                    "token has"
+                    f"post_processor: it inserts {shortened(token)} with the id {token_id}, which "
+                    "no token has"
                 )
 
     def _check_meanings(self, model: BPE, location: ErrorLocation) -> None:
-        """Refuses an added token whose text the model makes from other bytes.
+        """Refuse an added token whose text the model makes from other bytes.
 
         `é` as a special token and `é` as the symbol of byte 0xE9 would be one entry: one id with
-        two meanings, so that decoding could not give back what was encoded.
+        two meanings, so that decoding could not restore the text.
         """
         doubtful = {
             token.content: number
@@ -141,15 +139,16 @@ class TokenizerSpec:
 def byte_level_spec(
     model: BPE, added_tokens: tuple[AddedToken, ...], location: ErrorLocation
 ) -> TokenizerSpec:
-    """The parts of a tokenizer like GPT-2's around a model.
+    """Return a tokenizer with a model and the other components of GPT-2's.
 
     Args:
         model: The model; its tokens are in the byte-level alphabet.
-        added_tokens: These may stand in its vocabulary, too.
-        location: How messages name places.
+        added_tokens: The added tokens, which the vocabulary of the model may also have.
+        location: The names of values in messages.
 
     Raises:
-        UsageError: As `TokenizerSpec.check`, or a token that is neither bytes nor an added token.
+        UsageError: As `TokenizerSpec.check`, or a token is neither in the byte-level alphabet nor
+            an added token.
     """
     spec = TokenizerSpec(
         model, added_tokens, pre_tokenizer=ByteLevelPreTokenizer(), decoder=ByteLevelDecoder()
@@ -168,21 +167,21 @@ def byte_level_spec(
 def from_learned(
     vocab: Sequence[str], merges: Iterable[tuple[str, str]], special_tokens: Sequence[str]
 ) -> TokenizerSpec:
-    """The parts of a byte-level BPE tokenizer from what was learned.
+    """Return a byte-level BPE tokenizer from its vocabulary and merges.
 
     Args:
         vocab: Tokens in the byte-level alphabet and the special tokens, in order of ids.
         merges: Pairs of tokens by rank.
-        special_tokens: Those of the vocabulary that are special.
+        special_tokens: The tokens of the vocabulary that are special.
 
     Raises:
-        UsageError: A token stands twice, a merge's token is not in the vocabulary, or a special
-            token is missing or cannot be told from a token of the model.
+        UsageError: A token is listed twice, a token of a merge is not in the vocabulary, or a
+            special token is missing or has the text of another token of the model.
     """
     ids: dict[str, int] = {}
     for token_id, token in enumerate(vocab):
         if ids.setdefault(token, token_id) != token_id:
-            raise UsageError(f"vocab[{token_id}]: {shortened(token)} stands there twice")
+            raise UsageError(f"vocab[{token_id}]: {shortened(token)} is listed twice")
     for token in special_tokens:
         if token not in ids:
             raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")

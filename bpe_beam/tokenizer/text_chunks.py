@@ -1,4 +1,4 @@
-"""Encoding a text that comes in chunks: where it can be cut and still give the same ids."""
+"""Chunks of a streamed text that can be encoded one by one with the same ids."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bpe_beam.tokenizer.pretokenizers import steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.text_input import portions
 
-# How much text is gathered before it is encoded: enough to make the calls cheap.
-_PIECE_BYTES = 1 << 13
+# Bytes of text that are collected before they are encoded: enough to make the calls cheap.
+_CHUNK_BYTES = 1 << 13
 
 SafeCuts = Callable[[bytes], Iterator[int]]
-"""From the beginning of a text to the places where it may be cut, the last first."""
+"""From the beginning of a text to the offsets where it may be split, the last first."""
 
 
-def cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
-    """The places where a tokenizer's texts may be cut; None if no place is known to be safe."""
+def safe_cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
+    """Return where a tokenizer's texts may be split; None if no offset is known to be safe."""
     steps = steps_of(spec.pre_tokenizer, last_as_bytes=spec.model_reads_bytes)
     if spec.normalizer is not None or len(steps) != 1 or steps[0][0] != "scan":
         return None
@@ -27,28 +27,28 @@ def cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
     return partial(safe_cuts, steps[0][1])
 
 
-def pieces(
+def encodable_chunks(
     chunks: Iterable[str], safe_cuts: SafeCuts | None, added: AddedTokens, allowed: Collection[int]
 ) -> Iterator[bytes]:
-    """Joins chunks and cuts them again, where each piece can be encoded by itself.
+    """Yield a text in other chunks, each of which can be encoded by itself.
 
     Args:
-        chunks: The text; chunks end anywhere.
-        safe_cuts: The pre-tokenizer's; None: the text cannot be cut, and is gathered whole.
+        chunks: The text; chunks may end anywhere.
+        safe_cuts: The offsets where texts may be split; None: the text is yielded as a whole.
         added: The tokenizer's added tokens.
-        allowed: The ids of those that count.
+        allowed: The ids of the added tokens that are recognized.
 
     Yields:
-        The text in UTF-8: the ids of the pieces, one after the other, are those of the whole.
-        A piece is some tens of KB, or as long as the longest word.
+        UTF-8 of some tens of KB, or of the length of the longest word. The ids of all chunks are
+        the ids of the text.
 
     Raises:
-        UsageError: A chunk is no str.
-        DataError: A lone surrogate; names its place in the whole text.
+        UsageError: A chunk is not a str.
+        DataError: The text has a lone surrogate; the message has its position in the whole text.
     """
     waiting = bytearray()
-    wanted = _PIECE_BYTES
-    for portion in portions(chunks, _PIECE_BYTES):
+    wanted = _CHUNK_BYTES
+    for portion in portions(chunks, _CHUNK_BYTES):
         waiting += portion
         if safe_cuts is None or len(waiting) < wanted:
             continue
@@ -56,30 +56,31 @@ def pieces(
         if cut:
             yield bytes(waiting[:cut])
             del waiting[:cut]
-        # What is left was searched: to search again only when it has doubled keeps the time for
-        # an endless word linear.
-        wanted = max(_PIECE_BYTES, 2 * len(waiting))
+        # The rest was already searched. Searching again only when it has doubled keeps the time
+        # for an endless word linear.
+        wanted = max(_CHUNK_BYTES, 2 * len(waiting))
     if waiting:
         yield bytes(waiting)
 
 
 def find_cut(data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]) -> int:
-    """Where the beginning of a text can be cut so that either part can be encoded by itself.
+    """Return where the beginning of a text can be split so that both parts can be encoded alone.
 
-    A special token near the end may still turn out to be another one: only what begins before
-    `decided` has all its bytes in sight, and those of every longer rival. Up to there, the text
-    falls into plain stretches and allowed tokens as the whole text will. The cut is the last safe
-    one of the last stretch, but not within a disallowed token, whose rest may look like another
-    token; failing that, the end of the last allowed token.
+    A special token near the end may turn out to be a longer one. Only a token that begins before
+    `decided` is certain: all its bytes, and those of every longer token, are known. Before
+    `decided`, the extraction of special tokens is the same as in the whole text. The result is the
+    last safe offset after the last recognized token, but not within an unrecognized token, whose
+    rest may look like another token. Without such an offset it is the end of the last recognized
+    token.
 
     Args:
         data: The beginning of a text, in UTF-8, whole characters.
-        safe_cuts: The pre-tokenizer's.
+        safe_cuts: The offsets where texts may be split.
         added: The tokenizer's added tokens.
-        allowed: The ids of those that count.
+        allowed: The ids of the added tokens that are recognized.
 
     Returns:
-        The offset in bytes; 0 if there is no such place.
+        The offset in bytes; 0 if there is none.
     """
     decided = max(len(data) - max(added.longest - 1, 0), 0)
     while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
@@ -93,8 +94,8 @@ def find_cut(data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Coll
             begin = end
         else:
             disallowed.append((start, end))
-    for place in safe_cuts(data[begin:decided]):
-        cut = begin + place
+    for offset in safe_cuts(data[begin:decided]):
+        cut = begin + offset
         while disallowed and disallowed[-1][0] >= cut:
             disallowed.pop()
         if not disallowed or disallowed[-1][1] <= cut:

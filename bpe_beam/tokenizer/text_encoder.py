@@ -1,7 +1,7 @@
-"""Text to ids: checks what comes in, hands bytes to the native encoder, names faults by place.
+"""`TextEncoder`: text to ids. It checks the text, calls the native encoder, and explains errors.
 
-Python touches no character of the text on the way, unless the pre-tokenizer or the normalizer has
-a pattern without a scanner of its own.
+Python reads no character of the text, unless the pre-tokenizer or the normalizer has a pattern
+without a native scanner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ class SpecialRules:
 
 
 class TextEncoder:
-    """Encodes texts with a tokenizer's spec. Threads may share it."""
+    """Encodes texts. Threads may share it.
+
+    Args:
+        spec: The tokenizer.
+        added: Its added tokens.
+    """
 
     def __init__(self, spec: TokenizerSpec, added: AddedTokens) -> None:
         self._spec = spec
@@ -50,14 +55,18 @@ class TextEncoder:
     def rules(
         self, allowed_special: str | Collection[str], disallowed_special: str
     ) -> SpecialRules:
-        """The rules for special tokens from the settings of `Tokenizer.encode`.
+        """Return the rules for special tokens from the arguments of `Tokenizer.encode`.
+
+        Args:
+            allowed_special: "all", or a collection of special tokens.
+            disallowed_special: "text" or "error".
 
         Raises:
-            UsageError: A setting that cannot be.
+            UsageError: An argument is invalid.
         """
         if disallowed_special not in ("text", "error"):
             raise UsageError(
-                f'disallowed_special={disallowed_special!r}: must be "text" or "error"'
+                f'disallowed_special must be "text" or "error", got {disallowed_special!r}'
             )
         return SpecialRules(self._added.allowed(allowed_special), disallowed_special == "error")
 
@@ -66,10 +75,10 @@ class TextEncoder:
 
         Args:
             data: The text in UTF-8.
-            rules: What becomes of special tokens.
+            rules: How special tokens are encoded.
 
         Raises:
-            DataError: A piece that the vocabulary lacks, or a special token that is refused.
+            DataError: The vocabulary lacks a symbol, or a special token is refused.
         """
         return self._checked(self._native.encode_to_list, data, rules)
 
@@ -92,11 +101,22 @@ class TextEncoder:
         except _native.TextGrowthError as error:
             raise DataError(str(error)) from None
 
-    def encode_placed(
+    def encode_with_offsets(
         self, data: bytes, rules: SpecialRules
     ) -> tuple[list[int], list[tuple[int, int]], frozenset[int]]:
-        """The ids of a text of UTF-8, the place of each in characters, and the numbers of those
-        that are added tokens found in the text; errors as `encode`."""
+        """Return the ids of a text with their offsets.
+
+        Args:
+            data: The text in UTF-8.
+            rules: How special tokens are encoded.
+
+        Returns:
+            The ids; their offsets (start, end) in characters; and the indices of the ids that are
+            added tokens found in the text.
+
+        Raises:
+            DataError: As `encode`.
+        """
         if rules.refuse_others:
             self._added.refuse(data, rules.allowed)
         from bpe_beam import _native
@@ -107,13 +127,25 @@ class TextEncoder:
             raise self._missing(data, missing) from None
         except _native.TextGrowthError as error:
             raise DataError(str(error)) from None
-        places = text_input.in_characters(data, begins, ends)
-        return ids.tolist(), places, frozenset(added.tolist())
+        offsets = text_input.in_characters(data, begins, ends)
+        return ids.tolist(), offsets, frozenset(added.tolist())
 
     def encode_batch(
         self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules
     ) -> pa.LargeListArray:
-        """The ids of many texts; errors as `encode`, with the text's number, from 0."""
+        """Return the ids of many texts.
+
+        Args:
+            texts: A sequence of str, or Arrow strings.
+            rules: How special tokens are encoded.
+
+        Returns:
+            large_list<uint32>[texts].
+
+        Raises:
+            UsageError: Texts of another type.
+            DataError: As `encode`, with the number of the text, from 0.
+        """
         import pyarrow as pa
 
         from bpe_beam import _native
@@ -132,23 +164,31 @@ class TextEncoder:
             raise DataError(str(error)) from None
         return pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
 
-    def encode_pieces(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
-        """The ids of a text that comes in chunks, one by one; see `Tokenizer.encode_iterable`."""
-        if isinstance(chunks, (str, bytes)):
-            raise UsageError("chunks: a single text; give a sequence of them, or use encode")
-        return self._ids_of_pieces(chunks, rules)
+    def encode_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
+        """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`.
 
-    def _ids_of_pieces(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
+        Args:
+            chunks: The text.
+            rules: How special tokens are encoded.
+
+        Raises:
+            UsageError: The chunks are a single text.
+        """
+        if isinstance(chunks, (str, bytes)):
+            raise UsageError("chunks must be a sequence of texts, got a single text; use encode")
+        return self._ids_of_chunks(chunks, rules)
+
+    def _ids_of_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
         done = 0
-        # A token that may take spaces or be found in normalized text can depend on all around it.
-        safe_cuts = text_chunks.cuts_of(self._spec) if self._added.plain_text else None
+        # A token that includes spaces, or matches normalized text, depends on the text around it.
+        safe_cuts = text_chunks.safe_cuts_of(self._spec) if self._added.plain_text else None
         active = self._added.active(rules.allowed)
-        for piece in text_chunks.pieces(chunks, safe_cuts, self._added, active):
-            ids = self._checked(self._native.encode, piece, rules, done)
-            # As Python integers, the ids of a very long word would be many times its size.
+        for chunk in text_chunks.encodable_chunks(chunks, safe_cuts, self._added, active):
+            ids = self._checked(self._native.encode, chunk, rules, done)
+            # As Python integers, the ids of a very long word would take many times its size.
             for start in range(0, len(ids), _IDS_AT_ONCE):
                 yield from ids[start : start + _IDS_AT_ONCE].tolist()
-            done += text_input.count_characters(piece)
+            done += text_input.count_characters(chunk)
 
     def _missing(self, data: bytes, missing: ValueError, done: int = 0) -> DataError:
         _, begin, end = missing.args

@@ -1,4 +1,4 @@
-"""Text as it comes to a tokenizer, str or Arrow, checked and turned into UTF-8."""
+"""The inputs of a tokenizer, str or Arrow strings: checked, and converted to UTF-8."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-# The bytes of UTF-8 that do not begin a character.
+# The bytes of UTF-8 that are not the first of a character.
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def to_utf8(text: str, where: str = "", done: int = 0) -> bytes:
-    """A text's UTF-8.
+    """Return a text's UTF-8.
 
     Args:
         text: Any str.
-        where: What the message says before the place.
-        done: How many characters of the whole text came before.
+        where: The beginning of the message.
+        done: Number of characters of the whole text before this one.
 
     Raises:
-        UsageError: It is no str.
-        DataError: It holds a lone surrogate, which no UTF-8 can stand for; names the place.
+        UsageError: The text is not a str.
+        DataError: The text has a lone surrogate; the message has its position in characters.
     """
     if not isinstance(text, str):
         raise UsageError(f"{where}the text is of type {type(text).__name__}; must be str")
@@ -35,28 +35,28 @@ def to_utf8(text: str, where: str = "", done: int = 0) -> bytes:
     except UnicodeEncodeError as error:
         raise DataError(
             f"{where}character U+{ord(text[error.start]):04X} at {done + error.start} is a lone "
-            "surrogate, which is not text; decode the source with errors='replace', or mend it"
+            "surrogate, which is not text; decode the source with errors='replace', or correct it"
         ) from None
 
 
 def count_characters(data: bytes) -> int:
-    """How many characters begin in these bytes of UTF-8."""
+    """Return the number of characters that begin in these bytes of UTF-8."""
     return len(data.translate(None, _CONTINUATION))
 
 
 def in_characters(
     data: bytes, begins: npt.NDArray[np.uint64], ends: npt.NDArray[np.uint64]
 ) -> list[tuple[int, int]]:
-    """Places in characters, from places in bytes that are borders of characters.
+    """Return offsets (start, end) in characters from offsets in bytes.
 
     Args:
         data: The text, in UTF-8.
-        begins: Where each place begins.
-        ends: Where each ends.
+        begins: uint64[n], the start of each; at the first byte of a character.
+        ends: uint64[n], the end of each; at the first byte of a character, or the end of the text.
     """
     import numpy as np
 
-    # How many characters begin before each byte.
+    # The number of characters that begin before each byte.
     before = np.zeros(len(data) + 1, np.int64)
     np.cumsum((np.frombuffer(data, np.uint8) & 0xC0) != 0x80, out=before[1:])
     return list(zip(before[begins].tolist(), before[ends].tolist(), strict=True))
@@ -65,14 +65,14 @@ def in_characters(
 def missing_symbol(
     data: bytes, begin: int, end: int, *, as_bytes: bool, done: int = 0
 ) -> DataError:
-    """The error for a piece of text that the vocabulary has no token for.
+    """Return the error for a symbol that the vocabulary does not have.
 
     Args:
         data: The text, in UTF-8.
-        begin: Where the piece begins in it.
-        end: Where it ends.
-        as_bytes: Whether the model works on bytes.
-        done: How many characters of the whole text came before.
+        begin: The start of the symbol, in bytes.
+        end: The end of the symbol, in bytes.
+        as_bytes: Whether the model encodes bytes.
+        done: Number of characters of the whole text before this one.
     """
     number = count_characters(data[: begin + 1]) - 1
     text = data.decode()
@@ -83,8 +83,10 @@ def missing_symbol(
             'its bytes is not in the vocabulary; a tokenizer trained with the alphabet "bytes" '
             "has all of them"
         )
-    piece = text[number : number + max(count_characters(data[begin:end]), 1)]
-    what = f"character {piece!r} (U+{ord(piece):04X})" if len(piece) == 1 else f"{piece[:40]!r}"
+    symbol = text[number : number + max(count_characters(data[begin:end]), 1)]
+    what = f"{symbol[:40]!r}"
+    if len(symbol) == 1:
+        what = f"character {what} (U+{ord(symbol):04X})"
     return DataError(
         f"{what} at {done + number} is not in the vocabulary, and the tokenizer has no "
         "unknown token for it"
@@ -92,11 +94,15 @@ def missing_symbol(
 
 
 def portions(chunks: Iterable[str], size: int) -> Iterator[bytes]:
-    """The chunks in portions of at most `size` characters, in UTF-8.
+    """Yield a text in portions of at most `size` characters, in UTF-8.
+
+    Args:
+        chunks: The text.
+        size: The most characters of a portion, at least 1.
 
     Raises:
-        UsageError: A chunk is no str.
-        DataError: A lone surrogate; its place counts from the start of the first chunk.
+        UsageError: A chunk is not a str.
+        DataError: The text has a lone surrogate; the message has its position in the whole text.
     """
     done = 0
     for number, chunk in enumerate(chunks):
@@ -113,17 +119,18 @@ def portions(chunks: Iterable[str], size: int) -> Iterator[bytes]:
 def to_batch(
     texts: Sequence[str] | pa.Array | pa.ChunkedArray,
 ) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Many texts as one buffer of UTF-8, copied only where they are str.
+    """Return many texts as one buffer of UTF-8; Arrow strings are not copied.
 
     Args:
         texts: A sequence of str, or Arrow strings.
 
     Returns:
-        The buffer, and int64[texts + 1]: where each text begins in it, and where the last ends.
+        The buffer, and int64[texts + 1]: the offset of each text in it, and the end of the last.
 
     Raises:
-        UsageError: Another type.
-        DataError: A lone surrogate, a null, or broken UTF-8; names the text by its number.
+        UsageError: The texts have another type.
+        DataError: A text has a lone surrogate, is null, or is not UTF-8; the message has
+            its number.
     """
     import numpy as np
     import pyarrow as pa
@@ -153,11 +160,11 @@ def _from_arrow(texts: pa.Array | pa.ChunkedArray) -> tuple[Any, npt.NDArray[np.
         number = texts.is_null().index(True).as_py()
         raise DataError(f"text {number}: null; {texts.null_count} of {len(texts)} texts are null")
     try:
-        # Arrow trusts whoever made the array; what follows here would read where it points.
+        # Arrow does not check arrays; invalid offsets would be read below.
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
         raise DataError(f"texts: broken Arrow strings: {error}") from None
-    # 64-bit offsets first: joined chunks may hold more than 32 bits can count.
+    # 64-bit offsets first: joined chunks may exceed 32-bit offsets.
     array = texts.cast(pa.large_string())
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()

@@ -1,9 +1,8 @@
 """`.tiktoken` files: a line a token, its bytes in base64 and its rank, which is its id.
 
-Such a file defines merging by the ranks of the joined bytes, and a word that is a token is one
-before any merge. Nearly all vocabularies can be written as merges all the same (the native
-`merges_of_ranks` proves it for each); one that cannot runs by its ranks, and has no
-`tokenizer.json`.
+In such a file the rank of a merge is the rank of the merged bytes, and a word that is a token is
+never split. Nearly all vocabularies can also be written as merges (the native `rank_merges` proves
+it for each). The others are encoded by ranks, and `tokenizer.json` cannot represent them.
 """
 
 from __future__ import annotations
@@ -33,20 +32,17 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 def read(
     data: bytes, source: str, *, pretokenizer: str, special_tokens: Mapping[str, int]
 ) -> TokenizerSpec:
-    """Reads a `.tiktoken` file.
+    """Return the tokenizer in a `.tiktoken` file.
 
     Args:
         data: The file's bytes.
-        source: How messages name the file.
-        pretokenizer: How text is cut into words, by name; the file does not say.
-        special_tokens: Ids by special token; the file does not say.
-
-    Returns:
-        The parts of a byte-level BPE tokenizer.
+        source: The name of the file in messages.
+        pretokenizer: Name of the pre-tokenizer, which the file does not have.
+        special_tokens: Id by special token, which the file does not have.
 
     Raises:
-        UsageError: A broken line, a token or rank that stands twice, or a special token that does
-            not fit; names the line.
+        UsageError: A line is invalid, a token or rank is repeated, or a special token conflicts
+            with the file; the message has the line.
     """
     ranks = _read_lines(data, source)
     vocab = {byte_level.to_chars(token): rank for token, rank in ranks}
@@ -63,31 +59,31 @@ def read(
             added=lambda number: f"special_tokens: {shortened(added[number].content)}",
         )
     )
-    # In the model's vocabulary, too: Hugging Face counts the ids of other added tokens by itself,
-    # and goes wrong where ids have holes.
+    # The model's vocabulary has the special tokens too: Hugging Face numbers other added tokens by
+    # itself, which is wrong where ids have holes.
     whole = in_order_of_ids({**vocab, **special_tokens}.items())
     return replace(spec, model=replace(model, vocab=whole))
 
 
 def write(spec: TokenizerSpec) -> bytes:
-    """Writes a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens.
+    """Return a byte-level BPE tokenizer as a `.tiktoken` file, without its special tokens.
 
     Raises:
-        UsageError: The tokenizer does more than the file can say, or other things; names the
-            token at which ranks and merges part.
+        UsageError: The file cannot represent the tokenizer; the message has the first token that
+            ranks and merges make differently.
     """
     model = spec.model
     if not isinstance(model, BPE) or not spec.model_reads_bytes or spec.normalizer is not None:
         raise UsageError(
-            ".tiktoken: holds byte-level BPE without normalizer only; save this tokenizer as "
-            "tokenizer.json"
+            ".tiktoken: can only represent byte-level BPE without normalizer; save this tokenizer "
+            "as tokenizer.json"
         )
     added = {token.content for token in spec.added_tokens}
     vocab = {token: rank for token, rank in model.vocab.items() if token not in added}
     other = next((token for token in vocab if not byte_level.is_byte_level(token)), None)
     if other is not None:
         raise UsageError(
-            f".tiktoken: cannot hold the token {shortened(other)}, which is no bytes in the "
+            f".tiktoken: cannot represent the token {shortened(other)}, which is not in the "
             "byte-level alphabet"
         )
     tokens = [byte_level.to_bytes(token) for token in vocab]
@@ -101,47 +97,46 @@ def write(spec: TokenizerSpec) -> bytes:
 
 
 def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
-    """(token, rank) by rank."""
+    """Return (token, rank) in the order of ranks."""
     ranks: dict[int, bytes] = {}
     seen: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         if not line.strip():
             continue
-        place = f"{source}: line {number}"
+        where = f"{source}: line {number}"
         text, _, digits = line.strip().partition(b" ")
         try:
             token = base64.b64decode(text, validate=True)
         except binascii.Error as error:
-            raise UsageError(f"{place}: {shortened(repr(text))} is not base64: {error}") from None
+            raise UsageError(f"{where}: {shortened(repr(text))} is not base64: {error}") from None
         if not digits.isdigit() or len(digits) > 10 or int(digits) > MAX_ID:
             raise UsageError(
-                f"{place}: {shortened(repr(digits))} is not a rank: an integer from 0 to {MAX_ID}"
+                f"{where}: {shortened(repr(digits))} is not a rank: an integer from 0 to {MAX_ID}"
             )
         if not token:
-            raise UsageError(f"{place}: an empty token")
+            raise UsageError(f"{where}: an empty token")
         if len(token) > MAX_TOKEN_CHARS:
             raise UsageError(
-                f"{place}: a token of {len(token):,} bytes; at most {MAX_TOKEN_CHARS:,}"
+                f"{where}: a token must have at most {MAX_TOKEN_CHARS:,} bytes, got {len(token):,}"
             )
         rank = int(digits)
         if rank in ranks or token in seen:
-            raise UsageError(
-                f"{place}: the {'rank' if rank in ranks else 'token'} stands there already"
-            )
+            raise UsageError(f"{where}: the {'rank' if rank in ranks else 'token'} is repeated")
         ranks[rank] = token
         seen[token] = rank
     return [(token, rank) for rank, token in sorted(ranks.items())]
 
 
 def _merges(tokens: list[bytes], source: str) -> tuple[list[tuple[str, str]], bool]:
-    """The merges of tokens by rank, and whether they count only by the rank of what they make."""
+    """Return the merges of tokens by rank, and whether their rank is that of the merged token."""
     rows, doubtful = _rank_merges(tokens, source)
     names = [byte_level.to_chars(token) for token in tokens]
     return [(names[left], names[right]) for left, right, _ in rows], doubtful is not None
 
 
 def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int | None]:
-    """Rows of (left, right, joined) in numbers of tokens, and the first doubtful token."""
+    """Return rows of (left, right, merged) as numbers of tokens, and the first token whose merges
+    cannot replace its rank."""
     from bpe_beam import _native
 
     try:
@@ -152,19 +147,19 @@ def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int
 
 
 def _check_merges(model: BPE, names: list[str], tokens: list[bytes]) -> None:
-    """Refuses merges that are not those of the tokens' ranks."""
+    """Refuse merges that are not those of the tokens' ranks."""
     rows, doubtful = _rank_merges(tokens, ".tiktoken")
     if doubtful is not None:
         raise UsageError(
             f".tiktoken: by ranks, the token {shortened(names[doubtful])} would be made otherwise "
             "than by the merges; save this tokenizer as tokenizer.json"
         )
-    place_of = {name: place for place, name in enumerate(names)}
-    made = [place_of.get(left + right, -1) for left, right in model.merges]
+    number_of = {name: number for number, name in enumerate(names)}
+    made = [number_of.get(left + right, -1) for left, right in model.merges]
     if any(later < earlier for earlier, later in pairwise(made)):
         raise UsageError(
             ".tiktoken: the merges are not in the order of the ids that they make, so ranks cannot "
-            "stand for them; save this tokenizer as tokenizer.json"
+            "replace them; save this tokenizer as tokenizer.json"
         )
     known = set(model.merges)
     by_ranks = {(names[left], names[right]) for left, right, _ in rows}

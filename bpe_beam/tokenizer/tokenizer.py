@@ -1,7 +1,7 @@
-"""Tokenizer: text to ids and back.
+"""`Tokenizer`: text to ids and back.
 
-The parts say what to do, the native encoder does it; this class checks what comes in, hands bytes
-over, and names faults by their place. Python touches no character of the text on the way.
+The `TokenizerSpec` describes the tokenizer, and native code encodes. This class checks arguments,
+passes UTF-8 on, and adds positions to errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bpe_beam.tokenizer.native_encoder import holds_gil
 from bpe_beam.tokenizer.spec import TokenizerSpec, from_learned
 from bpe_beam.tokenizer.text_encoder import TextEncoder
 
-# Other kinds of files, batches and fingerprints import their modules where they are used: most
+# Modules for other files, for batches and for fingerprints are imported where they are used: most
 # processes load one `tokenizer.json`, and start faster without them.
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,29 +35,29 @@ class Tokenizer:
     """A tokenizer, made by one of the `from_...` methods. Immutable; threads may share it."""
 
     def __init__(self, spec: TokenizerSpec) -> None:
-        """Takes parts that were checked; the `from_...` methods read and check them."""
+        """Make a tokenizer from a checked spec; the `from_...` methods read and check it."""
         self._spec = spec
         self._added = AddedTokens(spec.added_tokens)
 
-    # ---- making and keeping ----
+    # ---- reading and writing ----
 
     @classmethod
     def from_file(cls, path: str, *, storage: Storage | None = None) -> Tokenizer:
-        """Reads a `tokenizer.json`.
+        """Return the tokenizer in a `tokenizer.json`.
 
         Args:
             path: A path or any URL that fsspec opens, of the file or of the folder that holds it.
-            storage: How to open it; needed only for storage options.
+            storage: The storage client; None: one without options.
 
         Raises:
-            UsageError: There is no such file, or it is no tokenizer that this version supports;
-                names the file, the JSON path, and what may stand there.
+            UsageError: The file does not exist, or is not a tokenizer that this version supports;
+                the message has the file, the JSON path, and the supported values.
         """
         return cls(tokenizer_json.read(*tokenizer_json.read_file(path, storage)))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Tokenizer:
-        """Reads the text of a `tokenizer.json`; raises UsageError as `from_file` does."""
+        """Return the tokenizer in the text of a `tokenizer.json`; errors as `from_file`."""
         return cls(tokenizer_json.read(text, "tokenizer.json"))
 
     @classmethod
@@ -69,17 +69,18 @@ class Tokenizer:
         *,
         storage: Storage | None = None,
     ) -> Tokenizer:
-        """Reads GPT-2's pair of files, `vocab.json` and `merges.txt`.
+        """Return the tokenizer in GPT-2's pair of files, `vocab.json` and `merges.txt`.
 
         Args:
             vocab_path: A path or any URL that fsspec opens.
-            merges_path: The same for the merges.
-            special_tokens: The texts of the special tokens. Those that the vocabulary does not
-                hold get the ids after its greatest, in this order.
-            storage: How to open them; needed only for storage options.
+            merges_path: A path or URL of the merges.
+            special_tokens: The texts of the special tokens. Those that are not in the vocabulary
+                get the ids after its greatest id, in this order.
+            storage: The storage client; None: one without options.
 
         Raises:
-            UsageError: A file is missing or broken, or the two do not fit; names the place.
+            UsageError: A file is missing or invalid, or the two do not match; the message has the
+                file and the position.
         """
         from bpe_beam.tokenizer import vocab_files
 
@@ -104,16 +105,17 @@ class Tokenizer:
         special_tokens: Mapping[str, int] = MappingProxyType({}),
         storage: Storage | None = None,
     ) -> Tokenizer:
-        """Reads a `.tiktoken` file: tokens and ranks, no more.
+        """Return the tokenizer in a `.tiktoken` file, which only has tokens and ranks.
 
         Args:
             path: A path or any URL that fsspec opens.
-            pretokenizer: How text is cut into words, by name as on the command line.
-            special_tokens: Ids by special token.
-            storage: How to open it; needed only for storage options.
+            pretokenizer: Name of the pre-tokenizer, as on the command line.
+            special_tokens: Id by special token.
+            storage: The storage client; None: one without options.
 
         Raises:
-            UsageError: The file is missing or broken, or a token does not fit; names the line.
+            UsageError: The file is missing or invalid, or a special token conflicts with it; the
+                message has the line.
         """
         from bpe_beam.tokenizer import tiktoken_file
 
@@ -125,14 +127,14 @@ class Tokenizer:
         )
 
     def save_tiktoken(self, path: str, *, storage: Storage | None = None) -> None:
-        """Writes the model as a `.tiktoken` file, whole or not at all.
+        """Write the model as a `.tiktoken` file, atomically.
 
         Args:
             path: A path or any URL that fsspec opens.
-            storage: How to open it; needed only for storage options.
+            storage: The storage client; None: one without options.
 
         Raises:
-            UsageError: The file cannot hold this tokenizer; says why.
+            UsageError: The file cannot represent this tokenizer; the message has the reason.
         """
         from bpe_beam.storage import Storage
         from bpe_beam.tokenizer import tiktoken_file
@@ -146,21 +148,21 @@ class Tokenizer:
         merges: Sequence[tuple[str, str]],
         special_tokens: Sequence[str] = (),
     ) -> Tokenizer:
-        """Makes a byte-level BPE tokenizer from what was learned.
+        """Return a byte-level BPE tokenizer from its vocabulary and merges.
 
         Args:
             vocab: Tokens in the byte-level alphabet and the special tokens, in order of ids.
             merges: Pairs of tokens by rank.
-            special_tokens: Those of the vocabulary that are special.
+            special_tokens: The tokens of the vocabulary that are special.
 
         Raises:
-            UsageError: A token stands twice, a merge's token is not in the vocabulary, or a
-                special token is missing or cannot be told from a token of the model.
+            UsageError: A token is listed twice, a token of a merge is not in the vocabulary, or a
+                special token is missing or has the text of another token of the model.
         """
         return cls(from_learned(vocab, merges, special_tokens))
 
     def to_json(self) -> str:
-        """The text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
+        """Return the text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
         return self._json
 
     @cached_property
@@ -168,27 +170,27 @@ class Tokenizer:
         return tokenizer_json.write(self._spec)
 
     def save(self, path: str, *, storage: Storage | None = None) -> None:
-        """Writes the tokenizer's `tokenizer.json`, whole or not at all.
+        """Write the tokenizer's `tokenizer.json`, atomically.
 
         Args:
             path: A path or any URL that fsspec opens.
-            storage: How to open it; needed only for storage options.
+            storage: The storage client; None: one without options.
         """
         from bpe_beam.storage import Storage
 
         (storage or Storage()).write_bytes(path, self.to_json().encode())
 
     def vocab_json(self) -> bytes:
-        """The model's vocabulary as GPT-2's `vocab.json`."""
+        """Return the model's vocabulary as GPT-2's `vocab.json`."""
         from bpe_beam.tokenizer import vocab_files
 
         return vocab_files.vocab_json(self._spec.model)
 
     def merges_txt(self) -> bytes:
-        """The model's merges as GPT-2's `merges.txt`.
+        """Return the model's merges as GPT-2's `merges.txt`.
 
         Raises:
-            UsageError: The model has no merges, or one that the file cannot hold.
+            UsageError: The model has no merges, or one that the file cannot represent.
         """
         from bpe_beam.tokenizer import vocab_files
 
@@ -196,7 +198,7 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of what the tokenizer's file says, in hex: equal for equal tokenizers."""
+        """The SHA-256 of the tokenizer's file, in hex: equal for equal tokenizers."""
         import hashlib
 
         model = self._spec.model
@@ -211,7 +213,7 @@ class Tokenizer:
         return Tokenizer, (self._spec,)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same fingerprint, that is, say the same in their files."""
+        """Whether both have the same fingerprint, and so the same file."""
         if not isinstance(other, Tokenizer):
             return NotImplemented
         return self is other or self.fingerprint == other.fingerprint
@@ -230,11 +232,11 @@ class Tokenizer:
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"
         )
 
-    # ---- looking at it ----
+    # ---- its values ----
 
     @property
     def spec(self) -> TokenizerSpec:
-        """What the tokenizer is made of."""
+        """The components of the tokenizer."""
         return self._spec
 
     @cached_property
@@ -243,41 +245,43 @@ class Tokenizer:
 
     @property
     def vocab(self) -> dict[str, int]:
-        """Id by token, added tokens included: a copy."""
+        """A copy of the vocabulary: id by token, added tokens included."""
         return dict(self._vocab)
 
     @property
     def merges(self) -> list[tuple[str, str]]:
-        """Pairs of tokens by rank: a copy; none if the model is not BPE."""
+        """A copy of the merges: pairs of tokens by rank; empty if the model is not BPE."""
         return list(self._spec.model.merges) if isinstance(self._spec.model, BPE) else []
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """Id by special token, in the order of ids: a copy."""
+        """A copy of the special tokens: id by token, in the order of ids."""
         return dict(self._added.specials)
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are, as Hugging Face counts; see `max_id` for array widths."""
+        """The number of tokens, as Hugging Face counts them; see `max_id` for array widths."""
         return len(self._vocab)
 
     @cached_property
     def max_id(self) -> int:
-        """The greatest id: `vocab_size` - 1, or more if ids have holes; -1 if there is none."""
+        """The greatest id: `vocab_size` - 1, or more if ids have holes; -1 without tokens."""
         return max(self._vocab.values(), default=-1)
 
     @property
     def holds_gil(self) -> bool:
-        """Whether encoding holds Python's lock, so that threads of one process take turns: where a
-        pattern has no scanner of ours."""
+        """Whether encoding needs Python's lock, so that threads of one process take turns.
+
+        This is so where a pattern has no native scanner.
+        """
         return holds_gil(self.spec.normalizer, self.spec.pre_tokenizer)
 
     def token_to_id(self, token: str) -> int | None:
-        """The id of a token, or None."""
+        """Return the id of a token, or None."""
         return self._vocab.get(token)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """The token of an id, or None."""
+        """Return the token of an id, or None."""
         return self._tokens.get(token_id)
 
     @cached_property
@@ -294,24 +298,24 @@ class Tokenizer:
         disallowed_special: str = "text",
         add_special_tokens: bool = False,
     ) -> list[int]:
-        """Encodes a text.
+        """Return the ids of a text.
 
         Args:
             text: Any text without lone surrogates.
-            allowed_special: Which special tokens count where they stand in the text: "all", or a
+            allowed_special: The special tokens that are recognized in the text: "all", or a
                 collection of them.
-            disallowed_special: What becomes of the others: "text" takes them as plain text,
-                "error" refuses the text.
-            add_special_tokens: Insert those that the file's post-processor inserts, such as the
-                beginning of a text.
+            disallowed_special: How other special tokens in the text are treated: "text" encodes
+                them as plain text, "error" refuses the text.
+            add_special_tokens: Whether to add the special tokens of the file's post-processor,
+                such as the beginning of a text.
 
         Returns:
             The ids.
 
         Raises:
-            UsageError: A setting that cannot be.
-            DataError: A lone surrogate, a byte that the vocabulary lacks, or a special token that
-                is refused; names the place in characters.
+            UsageError: An argument is invalid.
+            DataError: The text has a lone surrogate, a byte that is not in the vocabulary, or a
+                refused special token; the message has the position in characters.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
         ids = self._encoder.encode(text_input.to_utf8(text), rules)
@@ -326,7 +330,7 @@ class Tokenizer:
         disallowed_special: str = "text",
         add_special_tokens: bool = False,
     ) -> pa.LargeListArray:
-        """Encodes many texts in one call; other threads run meanwhile.
+        """Return the ids of many texts; other threads run meanwhile.
 
         Args:
             texts: A sequence of str, or Arrow strings (string, large_string, string_view; chunked
@@ -339,9 +343,9 @@ class Tokenizer:
             A pyarrow.LargeListArray of uint32: the ids of each text.
 
         Raises:
-            UsageError: A setting that cannot be, or texts of another type.
-            DataError: As in `encode`, or a null or broken UTF-8 in the Arrow data; names the
-                text's number, from 0, and the place.
+            UsageError: An argument is invalid, or the texts have another type.
+            DataError: As in `encode`, or the Arrow data has a null or invalid UTF-8; the message
+                has the number of the text, from 0, and the position.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
         from bpe_beam.tokenizer import framing
@@ -357,17 +361,16 @@ class Tokenizer:
         disallowed_special: str = "text",
         add_special_tokens: bool = False,
     ) -> Iterator[int]:
-        """Encodes a text that comes in chunks, lazily, as if they were joined.
+        """Return the ids of a text in chunks, lazily, as if the chunks were joined.
 
         Chunks may end anywhere, also within a word or a special token. Memory is bounded by some
-        tens of KB, the longest chunk, and a few times the longest word (a text without any
-        place to cut, such as a million equal letters, is one word). Where no place to cut is known
-        to be safe, the whole text is gathered: with a normalizer, with a pre-tokenizer that is not
-        one native scanner, or with added tokens that strip, match single words only, or are found
-        in normalized text.
+        tens of KB, the longest chunk, and a few times the longest word (a million equal letters are
+        one word). The whole text is kept in memory where no safe boundary between words is known:
+        with a normalizer, with a pre-tokenizer that is not one native scanner, or with added tokens
+        that strip, match single words only, or are found in normalized text.
 
         Args:
-            chunks: Pieces of the text, in order.
+            chunks: The chunks of the text, in order.
             allowed_special: As in `encode`.
             disallowed_special: As in `encode`.
             add_special_tokens: As in `encode`.
@@ -376,12 +379,12 @@ class Tokenizer:
             The ids, one by one: those of `encode("".join(chunks))`.
 
         Raises:
-            UsageError: A setting that cannot be, or a chunk that is no str.
-            DataError: As in `encode`; the place counts from the start of the first chunk.
+            UsageError: An argument is invalid, or a chunk is not a str.
+            DataError: As in `encode`; the position is that in the whole text.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
         before, after = self._frame(add_special_tokens)
-        ids = self._encoder.encode_pieces(chunks, rules)
+        ids = self._encoder.encode_chunks(chunks, rules)
         return chain(before, ids, after) if before or after else ids
 
     def encode_with_offsets(
@@ -392,34 +395,38 @@ class Tokenizer:
         disallowed_special: str = "text",
         add_special_tokens: bool = False,
     ) -> tuple[list[str], list[int], list[tuple[int, int]]]:
-        """Encodes a text and tells where each token stands.
+        """Return the tokens and ids of a text, with the offsets of each token.
 
         Args:
-            text: As in `encode`; so are the settings and errors.
+            text: As in `encode`.
             allowed_special: As in `encode`.
             disallowed_special: As in `encode`.
             add_special_tokens: As in `encode`.
 
         Returns:
             Tokens, ids, and offsets (start, end) in characters of the text. A character whose bytes
-            two tokens share is in both. Spaces are left out if the post-processor trims them.
+            belong to two tokens is in both. Spaces are excluded if the post-processor trims them.
+
+        Raises:
+            UsageError: As in `encode`.
+            DataError: As in `encode`.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
-        ids, offsets, found = self._encoder.encode_placed(text_input.to_utf8(text), rules)
+        ids, offsets, found = self._encoder.encode_with_offsets(text_input.to_utf8(text), rules)
         tokens = [self._tokens[token_id] for token_id in ids]
         post_processor = self._spec.post_processor
         if post_processor is None:
             return tokens, ids, offsets
         with deadline_of(len(text)):
-            # An added token as it was found, with the spaces that it took in; by its name where the
-            # model gave it, as it does for the unknown token and those of bytes.
+            # An added token by the text that matched, with its spaces; by its name where the model
+            # gave it, as it does for the unknown token and the tokens of bytes.
             named = [
-                text[slice(*offset)] if place in found else token
-                for place, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
+                text[slice(*offset)] if index in found else token
+                for index, (token, offset) in enumerate(zip(tokens, offsets, strict=True))
             ]
             offsets = [
-                post_processor.trim(place, name, offset)
-                for place, (name, offset) in enumerate(zip(named, offsets, strict=True))
+                post_processor.trim(index, name, offset)
+                for index, (name, offset) in enumerate(zip(named, offsets, strict=True))
             ]
         before, after = post_processor.frame() if add_special_tokens else ([], [])
         return (
@@ -431,26 +438,36 @@ class Tokenizer:
     # ---- ids to text ----
 
     def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> str:
-        """Decodes ids; bytes that are no UTF-8 become U+FFFD, as Python replaces them.
+        """Return the text of ids; bytes that are not UTF-8 become U+FFFD, as Python replaces them.
 
-        The file's decoder is applied as it stands: where it is null, the result is the tokens
-        with spaces between them.
+        The decoder in the file is applied. Without one, the result is the tokens with spaces
+        between them.
 
         Args:
-            ids: Any integers; a NumPy or Arrow array of them, too.
-            skip_special_tokens: Leave special tokens out.
+            ids: Integers, also as a NumPy or Arrow array.
+            skip_special_tokens: Whether to ignore special tokens.
 
         Raises:
-            DataError: An id that the tokenizer does not have; names it and its place.
+            UsageError: A value is not an integer.
+            DataError: The tokenizer does not have an id; the message has its number.
         """
-        left_out = self._left_out(skip_special_tokens)
-        return self._decoder.decode(ids, left_out, lossy=True).decode("utf-8", errors="replace")
+        skipped = self._skipped(skip_special_tokens)
+        return self._decoder.decode(ids, skipped, lossy=True).decode("utf-8", errors="replace")
 
     def decode_bytes(self, ids: Iterable[int], *, skip_special_tokens: bool = False) -> bytes:
-        """Decodes ids to the bytes that they stand for; arguments and errors as in `decode`."""
-        return self._decoder.decode(ids, self._left_out(skip_special_tokens), lossy=False)
+        """Return the bytes of ids, which need not be UTF-8.
 
-    def _left_out(self, skip_special_tokens: bool) -> Collection[int]:
+        Args:
+            ids: As in `decode`.
+            skip_special_tokens: As in `decode`.
+
+        Raises:
+            UsageError: As in `decode`.
+            DataError: As in `decode`.
+        """
+        return self._decoder.decode(ids, self._skipped(skip_special_tokens), lossy=False)
+
+    def _skipped(self, skip_special_tokens: bool) -> Collection[int]:
         return frozenset(self._added.specials.values()) if skip_special_tokens else ()
 
     @cached_property
@@ -462,7 +479,7 @@ class Tokenizer:
         return TextEncoder(self._spec, self._added)
 
     def _frame(self, add_special_tokens: bool) -> tuple[list[int], list[int]]:
-        """The ids that the post-processor puts before and after a text."""
+        """Return the ids that the post-processor adds before and after a text."""
         if not add_special_tokens or self._spec.post_processor is None:
             return [], []
         before, after = self._spec.post_processor.frame()

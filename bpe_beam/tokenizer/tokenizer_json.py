@@ -1,9 +1,9 @@
-"""Hugging Face's `tokenizer.json`, read and written: the artifact of record.
+"""Hugging Face's `tokenizer.json`, read and written: the artifact of training.
 
-Reading is strict. Whatever this version does not do, it refuses by its JSON path and what may
-stand there: a setting that were read and ignored would give other tokens in silence. Written
-bytes follow from the parts alone, and are those that Hugging Face's own pretty `save` gives for
-the same tokenizer (two spaces, no newline at the end), so a file hashes alike on either side.
+Reading is strict. A setting that is not supported is refused, with its JSON path and the supported
+values, since ignoring it would give other tokens without an error. The written bytes depend on
+the `TokenizerSpec` alone. They equal those of Hugging Face's own pretty `save` of the same
+tokenizer (two spaces, no newline at the end).
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.component_json import read_part, write_part
+from bpe_beam.tokenizer.component_json import (
+    read_component,
+    read_record,
+    write_component,
+    write_record,
+)
 from bpe_beam.tokenizer.decoders import Decoder
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, MISSING, Node, parse, quote
 from bpe_beam.tokenizer.models import (
@@ -39,18 +44,18 @@ _MODELS = (BPE.JSON_TYPE, WordPiece.JSON_TYPE, WordLevel.JSON_TYPE)
 def read_file(
     path: str, storage: Storage | None, name: str = "tokenizer.json"
 ) -> tuple[bytes, str]:
-    """Reads one of a tokenizer's files.
+    """Return the bytes of a tokenizer's file.
 
     Args:
         path: A path or any URL that fsspec opens, of the file or of the folder that holds it.
-        storage: How to open it; needed only for storage options.
+        storage: The storage client; None: one without options.
         name: The file's name in a folder.
 
     Returns:
-        Its bytes, and how messages name it.
+        The bytes, and the name of the file in messages.
 
     Raises:
-        UsageError: There is no such file, or it is too large to be one of a tokenizer's.
+        UsageError: The file does not exist, or has more than MAX_FILE_BYTES bytes.
     """
     from bpe_beam.storage import Storage, redact
 
@@ -78,18 +83,15 @@ def _read_whole(storage: Storage, path: str) -> tuple[bytes, str]:
 
 
 def read(data: bytes | str, source: str) -> TokenizerSpec:
-    """Reads a tokenizer.
+    """Return the tokenizer in a file.
 
     Args:
         data: The file's bytes, or the same as text.
-        source: How messages name the file.
-
-    Returns:
-        The tokenizer's spec.
+        source: The name of the file in messages.
 
     Raises:
-        UsageError: It is no JSON, or no tokenizer, or holds what this version does not support;
-            names the file, the place and what may stand there.
+        UsageError: The file is not JSON, not a tokenizer, or has values that are not supported; the
+            message has the file, the JSON path and the supported values.
     """
     try:
         fields = Node(source, "", parse(data, source)).fields(
@@ -97,9 +99,9 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
             "post_processor", "decoder", "model",
         )  # fmt: skip
     except UsageError:
-        from bpe_beam.tokenizer.foreign_files import what_else
+        from bpe_beam.tokenizer.foreign_files import describe_foreign_file
 
-        other = what_else(data) if len(data) <= MAX_FILE_BYTES else None
+        other = describe_foreign_file(data) if len(data) <= MAX_FILE_BYTES else None
         if other is None:
             raise
         raise UsageError(f"{source}: {other}") from None
@@ -110,13 +112,13 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
         spec = TokenizerSpec(
             model=_read_model(fields["model"]),
             added_tokens=_read_added_tokens(fields["added_tokens"]),
-            normalizer=read_part(fields["normalizer"], Normalizer),
-            pre_tokenizer=read_part(fields["pre_tokenizer"], PreTokenizer),
-            post_processor=read_part(fields["post_processor"], PostProcessor),
-            decoder=read_part(fields["decoder"], Decoder),
+            normalizer=read_component(fields["normalizer"], Normalizer),
+            pre_tokenizer=read_component(fields["pre_tokenizer"], PreTokenizer),
+            post_processor=read_component(fields["post_processor"], PostProcessor),
+            decoder=read_component(fields["decoder"], Decoder),
         )
     except RecursionError:
-        raise UsageError(f"{source}: parts nested too deeply") from None
+        raise UsageError(f"{source}: components are nested too deeply") from None
     try:
         spec.check(ErrorLocation())
     except UsageError as error:
@@ -125,32 +127,20 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
 
 
 def write(spec: TokenizerSpec) -> str:
-    """Writes a tokenizer; equal parts give equal text.
+    """Return the text of the file; equal tokenizers give equal text.
 
     Raises:
-        UsageError: A model that the file cannot hold.
+        UsageError: `tokenizer.json` cannot represent the model.
     """
-    added = [
-        {
-            "id": token.id,
-            "content": token.content,
-            "single_word": token.single_word,
-            "lstrip": token.lstrip,
-            "rstrip": token.rstrip,
-            "normalized": token.normalized,
-            "special": token.special,
-        }
-        for token in spec.added_tokens
-    ]
     small = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": added,
-        "normalizer": write_part(spec.normalizer),
-        "pre_tokenizer": write_part(spec.pre_tokenizer),
-        "post_processor": write_part(spec.post_processor),
-        "decoder": write_part(spec.decoder),
+        "added_tokens": [write_record(token) for token in spec.added_tokens],
+        "normalizer": write_component(spec.normalizer),
+        "pre_tokenizer": write_component(spec.pre_tokenizer),
+        "post_processor": write_component(spec.post_processor),
+        "decoder": write_component(spec.decoder),
     }
     head = json.dumps(small, ensure_ascii=False, indent=2).removesuffix("\n}")
     entries = ",\n".join(f"    {quote(key)}: {text}" for key, text in _model_entries(spec.model))
@@ -158,15 +148,20 @@ def write(spec: TokenizerSpec) -> str:
 
 
 def identity_by_ranks(spec: TokenizerSpec, model: BPE) -> str:
-    """What tells tokenizers by ranks apart, which have no file: as near to its text as it goes."""
+    """Return a text that identifies a tokenizer by ranks, which `tokenizer.json` cannot represent.
+
+    Args:
+        spec: The tokenizer.
+        model: Its model.
+    """
     from dataclasses import replace
 
     return "ranks\n" + write(replace(spec, model=replace(model, rank_by_token=False)))
 
 
 def _model_entries(model: Model) -> list[tuple[str, str]]:
-    """The model's keys and their JSON, in Hugging Face's order."""
-    # The two large ones by hand, in the same layout: json.dumps lays out in Python, slowly.
+    """Return the model's keys and their JSON, in Hugging Face's order."""
+    # Vocabulary and merges are written by hand in the same layout: json.dumps indents slowly.
     tokens = [f"      {quote(token)}: {token_id}" for token, token_id in model.vocab.items()]
     vocab = ("vocab", _bracketed("{", tokens, "}"))
     if isinstance(model, WordLevel):
@@ -178,8 +173,8 @@ def _model_entries(model: Model) -> list[tuple[str, str]]:
         return [("type", quote("WordPiece")), *settings, vocab]
     if model.rank_by_token:
         raise UsageError(
-            "tokenizer.json cannot hold this tokenizer: its ranks are those of tokens, and no list "
-            "of merges says the same; keep it as a .tiktoken file"
+            "tokenizer.json cannot represent this tokenizer: its ranks belong to tokens, and no "
+            "list of merges gives the same tokens; save it as a .tiktoken file"
         )
     settings = _settings(
         model, "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
@@ -210,19 +205,12 @@ def _bracketed(opening: str, entries: list[str], closing: str) -> str:
 def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
     if node.value is None or node.value is MISSING:
         return ()
-    tokens = [_read_added_token(item) for item in node.items()]
+    tokens = [read_record(item, AddedToken) for item in node.items()]
     return tuple(sorted(tokens, key=lambda token: token.id))
 
 
-def _read_added_token(node: Node) -> AddedToken:
-    flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    fields = node.fields("id", "content", *flags)
-    values = {name: fields[name].boolean() for name in flags}
-    return AddedToken(fields["id"].token_id(), fields["content"].string(), **values)
-
-
 def _read_model(node: Node) -> Model:
-    # Files from before the parts had types hold none here; such a model is told by its keys.
+    # Older files have no type here; the keys decide the model.
     node.object()
     kind = node.field("type")
     if kind.value is MISSING:
@@ -276,9 +264,9 @@ def _text_or_none(node: Node) -> str | None:
 
 
 def read_vocab(node: Node) -> dict[str, int]:
-    """Reads a vocabulary: an object of ids by token; in the order of ids."""
+    """Return a vocabulary, ids by token in the order of ids, from a JSON object."""
     vocab = node.object()
-    # Here only what sorting and messages need; the model's own check does the rest.
+    # Only what sorting and messages need; the model's own check does the rest.
     if not {*map(type, vocab.values())} <= {int}:
         for token, token_id in vocab.items():
             Node(node.source, f"{node.path}[{shortened(token)}]", token_id).token_id()
@@ -292,7 +280,7 @@ def read_vocab(node: Node) -> dict[str, int]:
 
 
 def _read_merges(node: Node) -> list[tuple[str, str]]:
-    """Reads merges: pairs, or, as older files have them, strings with one space."""
+    """Return merges from a list of pairs or, in older files, of strings with one space."""
     if not isinstance(node.value, list):
         node.items()
     from bpe_beam import _native

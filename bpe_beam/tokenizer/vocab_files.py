@@ -1,7 +1,7 @@
 """GPT-2's pair of files, `vocab.json` and `merges.txt`, written and read.
 
-They hold the model and nothing else: which tokens are special must be told on reading. Written
-bytes are those of Hugging Face's own export.
+They have the model and nothing else: the reader must name the special tokens. The written bytes
+equal those of Hugging Face's own export.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _VERSION = "#version"
 
 
 def vocab_json(model: Model) -> bytes:
-    """The vocabulary as `vocab.json`: one object of ids by token, in the order of ids."""
+    """Return the vocabulary as `vocab.json`: an object of ids by token, in the order of ids."""
     entries = (f"{quote(token)}:{token_id}" for token, token_id in model.vocab.items())
     return f"{{{','.join(entries)}}}".encode()
 
 
 def vocab_txt(model: Model) -> bytes:
-    """The vocabulary as BERT's `vocab.txt`: a token a line, the line's number its id.
+    """Return the vocabulary as BERT's `vocab.txt`: one token a line, whose number is the id.
 
     Raises:
-        UsageError: Ids with holes, or a token that a line cannot hold.
+        UsageError: The ids have holes, or a token has a line break.
     """
     for token_id, (token, own) in enumerate(model.vocab.items()):
         if own != token_id:
@@ -40,11 +40,11 @@ def vocab_txt(model: Model) -> bytes:
 
 
 def merges_txt(model: Model) -> bytes:
-    """The merges as `merges.txt`: a line of version, then a line a merge, by rank.
+    """Return the merges as `merges.txt`: a line of version, then one merge a line, by rank.
 
     Raises:
-        UsageError: The model has none, or one that the file cannot hold: a token with a space or
-            a newline, or one that readers would take for the line of version.
+        UsageError: The model has no merges, or one that the file cannot represent: a token has a
+            space or a line break, or readers would take the merge for the line of version.
     """
     if not isinstance(model, BPE):
         raise UsageError(f"merges.txt: a {model.JSON_TYPE} model has no merges")
@@ -65,21 +65,22 @@ def read_vocab_and_merges(
     vocab_source: str,
     merges_source: str,
 ) -> TokenizerSpec:
-    """Reads a byte-level BPE tokenizer from GPT-2's pair of files.
+    """Return the byte-level BPE tokenizer in GPT-2's pair of files.
 
     Args:
         vocab: The bytes of `vocab.json`.
         merges: The bytes of `merges.txt`; the line of version may be missing.
-        special_tokens: The texts of the special tokens. Those that the vocabulary does not hold
-            get the ids after its greatest, in this order.
-        vocab_source: How messages name the first file.
-        merges_source: How messages name the second.
+        special_tokens: The texts of the special tokens. Those that are not in the vocabulary get
+            the ids after its greatest id, in this order.
+        vocab_source: The name of the first file in messages.
+        merges_source: The name of the second file in messages.
 
     Returns:
-        The tokenizer's spec: no normalizer, GPT-2's pattern, no post-processor.
+        A tokenizer with GPT-2's pattern, without normalizer and post-processor.
 
     Raises:
-        UsageError: A file is broken, or the two do not fit; names the file and the place.
+        UsageError: A file is invalid, or the two do not match; the message has the file and the
+            position.
     """
     ids = read_vocab(Node(vocab_source, "the vocabulary", parse(vocab, vocab_source)))
     pairs, lines = _read_merges(merges, merges_source)
@@ -99,7 +100,7 @@ def read_vocab_and_merges(
 
 
 def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[int]]:
-    """The merges, and the line on which each stands."""
+    """Return the merges, and the number of the line of each."""
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
     try:
@@ -108,7 +109,7 @@ def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[
         raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
     pairs: list[tuple[str, str]] = []
     numbers: list[int] = []
-    # Not splitlines: that would also cut at characters which are no line ends here.
+    # Not splitlines, which would also split at characters that are not line breaks here.
     for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
         line = line.removesuffix("\r")
         if (number == 1 and line.startswith(_VERSION)) or not text.strip():

@@ -31,9 +31,9 @@ from bpe_beam.tokenizer.normalizers import (
 )
 from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.postprocessors import (
-    Piece,
     PostProcessor,
     SpecialToken,
+    TemplatePiece,
     TemplateProcessing,
 )
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
@@ -146,9 +146,11 @@ def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor 
     return TemplateProcessing(tuple(single), (*single, *second), special)
 
 
-def _piece(word: str, text: str, type_id: int) -> Piece:
+def _piece(word: str, text: str, type_id: int) -> TemplatePiece:
     return (
-        Piece("Sequence", text, type_id) if word == "$A" else Piece("SpecialToken", word, type_id)
+        TemplatePiece("Sequence", text, type_id)
+        if word == "$A"
+        else TemplatePiece("SpecialToken", word, type_id)
     )
 
 

@@ -24,11 +24,11 @@ from bpe_beam.tokenizer.patterns import Pattern
 from bpe_beam.tokenizer.postprocessors import (
     BertProcessing,
     ByteLevelPostProcessor,
-    Piece,
     PostProcessor,
     RobertaProcessing,
     SequencePostProcessor,
     SpecialToken,
+    TemplatePiece,
     TemplateProcessing,
 )
 
@@ -135,9 +135,9 @@ def test_fields_are_those_of_the_file(ours: Decoder, their: Any) -> None:
 
 
 TEMPLATE = TemplateProcessing(
-    (Piece("SpecialToken", "<s>"), Piece("SpecialToken", "x"), Piece("Sequence", "A"),
-     Piece("SpecialToken", "</s>")),
-    (Piece("Sequence", "A"), Piece("Sequence", "B", 1)),
+    (TemplatePiece("SpecialToken", "<s>"), TemplatePiece("SpecialToken", "x"),
+     TemplatePiece("Sequence", "A"), TemplatePiece("SpecialToken", "</s>")),
+    (TemplatePiece("Sequence", "A"), TemplatePiece("Sequence", "B", 1)),
     {
         "<s>": SpecialToken("<s>", (0,), ("<s>",)),
         "</s>": SpecialToken("</s>", (1,), ("</s>",)),

@@ -67,7 +67,7 @@ def test_metaspace() -> None:
     assert decode(MetaspaceDecoder(prepend_scheme="first"), "▁a", "▁b") == "a b"
     assert decode(MetaspaceDecoder(prepend_scheme="never"), "▁a", "▁b") == " a b"
     assert decode(MetaspaceDecoder("_"), "_a", "▁_b") == "a▁ b"
-    with pytest.raises(UsageError, match="replacement '': give one character"):
+    with pytest.raises(UsageError, match="replacement must be one character, got ''"):
         MetaspaceDecoder("")
     with pytest.raises(UsageError, match="prepend_scheme 'last'"):
         MetaspaceDecoder(prepend_scheme="last")

@@ -63,7 +63,7 @@ def test_an_added_token_of_absurd_length() -> None:
 
 def test_a_post_processor_of_ids_that_are_not_there() -> None:
     post = {"type": "BertProcessing", "sep": ["[SEP]", 5], "cls": ["<unk>", 0]}
-    with pytest.raises(UsageError, match=r'post_processor: it puts in ".SEP." by the id 5'):
+    with pytest.raises(UsageError, match=r'post_processor: it inserts ".SEP." with the id 5'):
         Tokenizer.from_json(word_level(post_processor=post))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.component_json import MAX_PART_DEPTH, MAX_PARTS
+from bpe_beam.tokenizer.component_json import MAX_COMPONENTS, MAX_DEPTH
 from bpe_beam.tokenizer.deadline import VARIABLE
 
 LOAD_SECONDS = 2.0
@@ -367,12 +367,12 @@ def test_a_split_without_behavior() -> None:
 def test_parts_nested_too_deeply(name: str) -> None:
     key, items = SEQUENCES[name]
     part = items[0]
-    for depth in range(1, MAX_PART_DEPTH + 2):
+    for depth in range(1, MAX_DEPTH + 2):
         part = {"type": "Sequence", key: [part]}
         data = json.dumps(file(BPE, **{name: part}))
-        if depth <= MAX_PART_DEPTH:
+        if depth <= MAX_DEPTH:
             Tokenizer.from_json(data).encode("ab")
-    place = rf"{name}\.{key}\[0\].*\[0\]: nested too deeply: parts must stand at most 32 deep"
+    place = rf"{name}\.{key}\[0\].*\[0\]: components must be nested at most 32 deep"
     with pytest.raises(UsageError, match=place):
         Tokenizer.from_json(data)
 
@@ -380,12 +380,12 @@ def test_parts_nested_too_deeply(name: str) -> None:
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_too_many_parts(name: str) -> None:
     key, items = SEQUENCES[name]
-    for number in (MAX_PARTS - 1, MAX_PARTS):
+    for number in (MAX_COMPONENTS - 1, MAX_COMPONENTS):
         part = {"type": "Sequence", key: items[:1] * number}
         data = json.dumps(file(BPE, **{name: part}))
-        if number < MAX_PARTS:
+        if number < MAX_COMPONENTS:
             Tokenizer.from_json(data)
-    with pytest.raises(UsageError, match=f"{name}: must have at most 100 parts in total, got more"):
+    with pytest.raises(UsageError, match=f"{name}: must have at most 100 components in total"):
         Tokenizer.from_json(data)
 
 
@@ -393,9 +393,7 @@ def test_many_added_tokens_are_found_at_once(monkeypatch: pytest.MonkeyPatch) ->
     tokens = [added(100 + i, "a" * (1 + i) + str(i), special=True) for i in range(2000)]
     begin = time.process_time()
     tokenizer = Tokenizer.from_json(json.dumps(file(BPE, added_tokens=tokens)))
-    with pytest.raises(
-        DataError, match='the special token "aaa2" stands in the text, at character 2'
-    ):
+    with pytest.raises(DataError, match='the text has the special token "aaa2" at character 2'):
         tokenizer.encode("b aaa2", disallowed_special="error")
     assert time.process_time() - begin < LOAD_SECONDS
 

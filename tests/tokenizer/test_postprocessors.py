@@ -8,10 +8,10 @@ from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.postprocessors import (
     BertProcessing,
     ByteLevelPostProcessor,
-    Piece,
     RobertaProcessing,
     SequencePostProcessor,
     SpecialToken,
+    TemplatePiece,
     TemplateProcessing,
 )
 
@@ -58,7 +58,11 @@ def test_frames() -> None:
     assert BertProcessing().frame() == ([("[CLS]", 101)], [("[SEP]", 102)])
     assert RobertaProcessing().frame() == ([("<s>", 0)], [("</s>", 2)])
     named = {"x": SpecialToken("x", [3, 4], ["a", "b"]), "y": SpecialToken("y", [5], ["c"])}
-    single = [Piece("SpecialToken", "x"), Piece("Sequence", "A", 1), Piece("SpecialToken", "y")]
+    single = [
+        TemplatePiece("SpecialToken", "x"),
+        TemplatePiece("Sequence", "A", 1),
+        TemplatePiece("SpecialToken", "y"),
+    ]
     template = TemplateProcessing(single, [], named)
     assert template.frame() == ([("a", 3), ("b", 4)], [("c", 5)])
     assert SequencePostProcessor([ByteLevelPostProcessor(), template]).frame() == template.frame()
@@ -74,9 +78,13 @@ def test_what_is_trimmed() -> None:
 
 
 def test_refused() -> None:
-    a, b, x = Piece("Sequence", "A"), Piece("Sequence", "B"), Piece("SpecialToken", "x")
+    a, b, x = (
+        TemplatePiece("Sequence", "A"),
+        TemplatePiece("Sequence", "B"),
+        TemplatePiece("SpecialToken", "x"),
+    )
     for single, found in (([], "none"), ([a, a], r"\$A \$A"), ([b], r"\$B"), ([a, b], r"\$A \$B")):
-        with pytest.raises(UsageError, match=rf"\$A exactly once; its texts: {found}"):
+        with pytest.raises(UsageError, match=rf"\$A exactly once, got {found}"):
             TemplateProcessing(single, [], {})
     with pytest.raises(UsageError, match="single: 'x' is not in special_tokens"):
         TemplateProcessing([a, x], [], {})
@@ -84,8 +92,8 @@ def test_refused() -> None:
     with pytest.raises(UsageError, match="'x' has 2 ids and 1 tokens"):
         SpecialToken("x", [1, 2], ["x"])
     with pytest.raises(UsageError, match="sequence 'C'"):
-        Piece("Sequence", "C")
+        TemplatePiece("Sequence", "C")
     with pytest.raises(UsageError, match="kind 'Text'"):
-        Piece("Text", "A")
+        TemplatePiece("Text", "A")
     with pytest.raises(UsageError, match="BertProcessing, RobertaProcessing in one sequence"):
         SequencePostProcessor([BertProcessing(), ByteLevelPostProcessor(), RobertaProcessing()])

@@ -79,7 +79,7 @@ class TestIterable:
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Cuts as soon as it can, so that short texts are cut at all."""
-        monkeypatch.setattr(text_chunks, "_PIECE_BYTES", 1)
+        monkeypatch.setattr(text_chunks, "_CHUNK_BYTES", 1)
 
     @given(
         fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=40),
@@ -173,7 +173,7 @@ def test_an_endless_word_is_searched_rarely(tokenizer: Tokenizer) -> None:
 
     added = AddedTokens(tokenizer.spec.added_tokens)
     chunks = ["a b ", *["a" * 100] * 10_000]
-    pieces = list(text_chunks.pieces(chunks, cuts, added, ()))
+    pieces = list(text_chunks.encodable_chunks(chunks, cuts, added, ()))
     assert b"".join(pieces) == "".join(chunks).encode()
     assert len(pieces) == 2
     assert len(searched) < 10

@@ -101,9 +101,9 @@ class TestSpecialTokens:
     def test_disallowed_as_an_error(self, tokenizer: Tokenizer) -> None:
         text = "é" + END_OF_TEXT
         expected = (
-            r'the special token "<\|endoftext\|>" stands in the text, at character 1, .*'
+            r'the text has the special token "<\|endoftext\|>" at character 1, .*'
             r"allowed_special=\['<\|endoftext\|>'\] or allowed_special=\"all\".*"
-            r'disallowed_special="text"; or take it out'
+            r'disallowed_special="text"; or remove it'
         )
         with pytest.raises(DataError, match=expected):
             tokenizer.encode(text, disallowed_special="error")
@@ -250,9 +250,9 @@ class TestDecode:
             tokenizer.decode([0, size])
         with pytest.raises(DataError, match="id -1"):
             tokenizer.decode([-1])
-        with pytest.raises(UsageError, match="ids: must be integers"):
+        with pytest.raises(UsageError, match="ids must be integers"):
             tokenizer.decode([1.0])  # type: ignore[list-item]
-        with pytest.raises(UsageError, match="ids: must be integers"):
+        with pytest.raises(UsageError, match="ids must be integers"):
             tokenizer.decode("12")  # type: ignore[arg-type]
 
 
@@ -361,7 +361,7 @@ class TestKeeping:
         assert len(fewer.fingerprint) == 64
 
     def test_from_learned_refuses_what_does_not_fit(self) -> None:
-        with pytest.raises(UsageError, match=r'vocab\[2\]: "a" stands there twice'):
+        with pytest.raises(UsageError, match=r'vocab\[2\]: "a" is listed twice'):
             Tokenizer.from_learned(["a", "b", "a"], [])
         with pytest.raises(UsageError, match=r'merges\[0\]: "ab" of \["a", "b"\] is not in the v'):
             Tokenizer.from_learned(["a", "b"], [("a", "b")])

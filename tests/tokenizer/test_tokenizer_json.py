@@ -182,7 +182,7 @@ ADDED = golden()["added_tokens"][0]
         (
             "normalizer",
             {"type": "Sequence", "normalizers": [{"type": "NFC"}, None]},
-            r"normalizer.normalizers\[1\]: null or nothing where a part must stand",
+            r"normalizer.normalizers\[1\]: must be an object with a type, got null or nothing",
         ),
         (
             "normalizer",
@@ -227,7 +227,7 @@ ADDED = golden()["added_tokens"][0]
         (
             "post_processor",
             {"type": "TemplateProcessing", "single": [], "pair": [], "special_tokens": {}},
-            r"post_processor: template single: it must hold the text \$A exactly once",
+            r"post_processor: template single must have the text \$A exactly once",
         ),
         ("model.type", "Unigram", 'model.type: "Unigram" is not supported .* must be "BPE" or'),
         ("model.unk_token", "<unk>", 'model.unk_token: "<unk>" is not in the vocabulary'),
@@ -273,7 +273,7 @@ ADDED = golden()["added_tokens"][0]
         ("added_tokens.0.content", "\udc00", r"added_tokens\[0\].content: a lone surrogate"),
         ("added_tokens.0.extra", 5, r'added_tokens\[0\]: unknown key "extra"'),
         ("added_tokens", [{**ADDED, "content": ""}], r"an empty token|neither an added token"),
-        ("added_tokens", [ADDED, ADDED], r'added_tokens\[1\]: the token "<.*>" stands there alr'),
+        ("added_tokens", [ADDED, ADDED], r'added_tokens\[1\]: the token "<.*>" is already li'),
         ("added_tokens", [ADDED, {**ADDED, "content": "<x>"}], r'id 0 of "<x>" is taken by "<'),
         ("added_tokens", [ADDED, {**ADDED, "content": "<x>", "id": 4}], 'is taken by "Ġa"'),
         (
@@ -344,12 +344,12 @@ def test_the_file_is_named(tmp_path: Any) -> None:
         (b"[]", r"\[\] is not an object"),
         (b"null", "null is not an object"),
         (b"7", "7 is not an object"),
-        (b'{"version": "1.0", "version": "1.0"}', 'the key "version" stands there twice'),
-        (GOLDEN.replace('"a": 2', '"a": 2, "a": 2').encode(), 'vocab: the key "a" stands there tw'),
+        (b'{"version": "1.0", "version": "1.0"}', 'the key "version" is repeated'),
+        (GOLDEN.replace('"a": 2', '"a": 2, "a": 2').encode(), 'vocab: the key "a" is repeat'),
         (GOLDEN.replace('"id": 0', '"id": 0, "id": 1').encode(), r'ens\[0\]: the key "id" stands'),
         (
             nested("Sequence", "normalizers", 900).encode(),
-            "parts nested too deeply|nests too deep|nested too deeply",
+            "components are nested too deeply|nests too deep|nested too deeply",
         ),
         (b"[" * 1_000_000, "nested too deeply"),
         (b'{"a":' * 1_000_000, "nested too deeply"),

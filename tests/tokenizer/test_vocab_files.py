@@ -66,7 +66,7 @@ def test_special_tokens(tmp_path: Path) -> None:
         (b'{"a b":0}', b"", [], '/vocab.json: "a b": neither an added token nor written'),
         (VOCAB[:-1], MERGES, ["<|end|>"], r"/vocab.json: line 1, column \d+: not JSON"),
         (b"[]", MERGES, [], r"/vocab.json: the vocabulary: \[\] is not an object"),
-        (b'{"a":1,"a":1}', b"", [], '/vocab.json: the vocabulary: the key "a" stands there twice'),
+        (b'{"a":1,"a":1}', b"", [], '/vocab.json: the vocabulary: the key "a" is repeated'),
         (b'{"a":1,"b":1}', b"", [], '/vocab.json: "b": id 1 is taken by "a"'),
         (b'{"a":"1"}', b"", [], r'/vocab.json: the vocabulary\["a"\]: the id "1" is not an int'),
         (VOCAB, b"\xff", ["<|end|>"], "/merges.txt: byte 0: not UTF-8"),

@@ -12,7 +12,7 @@ from bpe_beam.tokenizer.regex.fragment import (
 )
 
 _LINE_START: dict[Dialect, Fragment] = {
-    # Oniguruma has no line behind a line break that ends the text.
+    # Oniguruma has no line after a line break that ends the text.
     "regex": Fragment("^", r"(?:\A|(?<=\n))", 0, is_position=True),
     "oniguruma": Fragment(r"(?:^(?!\Z)|\A)", "^", 0, is_position=True),
 }
@@ -35,7 +35,7 @@ def spelled_before(fragment: Fragment, following: int) -> tuple[str, str]:
 
     Args:
         fragment: The fragment.
-        following: The fewest characters that come behind it; with one, all line starts are alike.
+        following: The fewest characters that follow; with at least one, all line starts are alike.
     """
     if following and fragment in _LINE_START.values():
         return "^", "^"
@@ -43,12 +43,12 @@ def spelled_before(fragment: Fragment, following: int) -> tuple[str, str]:
 
 
 def read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Fragment | None:
-    r"""Read an anchor behind a backslash: `\A \z \Z \b \B`, and `\m \M` of `regex`.
+    r"""Return an anchor after a backslash: `\A \z \Z \b \B`, and `\m \M` of `regex`.
 
     Args:
-        reader: Stands behind the backslash, and afterwards behind the anchor.
-        dialect: Whose meaning it has.
-        in_lookbehind: Whether it stands in a lookbehind, where Oniguruma takes few.
+        reader: Its position is after the backslash; on return, after the anchor.
+        dialect: The engine whose rules apply.
+        in_lookbehind: Whether the anchor is in a lookbehind, where Oniguruma supports few.
 
     Returns:
         The anchor; None, with nothing read, if something else comes next.
@@ -83,7 +83,7 @@ def read_spelled_anchor(reader: Reader) -> Fragment | None:
     r"""Read what `\b` and its like of `regex` were written as, so that `regex` runs these again.
 
     Args:
-        reader: Stands at a parenthesis, and afterwards behind the anchor.
+        reader: Its position is at a parenthesis; on return, after the anchor.
 
     Returns:
         The anchor; None, with nothing read, if something else comes next.
@@ -96,5 +96,5 @@ def read_spelled_anchor(reader: Reader) -> Fragment | None:
 
 
 def _spelled(letter: str) -> str:
-    """What Oniguruma must be told for a word's boundary of `regex`."""
+    """Return Oniguruma's spelling of a word boundary of `regex`."""
     return _WORD_ANCHORS[letter].format(word=word_set("regex").bare_oniguruma)

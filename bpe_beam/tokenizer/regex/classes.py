@@ -62,10 +62,10 @@ class _Item:
     Attributes:
         regex: Its spelling for `regex`.
         oniguruma: Its spelling for Oniguruma.
-        letters: The letters that it holds under `(?i:...)`, folded.
-        opposites: Spellings for `regex` of what holds all other characters, or some.
+        letters: The letters that it contains under `(?i:...)`, folded.
+        opposites: Spellings for `regex` of sets with all other characters, or some of them.
         is_negated: Whether it is a class that begins with `^`.
-        folds_with_marks: Whether it holds all letters under `(?i:...)`: some are marks there.
+        folds_with_marks: Whether it contains all letters under `(?i:...)`: some are marks there.
     """
 
     regex: str
@@ -80,12 +80,12 @@ class ClassReader:
     """Reads one class, and those in it."""
 
     def __init__(self, reader: Reader, dialect: Dialect, flags: Flags) -> None:
-        """Read from where `reader` stands.
+        """Begin at the position of `reader`.
 
         Args:
-            reader: Stands behind the opening bracket, and after `read` behind the closing one.
-            dialect: Whose meaning the class has.
-            flags: The flags that hold there.
+            reader: Its position is after the opening bracket; after `read`, after the closing one.
+            dialect: The engine whose rules apply.
+            flags: The flags at that position.
         """
         self.reader = reader
         self.dialect = dialect
@@ -98,7 +98,7 @@ class ClassReader:
         """Read the class.
 
         Raises:
-            UsageError: What the two engines do not understand alike.
+            UsageError: The two engines read the class differently.
         """
         start = self.reader.at - 1
         regex, oniguruma = self._read_set(start, depth=0)
@@ -111,7 +111,7 @@ class ClassReader:
             len(self.items) < 2 or self.spells_out or self.is_combined
         ):
             self.reader.refuse(start, f"{READ_OTHERWISE} under (?i", _IN_PART)
-        # Oniguruma finds ss for the ß in a class; named sets hold no letters of the text.
+        # Oniguruma finds ss for the ß in a class; named sets have no letters of the text.
         is_wide = not regex.startswith(("[^", "(?-i:[^")) and any(
             item.regex.startswith(("\\w", "\\W", "\\S", "\\D", "\\P", "\\p", "["))
             for item in self.items

@@ -1,4 +1,4 @@
-r"""What stands behind a backslash: characters, and sets of characters such as `\d` and `\p{L}`."""
+r"""Escapes, `\...`: characters, and sets of characters such as `\d` and `\p{L}`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ r"""What `\W` of `regex` is to Oniguruma, in brackets and by itself."""
 
 @dataclass(frozen=True, slots=True)
 class CharacterSet:
-    r"""A set of characters that is one item of a class, or stands by itself.
+    r"""A set of characters that is an item of a class, or outside of a class.
 
     Attributes:
         regex: Its spelling for `regex` in brackets.
@@ -80,11 +80,11 @@ def word_set(dialect: Dialect) -> CharacterSet:
 
 
 def read_set(reader: Reader, dialect: Dialect) -> CharacterSet | None:
-    r"""Read an escape that stands for a set of characters.
+    r"""Return the set of characters of an escape.
 
     Args:
-        reader: Stands behind the backslash, and afterwards behind the escape.
-        dialect: Whose meaning it has.
+        reader: Its position is after the backslash; on return, after the escape.
+        dialect: The engine whose rules apply.
 
     Returns:
         The set; None, with nothing read, if the escape is of another kind.
@@ -122,19 +122,19 @@ def _read_property(reader: Reader, dialect: Dialect) -> CharacterSet:
 
 
 def keeps_under_ignore_case(found: CharacterSet) -> bool:
-    """Tell whether `(?i:...)` changes nothing in a set that stands by itself."""
+    """Tell whether `(?i:...)` changes nothing in a set outside of a class."""
     return not found.name or found.name in WITHOUT_CASE
 
 
 def read_character(reader: Reader, dialect: Dialect) -> str:
-    r"""Read an escape that stands for one character.
+    r"""Return the character of an escape.
 
     Args:
-        reader: Stands behind the backslash, and afterwards behind the escape.
-        dialect: Whose meaning it has.
+        reader: Its position is after the backslash; on return, after the escape.
+        dialect: The engine whose rules apply.
 
     Raises:
-        UsageError: It stands for something else, or for different things.
+        UsageError: The escape is not one character, or not the same one to both engines.
     """
     start = reader.at - 1
     code = _CODES[dialect].match(reader.text, reader.at)
@@ -146,7 +146,7 @@ def read_character(reader: Reader, dialect: Dialect) -> str:
         return chr(number)
     letter = reader.take()
     if not letter:
-        reader.refuse(start, "stands at the end", "write \\\\ for a backslash")
+        reader.refuse(start, "is at the end", "write \\\\ for a backslash")
     if letter in _CONTROLS:
         return _CONTROLS[letter]
     if letter.isascii() and letter.isalnum():
@@ -159,7 +159,7 @@ def spelled(character: str, special: frozenset[str]) -> str:
 
     Args:
         character: The character.
-        special: Those that need a backslash where it stands.
+        special: The characters that need a backslash in this context.
     """
     if character in special:
         return "\\" + character

@@ -74,7 +74,7 @@ def turkish_variants(letter: str, dialect: Dialect) -> str | None:
 
     Args:
         letter: One character.
-        dialect: The engine whose meaning counts.
+        dialect: The engine whose rules apply.
     """
     if letter not in _TURKISH:
         return None
@@ -88,7 +88,7 @@ def variants(letters: str, dialect: Dialect) -> str:
 
     Args:
         letters: The characters.
-        dialect: The engine whose meaning counts.
+        dialect: The engine whose rules apply.
     """
     found = ""
     for letter in letters:

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple, NoReturn
 from bpe_beam.errors import UsageError
 
 Dialect = Literal["regex", "oniguruma"]
-"""Whose meaning an expression has: that of the `regex` package, or of Hugging Face's engine."""
+"""The engine whose rules an expression follows: the `regex` package, or Hugging Face's engine."""
 
 
 class Flags(NamedTuple):
-    """The flags that hold at a position of an expression.
+    """The flags at a position of an expression.
 
     Attributes:
         ignore_case: `i`.
@@ -95,6 +95,9 @@ class Reader:
             start: Where it begins.
             why: What is wrong with it, after its name.
             remedy: What to write instead, if anything.
+
+        Raises:
+            UsageError: Always.
         """
         construct = self.text[start : max(self.at, start + 1)] or "the end"
         advice = f"; {remedy}" if remedy else ""

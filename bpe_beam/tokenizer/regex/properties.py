@@ -90,11 +90,11 @@ def known_property(name: str, dialect: Dialect) -> str | None:
     """Return the name by which both engines know a property, or None if there is none.
 
     Args:
-        name: What stands between the braces, without `^`: `Lu`, `Script=Greek`, `gc=L`.
-        dialect: Whose names count; Hugging Face's engine knows no `Script=` and `gc=`.
+        name: The text between the braces, without `^`: `Lu`, `Script=Greek`, `gc=L`.
+        dialect: The engine whose names are valid; Hugging Face's engine has no `Script=` and `gc=`.
 
     Returns:
-        The name as it was given, or the value behind `Script=` and `gc=`.
+        The same name, or the value after `Script=` and `gc=`.
     """
     key, separator, value = name.partition("=")
     if not separator:

@@ -52,8 +52,8 @@ def read_quantifier(reader: Reader, dialect: Dialect) -> Quantifier | None:
     """Read a quantifier with its suffix.
 
     Args:
-        reader: Stands before it, and afterwards behind it.
-        dialect: Whose meaning it has.
+        reader: Its position is before the quantifier; on return, after it.
+        dialect: The engine whose rules apply.
 
     Returns:
         The quantifier; None, with nothing read, if something else comes next.
@@ -84,9 +84,9 @@ def repeated(atom: Fragment, quantifier: Quantifier, dialect: Dialect) -> Fragme
     """Return the fragment that a quantifier makes of an atom.
 
     Args:
-        atom: What stands before the quantifier.
+        atom: The fragment before the quantifier.
         quantifier: How it is repeated.
-        dialect: Whose meaning the quantifier has.
+        dialect: The engine whose rules apply.
     """
     base, suffix = quantifier.base, quantifier.suffix
     regex, oniguruma = atom.regex + base, atom.oniguruma + base

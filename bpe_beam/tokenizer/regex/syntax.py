@@ -157,7 +157,7 @@ class _Parser:
             inner = self._inline_flags(flags)
             if inner is not None:
                 rest = self._alternation(inner)
-                # A branch behind it belongs to the flag's group there, and here to the whole.
+                # A later branch belongs to the group of the flag there, and to the expression here.
                 if fragments and "|" in reader.text[start : reader.at]:
                     reader.at = reader.text.index(")", start) + 1
                     reader.refuse(start, READ_OTHERWISE, "put it at the start, or write (?i:...)")
@@ -233,7 +233,7 @@ class _Parser:
         return flags._replace(**{**names_on, **names_off})
 
     def _quantified(self, atom: Fragment, flags: Flags, start: int) -> Fragment:
-        """Read the quantifiers behind an atom."""
+        """Read the quantifiers after an atom."""
         reader = self.reader
         self._skip(flags)
         quantifier = read_quantifier(reader, self.dialect)
@@ -291,7 +291,7 @@ class _Parser:
             self.reader.refuse(
                 start,
                 f"is several letters under (?i, which {READ_OTHERWISE}",
-                "write it before or behind (?i:...)",
+                "write it before or after (?i:...)",
             )
         turkish = turkish_variants(character, self.dialect)
         if turkish is not None:
@@ -300,7 +300,7 @@ class _Parser:
         return Fragment(text, text, first=letters, last=letters)
 
     def _escape(self, flags: Flags, start: int) -> Fragment:
-        """Read what stands behind a backslash."""
+        """Read an escape."""
         reader = self.reader
         letter = reader.next
         if letter in "123456789" and letter:

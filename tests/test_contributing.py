@@ -1,0 +1,82 @@
+"""The table "Adding things" of CONTRIBUTING.md is true: files exist, registries are complete."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import bpe_beam
+from bpe_beam.record import is_record
+from bpe_beam.tokenizer import (
+    component_json,
+    decoders,
+    models,
+    normalizers,
+    postprocessors,
+    pretokenizers,
+    tokenizer_json,
+)
+
+pytestmark = pytest.mark.quick
+
+PACKAGE = Path(bpe_beam.__file__).parent
+CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
+CHECKED = ("a pre-tokenizer", "a normalizer", "a decoder, a post-processor", "a model")
+
+
+def rows() -> dict[str, str]:
+    """The rows of the table, by what is added."""
+    table = CONTRIBUTING.read_text("utf-8").split("## Adding things")[1]
+    found = re.findall(r"^\| (an? [^|]+?) \| (.+) \|$", table, re.MULTILINE)
+    return dict(found)
+
+
+def components(module: ModuleType) -> set[Any]:
+    """The public records of a module that have a type in tokenizer.json."""
+    return {
+        value
+        for name, value in inspect.getmembers(module, inspect.isclass)
+        if value.__module__ == module.__name__
+        and not name.startswith("_")
+        and is_record(value)
+        and hasattr(value, "JSON_TYPE")
+    }
+
+
+@pytest.mark.parametrize("row", CHECKED)
+def test_the_files_of_a_row_exist(row: str) -> None:
+    paths = re.findall(r"`([a-z_0-9]+/[a-z_0-9/]*(?:\.[a-z]+)?)`", rows()[row])
+    assert paths
+    assert [path for path in paths if not (PACKAGE / path).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "family"),
+    [
+        (normalizers, normalizers.Normalizer),
+        (pretokenizers, pretokenizers.PreTokenizer),
+        (decoders, decoders.Decoder),
+        (postprocessors, postprocessors.PostProcessor),
+    ],
+    ids=["normalizers", "pretokenizers", "decoders", "postprocessors"],
+)
+def test_every_component_is_read_and_written(module: ModuleType, family: Any) -> None:
+    assert set(component_json._FAMILIES[family]) == components(module)
+
+
+def test_every_model_is_read_and_written() -> None:
+    assert set(typing.get_args(models.Model)) == components(models)
+    assert {model.JSON_TYPE for model in components(models)} == set(tokenizer_json._MODELS)
+
+
+def test_names_are_those_of_registries() -> None:
+    for name in normalizers.NORMALIZERS:
+        normalizers.normalizer_from_name(name)
+    for name in pretokenizers.PRETOKENIZERS:
+        pretokenizers.pretokenizer_from_name(name, byte_level=False)
