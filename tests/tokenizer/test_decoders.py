@@ -91,7 +91,7 @@ def test_fuse_and_strip() -> None:
     assert decode(StripDecoder(" ", 10**18, 10**18), "   ", "") == ""
     assert decode(StripDecoder(" ", 0, 2), "   ") == " "
     for bad in (("", 0, 0), ("ab", 0, 0), (" ", -1, 0), (" ", 0, -1)):
-        with pytest.raises(UsageError, match=r"Strip decoder: .* give"):
+        with pytest.raises(UsageError, match=r"Strip decoder: .* must be"):
             StripDecoder(*bad)
 
 

@@ -400,9 +400,7 @@ def test_many_added_tokens_are_found_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_added_tokens_that_take_too_much_memory() -> None:
     tokens = [added(100 + i, f"{i:04000}") for i in range(2100)]
-    with pytest.raises(
-        UsageError, match="added_tokens: they must have at most 8,388,608 characters"
-    ):
+    with pytest.raises(UsageError, match="added_tokens must have at most 8,388,608 characters"):
         Tokenizer.from_json(json.dumps(file(BPE, added_tokens=tokens)))
 
 

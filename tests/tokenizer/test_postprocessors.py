@@ -95,5 +95,5 @@ def test_refused() -> None:
         TemplatePiece("Sequence", "C")
     with pytest.raises(UsageError, match="kind 'Text'"):
         TemplatePiece("Text", "A")
-    with pytest.raises(UsageError, match="BertProcessing, RobertaProcessing in one sequence"):
+    with pytest.raises(UsageError, match="got BertProcessing, RobertaProcessing"):
         SequencePostProcessor([BertProcessing(), ByteLevelPostProcessor(), RobertaProcessing()])

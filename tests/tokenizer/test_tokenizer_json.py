@@ -346,7 +346,10 @@ def test_the_file_is_named(tmp_path: Any) -> None:
         (b"7", "7 is not an object"),
         (b'{"version": "1.0", "version": "1.0"}', 'the key "version" is repeated'),
         (GOLDEN.replace('"a": 2', '"a": 2, "a": 2').encode(), 'vocab: the key "a" is repeat'),
-        (GOLDEN.replace('"id": 0', '"id": 0, "id": 1').encode(), r'ens\[0\]: the key "id" stands'),
+        (
+            GOLDEN.replace('"id": 0', '"id": 0, "id": 1').encode(),
+            r'ens\[0\]: the key "id" is repeated',
+        ),
         (
             nested("Sequence", "normalizers", 900).encode(),
             "components are nested too deeply|nests too deep|nested too deeply",
