@@ -69,9 +69,7 @@ class TestEncode:
             tokenizer.encode(b"ab")  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="chunks: number 1 is of type int; must be str"):
             list(tokenizer.encode_iterable(["a", 3]))  # type: ignore[list-item]
-        with pytest.raises(
-            UsageError, match="chunks must be a sequence of texts, got a single text"
-        ):
+        with pytest.raises(UsageError, match="chunks must be a sequence of texts, got"):
             tokenizer.encode_iterable("abc")
 
 

@@ -348,7 +348,7 @@ def test_the_file_is_named(tmp_path: Any) -> None:
         (GOLDEN.replace('"a": 2', '"a": 2, "a": 2').encode(), 'vocab: the key "a" is repeat'),
         (
             GOLDEN.replace('"id": 0', '"id": 0, "id": 1').encode(),
-            r'ens\[0\]: the key "id" is repeated',
+            r'ens\[0\]: the key "id" is rep',
         ),
         (
             nested("Sequence", "normalizers", 900).encode(),
