@@ -17,13 +17,13 @@ BATCH_SCHEMA = pa.schema(
 )
 """A batch of documents: the id, null if it has none; the source; the place; the text. The place is
 the file's number in the plan << PLACE_BITS | the byte of the decompressed file, or the row, at
-which the record begins: it orders documents as they stand in the corpus. It is null behind the
+which the record begins: it orders documents as in the corpus. It is null behind the
 first cut of a compressed file, where nobody knows how much came before."""
 
 PLACE_BITS = 44
 
 MAX_RECORD_BYTES = (1 << 31) - 1
-"""A record of more bytes as it stands in the file is a reject."""
+"""The most bytes of a record in its file; a longer one is a reject."""
 
 MAX_BATCH_ROWS = 1 << 16
 

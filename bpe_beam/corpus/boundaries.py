@@ -1,9 +1,9 @@
-"""The proof that the slices of a file meet, where workers had to guess at their beginnings.
+"""The proof that the slices of a file are contiguous, where readers had to guess their starts.
 
 Each such slice reports where its first record began and where the first record behind it begins
-(`Edges`). If every slice begins where the one before it ended, and the first at the file's start,
-then all records were read once, as a reading from the start would have met them. Where that fails
-the file is read again as one.
+(`Boundaries`). If every slice begins where the one before it ended, and the first at the file's
+start, then all records were read once, as by a reading from the file's start. Where that fails the
+file is read again as one.
 """
 
 from __future__ import annotations
@@ -13,94 +13,108 @@ from typing import Any, cast
 
 from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
-from bpe_beam.corpus.slices import Edges, Position
+from bpe_beam.corpus.slices import Boundaries, Position
 
 _PROVEN = "proven before"
 
 
-def is_guessed(file: InputFile) -> bool:
-    """Whether slices of such a file cannot know where records begin in it."""
+def is_speculative(file: InputFile) -> bool:
+    """Return whether the reader of a slice of this file has to guess where records begin."""
     return file.compression != "none" or input_format(file.format).speculative
 
 
-def parts_of_guessed_files(plan: Plan) -> Plan:
-    """The part of a plan that `apart` is about: slices of files that were cut by guess, under the
-    same numbers. Without splits if there are none."""
+def speculative_part(plan: Plan) -> Plan:
+    """Return the part of a plan that `files_with_gaps` is about, with the same numbers.
+
+    It has the splits with slices of speculatively cut files; none if there are no such files.
+    """
     splits = []
     for split in plan.splits:
-        slices = tuple(piece for piece in split.slices if _is_guessed_slice(plan, piece))
+        slices = tuple(slice_ for slice_ in split.slices if _is_speculative_slice(plan, slice_))
         if slices:
             splits.append(Split(split.index, slices))
-    numbers = sorted({piece.file for split in splits for piece in split.slices})
+    numbers = sorted({slice_.file for split in splits for slice_ in split.slices})
     files = {number: plan.files[number] for number in numbers}
     return Plan(plan.root, cast(Any, files), tuple(splits))
 
 
-def _is_guessed_slice(plan: Plan, piece: Slice) -> bool:
-    file = plan.files[piece.file]
-    return is_guessed(file) and piece.end - piece.start < file.size
+def _is_speculative_slice(plan: Plan, slice_: Slice) -> bool:
+    file = plan.files[slice_.file]
+    return is_speculative(file) and slice_.end - slice_.start < file.size
 
 
-def apart(plan: Plan, edges: Iterable[Edges], proven: Collection[int] = ()) -> frozenset[int]:
-    """The files of a plan whose slices do not meet, by number.
+def files_with_gaps(
+    plan: Plan, boundaries: Iterable[Boundaries], proven: Collection[int] = ()
+) -> frozenset[int]:
+    """Return the numbers of the files of a plan whose slices are not contiguous.
 
     Args:
         plan: The plan.
-        edges: What the readers of its slices reported.
-        proven: Splits whose slices an earlier job has proven to meet their neighbours, and of which
-            no edges are known.
+        boundaries: What the readers of its slices reported.
+        proven: Splits whose slices an earlier job has proven to be contiguous with their
+            neighbours, and of which no boundaries are known.
 
     Cost: time and memory by the number of slices of files that were cut so.
     """
-    reported = {(edge.file, edge.start): edge for edge in edges}
-    slices: dict[int, list[Edges | str | None]] = {}
+    reported = {(each.file, each.start): each for each in boundaries}
+    slices: dict[int, list[Boundaries | str | None]] = {}
     for split in plan.splits:
-        for piece in split.slices:
-            if _is_guessed_slice(plan, piece):
-                edge = reported.get((piece.file, piece.start))
-                found = _PROVEN if split.index in proven else edge
-                slices.setdefault(piece.file, []).append(found)
-    return frozenset(file for file, pieces in slices.items() if not _meet(pieces))
+        for slice_ in split.slices:
+            if _is_speculative_slice(plan, slice_):
+                each = reported.get((slice_.file, slice_.start))
+                found = _PROVEN if split.index in proven else each
+                slices.setdefault(slice_.file, []).append(found)
+    return frozenset(file for file, pieces in slices.items() if not _are_contiguous(pieces))
 
 
-def _meet(pieces: list[Edges | str | None]) -> bool:
-    """Whether the slices of one file, in order, begin where the one before ended."""
+def _are_contiguous(pieces: list[Boundaries | str | None]) -> bool:
+    """Return whether each slice of one file begins where the one before it ended."""
     expected: Position | str | None = _PROVEN  # the first begins at the file's start
-    for piece in pieces:
-        if isinstance(piece, str):
+    for slice_ in pieces:
+        if isinstance(slice_, str):
             expected = _PROVEN
             continue
-        if piece is None or piece.broken:
+        if slice_ is None or slice_.broken:
             return False
-        if piece.begins is None:
+        if slice_.begins is None:
             continue  # no unit begins in it, if the one before it ends at one behind it
-        if expected not in (_PROVEN, piece.begins):
+        if expected not in (_PROVEN, slice_.begins):
             return False
-        expected = piece.ends
+        expected = slice_.ends
     return expected in (_PROVEN, None)
 
 
-def without_units(plan: Plan, edges: Iterable[Edges], proven: Collection[int] = ()) -> list[str]:
-    """Names of files that were cut, but have all their records in the first slice: they could only
-    be read as one. Files of splits of which no edges are known (`proven`, see `apart`) are not
-    among them."""
-    later = {edge.file for edge in edges if edge.start and edge.begins is not None}
+def without_units(
+    plan: Plan, boundaries: Iterable[Boundaries], proven: Collection[int] = ()
+) -> list[str]:
+    """Return the names of files that were cut, but have all their records in the first slice.
+
+    Files of splits of which no boundaries are known (`proven`) are not among them.
+
+    Args:
+        plan: The plan.
+        boundaries: What the readers of its slices reported.
+        proven: As in `files_with_gaps`.
+    """
+    later = {each.file for each in boundaries if each.start and each.begins is not None}
     cut = {
-        piece.file
+        slice_.file
         for split in plan.splits
-        for piece in split.slices
-        if piece.start and is_guessed(plan.files[piece.file])
+        for slice_ in split.slices
+        if slice_.start and is_speculative(plan.files[slice_.file])
     }
     later |= {p.file for index in proven for p in plan.splits[index].slices}
     return [plan.files[number].name for number in sorted(cut - later)]
 
 
-def to_json(edges: Edges) -> list[Any]:
-    """Plain data for a receipt."""
-    return list(edges)
+def to_json(boundaries: Boundaries) -> list[Any]:
+    """Return boundaries as JSON values, for a receipt."""
+    return list(boundaries)
 
 
-def from_json(row: list[Any]) -> Edges:
-    """What `to_json` made."""
+def from_json(row: list[Any]) -> Boundaries:
+    """Read what `to_json` returned."""
     file, start, end, begins, ends, broken = row
-    return Edges(file, start, end, begins and Position(*begins), ends and Position(*ends), broken)
+    return Boundaries(
+        file, start, end, begins and Position(*begins), ends and Position(*ends), broken
+    )

@@ -68,9 +68,9 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
     """
     slices = _spread(plan)
     tried = Tried()
-    for piece in slices:
+    for slice_ in slices:
         enough = tried.records + -(-TRIED_RECORDS // len(slices))
-        if not _fail(storage, plan, settings, piece, _TRIED_BYTES // len(slices), tried, enough):
+        if not _fail(storage, plan, settings, slice_, _TRIED_BYTES // len(slices), tried, enough):
             return None
     return tried if tried.records >= TRIED_RECORDS else None
 
@@ -78,20 +78,20 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
 def _spread(plan: Plan) -> list[Slice]:
     """Some slices whose first records can be told, spread over the corpus."""
     known = [
-        piece
+        slice_
         for split in plan.splits
-        for piece in split.slices
-        if piece.end > piece.start and _is_known(plan, piece)
+        for slice_ in split.slices
+        if slice_.end > slice_.start and _is_known(plan, slice_)
     ]
     count = min(len(known), _TRIED_SLICES)
     return [known[number * len(known) // count] for number in range(count)]
 
 
-def _is_known(plan: Plan, piece: Slice) -> bool:
-    file = plan.files[piece.file]
+def _is_known(plan: Plan, slice_: Slice) -> bool:
+    file = plan.files[slice_.file]
     format_ = input_format(file.format)
     if format_.columnar or file.compression != "none":
-        return piece.start == 0 and format_.reject_gap is not None
+        return slice_.start == 0 and format_.reject_gap is not None
     return format_.splittable
 
 
@@ -99,17 +99,17 @@ def _fail(
     storage: Storage,
     plan: Plan,
     settings: ReadSettings,
-    piece: Slice,
+    slice_: Slice,
     size: int,
     tried: Tried,
     enough: int,
 ) -> bool:
     """Whether none of a slice's first records can be used, for the reason of those before."""
-    file = plan.files[piece.file]
+    file = plan.files[slice_.file]
     format_ = input_format(file.format)
     in_order = format_.columnar or file.compression != "none"
     if not in_order:  # a shorter slice holds its records, and no others
-        piece = Slice(piece.file, piece.start, min(piece.end, piece.start + size))
+        slice_ = Slice(slice_.file, slice_.start, min(slice_.end, slice_.start + size))
     before: Reject | None = None
     failed = True
 
@@ -128,7 +128,7 @@ def _fail(
             raise _Ended
 
     try:
-        one = Split(0, (piece,))
+        one = Split(0, (slice_,))
         for _ in read_split(storage, plan, one, settings, take, batch_bytes=_BATCH_BYTES):
             return False
     except _Ended:

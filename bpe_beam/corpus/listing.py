@@ -30,7 +30,7 @@ class Listing:
         root: The folder (path or URL) that their names start at.
         files: The files, sorted by name.
         duplicates: Names of files that the inputs named more than once, sorted.
-        excluded: How many files were left out as told.
+        excluded: How many files were left out by `exclude`.
     """
 
     root: str
@@ -45,7 +45,7 @@ def list_files(
     """Finds the files that the inputs name and nothing excludes.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         inputs: Paths, URLs, globs, folders, or `@file` lists.
         exclude: The same, of files to leave out; what matches nothing excludes nothing.
         input_format: One of INPUT_FORMAT_CHOICES.
@@ -98,10 +98,10 @@ def described(
         UsageError: One has a format that cannot be read.
         DataError: Storage fails.
     """
-    kinds = _kinds(storage, [(file.url, name, file.size) for name, file in named], input_format)
+    types = _types(storage, [(file.url, name, file.size) for name, file in named], input_format)
     return tuple(
         InputFile(name, file.size, *kind, file.tag)
-        for (name, file), kind in zip(named, kinds, strict=True)
+        for (name, file), kind in zip(named, types, strict=True)
     )
 
 
@@ -218,7 +218,7 @@ def _shared_parts(folders: Sequence[list[str]]) -> list[str]:
     return low[:shared]
 
 
-def _kinds(
+def _types(
     storage: Storage, files: Sequence[tuple[str, str, int]], input_format: str
 ) -> list[tuple[str, str]]:
     """Format and compression of each file; many at a time, as stores answer late."""

@@ -69,7 +69,7 @@ class Split:
     @property
     def size(self) -> int:
         """Stored bytes of all slices."""
-        return sum(piece.end - piece.start for piece in self.slices)
+        return sum(slice_.end - slice_.start for slice_ in self.slices)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Plan:
         splits: The units of work.
         duplicates: Names of files that the inputs named more than once, sorted; no part of the
             plan's identity, as what follows.
-        excluded: How many files were left out as told.
+        excluded: How many files were left out by `exclude`.
         range_bytes: How finely files were cut.
     """
 
@@ -105,9 +105,11 @@ class Plan:
 
         def slices(split: Split) -> tuple[Slice, ...]:
             return tuple(
-                Slice(piece.file, 0, self.files[piece.file].size) if piece.file in files else piece
-                for piece in split.slices
-                if piece.file not in files or piece.start == 0
+                Slice(slice_.file, 0, self.files[slice_.file].size)
+                if slice_.file in files
+                else slice_
+                for slice_ in split.slices
+                if slice_.file not in files or slice_.start == 0
             )
 
         splits = tuple(Split(split.index, slices(split)) for split in self.splits)
@@ -122,11 +124,11 @@ class Plan:
         reached = [0] * len(self.files)
         found = [False] * len(self.files)
         for split in self.splits:
-            for piece in split.slices:
-                if piece.start != reached[piece.file]:
-                    raise self._not_covered(piece.file, min(piece.start, reached[piece.file]))
-                reached[piece.file] = piece.end
-                found[piece.file] = True
+            for slice_ in split.slices:
+                if slice_.start != reached[slice_.file]:
+                    raise self._not_covered(slice_.file, min(slice_.start, reached[slice_.file]))
+                reached[slice_.file] = slice_.end
+                found[slice_.file] = True
         for number, file in enumerate(self.files):
             if reached[number] != file.size or not found[number]:
                 raise self._not_covered(number, reached[number])
@@ -154,7 +156,7 @@ class Plan:
                 for file in self.files
             ],
             "splits": [
-                [[piece.file, piece.start, piece.end] for piece in split.slices]
+                [[slice_.file, slice_.start, slice_.end] for slice_ in split.slices]
                 for split in self.splits
             ],
         }
@@ -176,13 +178,13 @@ class Plan:
                 raise DataError(f"plan: version {data['version']!r} is not {_VERSION}")
             files = tuple(InputFile(**file) for file in data["files"])
             splits = tuple(
-                Split(index, tuple(Slice(*piece) for piece in pieces))
+                Split(index, tuple(Slice(*slice_) for slice_ in pieces))
                 for index, pieces in enumerate(data["splits"])
             )
             sound = all(
-                0 <= piece.start <= piece.end <= files[piece.file].size and piece.file >= 0
+                0 <= slice_.start <= slice_.end <= files[slice_.file].size and slice_.file >= 0
                 for split in splits
-                for piece in split.slices
+                for slice_ in split.slices
             ) and all(isinstance(file.name, str) for file in files)
         except (KeyError, TypeError, IndexError) as error:
             raise DataError(f"not a plan: {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""How files become documents: what a reader is told."""
+"""How files become documents: the settings of readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHOLE_FILE = "file"
 """The document separator that makes each text file one document."""
 
 MAX_SOURCES = 1000
-"""So many sources can be told apart in a corpus."""
+"""The most sources of a corpus."""
 
 MAX_PATH_DEPTH: int = _native.MAX_PATH_DEPTH
 """A field may lie so many names deep."""

@@ -17,7 +17,7 @@ from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject, RejectReason
-from bpe_beam.corpus.slices import Edges, SliceInput
+from bpe_beam.corpus.slices import Boundaries, SliceRequest
 from bpe_beam.corpus.streams.stored import ChangedFileError, unmetered
 from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
@@ -26,20 +26,20 @@ _FIELD_FLAWS = (RejectReason.FIELD_MISSING.value, RejectReason.FIELD_NOT_A_STRIN
 _METERED_BYTES = 1 << 20
 
 
-def _no_edges(edges: Edges) -> None:
-    """Nobody asks."""
+def _ignore_boundaries(boundaries: Boundaries) -> None:
+    """Ignore what a slice reports."""
 
 
-def _while_unchanged(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def _while_unchanged(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """The batches of a slice; what is left of a file that has changed or gone is a loss."""
     try:
-        yield from _documents(given)
+        yield from _documents(request)
     except (ChangedFileError, NotFoundError) as error:
-        lost = Loss.of(given.end - given.start)
-        given.reject(RejectReason.FILE_CHANGED, str(error), lost=lost)
+        lost = Loss.of(request.end - request.start)
+        request.reject(RejectReason.FILE_CHANGED, str(error), lost=lost)
 
 
-def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def _documents(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """The batches of a slice; one of which nothing could be used is a loss."""
     rejects = 0
     is_told = False
@@ -48,20 +48,20 @@ def _documents(given: SliceInput) -> Iterator[pa.RecordBatch]:
         nonlocal rejects, is_told
         rejects += 1
         is_told = is_told or reject.lost is not None or reject.reason in _FIELD_FLAWS
-        given.on_reject(reject)
+        request.on_reject(reject)
 
     found = False
-    format_ = input_format(given.file.format)
-    for batch in format_.read(replace(given, on_reject=count)):
+    format_ = input_format(request.file.format)
+    for batch in format_.read(replace(request, on_reject=count)):
         found = True
         yield batch
-    size = given.end - given.start
+    size = request.end - request.start
     if found or is_told or not rejects or size <= MAX_REJECT_BYTES * rejects:
         return
-    if not format_.separated or given.settings.document_separator != WHOLE_FILE:
+    if not format_.separated or request.settings.document_separator != WHOLE_FILE:
         detail = f"none of {size} stored bytes could be used"
         lost = Loss.of(size)
-        given.reject(RejectReason.NOTHING_READ, detail, offset=given.start, lost=lost)
+        request.reject(RejectReason.NOTHING_READ, detail, offset=request.start, lost=lost)
 
 
 class _Meter:
@@ -103,7 +103,7 @@ def read_split(
     split: Split,
     settings: ReadSettings,
     on_reject: Callable[[Reject], None],
-    on_edges: Callable[[Edges], None] = _no_edges,
+    on_boundaries: Callable[[Boundaries], None] = _ignore_boundaries,
     *,
     batch_bytes: int = 4 << 20,
     only_text: bool = False,
@@ -120,7 +120,7 @@ def read_split(
     records. In both, a UTF-8 byte order mark at a file's start is no part of a record.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         plan: The plan.
         split: One of its splits.
         settings: How files become documents; the formats are the plan's.
@@ -129,8 +129,8 @@ def read_split(
             is too long. What is lost of a damaged file is one reject with a `Loss`: the rest
             of a compressed stream or an archive, a row group, a record batch, a slice of over
             MAX_REJECT_BYTES a reject of which nothing can be used.
-        on_edges: Called at the end of each slice of which the reader had to guess where its
-            records begin; see `edges.py` for the proof that they meet.
+        on_boundaries: Called at the end of each slice of which the reader had to guess where its
+            records begin; see `boundaries.py` for the proof.
         batch_bytes: About so many bytes of text are in a batch; smaller files are joined.
         only_text: Ids are not wanted, nor sources unless the settings name some: they may be null,
             which is faster where documents are short.
@@ -147,23 +147,23 @@ def read_split(
     """
     pending: list[pa.RecordBatch] = []
     size = rows = 0
-    for piece in split.slices:
-        meter = _Meter(piece.end - piece.start, on_read)
-        given = SliceInput(
+    for slice_ in split.slices:
+        meter = _Meter(slice_.end - slice_.start, on_read)
+        request = SliceRequest(
             storage=storage,
-            url=plan.url(piece.file),
-            file=plan.files[piece.file],
-            number=piece.file,
-            start=piece.start,
-            end=piece.end,
+            url=plan.url(slice_.file),
+            file=plan.files[slice_.file],
+            number=slice_.file,
+            start=slice_.start,
+            end=slice_.end,
             settings=settings,
             on_reject=on_reject,
-            on_edges=on_edges,
+            on_boundaries=on_boundaries,
             batch_bytes=batch_bytes,
             only_text=only_text,
             on_read=meter.add,
         )
-        for batch in _while_unchanged(given) if lose_changed else _documents(given):
+        for batch in _while_unchanged(request) if lose_changed else _documents(request):
             if pending and (
                 size + batch.nbytes > batch_bytes or rows + len(batch) > MAX_BATCH_ROWS
             ):

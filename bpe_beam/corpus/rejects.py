@@ -1,7 +1,7 @@
 """Records that cannot be used: where each stood, why, its bytes, and how many are too many.
 
 A reader calls back with a `Reject` for each; a `RejectWriter` keeps those of one split in a file of
-its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job may stand.
+its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job fails.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Reject:
 
     @property
     def place(self) -> str:
-        """Where the record stands in its file, in words."""
+        """The position of the record in its file, in words."""
         if self.row is not None:
             return f"row {self.row:,}"
         behind = "" if self.unit is None else f" of what begins at stored byte {self.unit:,}"

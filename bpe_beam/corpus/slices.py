@@ -1,8 +1,8 @@
-"""One slice to be read: what every format's reader is given, and what it reports of its ends.
+"""One slice to be read: what every format's reader is request, and what it reports of its ends.
 
 Most formats tell by themselves where a record begins. Where the worker must guess (members of a
 compressed file, quoted lines of CSV) it reports where its first record began and where it stopped,
-and the job proves that the slices of a file meet; see `edges.py`.
+and the job proves that the slices of a file are contiguous; see `boundaries.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Position(NamedTuple):
     offset: int
 
 
-class Edges(NamedTuple):
+class Boundaries(NamedTuple):
     """Where a slice's records begin and end.
 
     Attributes:
@@ -54,11 +54,11 @@ class Edges(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SliceInput:
+class SliceRequest:
     """A slice, and all that its reader needs.
 
     Attributes:
-        storage: The door to storage.
+        storage: The storage client.
         url: Where the file is.
         file: The file.
         number: Its number in the plan.
@@ -66,7 +66,7 @@ class SliceInput:
         end: The stored byte behind its last.
         settings: How files become documents.
         on_reject: Called for each record that cannot be used.
-        on_edges: Called at the slice's end, if the reader had to guess where records begin.
+        on_boundaries: Called at the slice's end, if the reader had to guess where records begin.
         batch_bytes: About so many bytes of text are in a batch.
         only_text: Ids are not wanted, nor sources that nobody asked for: a reader may leave them
             null.
@@ -82,7 +82,7 @@ class SliceInput:
     end: int
     settings: ReadSettings
     on_reject: Callable[[Reject], None]
-    on_edges: Callable[[Edges], None]
+    on_boundaries: Callable[[Boundaries], None]
     batch_bytes: int
     only_text: bool = False
     on_read: Callable[[int], None] = unmetered
@@ -155,5 +155,5 @@ class SliceInput:
             self.on_read,
         )
         if source is None:
-            self.on_edges(Edges(self.number, self.start, self.end, None, None))
+            self.on_boundaries(Boundaries(self.number, self.start, self.end, None, None))
         return source

@@ -1,6 +1,6 @@
 """The corpus cut into splits: the plan of a job's work.
 
-The plan follows from the files' names, sizes and kinds and from `range_bytes` alone. Nothing of a
+The plan follows from the files' names, sizes and formats and from `range_bytes` alone. Nothing of a
 file is looked at but its first bytes: where a compressed file has its units, the workers find out.
 """
 
@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from bpe_beam.corpus.boundaries import is_guessed
+from bpe_beam.corpus.boundaries import is_speculative
 from bpe_beam.corpus.formats import input_format as format_named
 from bpe_beam.corpus.listing import list_files
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
@@ -51,7 +51,7 @@ def make_plan(
     `range_bytes` (and 10,000 slices).
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         inputs: Paths, URLs, globs, or `@file`: a list with one of these a line, where blank lines
             and those that begin with `#` are skipped, and relative paths start at the working
             directory.
@@ -65,7 +65,7 @@ def make_plan(
             have no place in the corpus.
 
     Returns:
-        The plan. Files met twice are in it once, and named in `duplicates`.
+        The plan. Files named twice are in it once, and named in `duplicates`.
 
     Raises:
         UsageError: A setting is wrong, an input matches nothing or is a folder, there are no files
@@ -96,7 +96,7 @@ def plan_of_files(
     document_separator: str,
     range_bytes: int | None,
     cut_compressed: bool = True,
-    guess: bool = True,
+    speculative: bool = True,
     split_characters: int | None = None,
 ) -> Plan:
     """Cuts files that are known, as `make_plan` does.
@@ -107,15 +107,15 @@ def plan_of_files(
         document_separator: As in `make_plan`, and the two below.
         range_bytes: How many stored bytes a split has at most, or None.
         cut_compressed: Cut gzip and zstd files, too.
-        guess: Cut files whose records cannot be told from the middle for sure, too, which then
-            must be proven to meet; see `edges.py`.
+        speculative: Also cut files in whose middle a reader must guess where records begin; their
+            slices must then be proven to be contiguous; see `boundaries.py`.
         split_characters: How many characters the names and places of a split's slices have at
-            most, for those who send splits in one piece. A single slice may have more.
+            most, for those who send splits in one slice_. A single slice may have more.
     """
     if range_bytes is None:
         total = sum(file.size for file in files)
         range_bytes = min(max(total // 1000, MIN_RANGE_BYTES), MAX_RANGE_BYTES)
-    whole = frozenset() if guess else frozenset(filter(is_guessed, files))
+    whole = frozenset() if speculative else frozenset(filter(is_speculative, files))
     pieces = _slices(files, range_bytes, document_separator, cut_compressed, whole)
     if split_characters is None:
         splits = _splits(pieces, range_bytes)
@@ -126,7 +126,7 @@ def plan_of_files(
 
 
 def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = True) -> bool:
-    """Whether slices in the middle of a file can be read without what stands before.
+    """Whether slices in the middle of a file can be read without the bytes before.
 
     A compressed file can where it may have many units (members, frames) and where a record's
     beginning shows in the bytes behind a unit's: a separator of several bytes could lie across.
@@ -171,14 +171,14 @@ def _splits(
 ) -> Iterator[Split]:
     index, size, width = 0, 0, 0
     bundle: list[Slice] = []
-    for piece in pieces:
-        more = piece.end - piece.start
-        wider = widths[piece.file] if widths else 0
+    for slice_ in pieces:
+        more = slice_.end - slice_.start
+        wider = widths[slice_.file] if widths else 0
         full = len(bundle) == MAX_SLICES_OF_SPLIT or width + wider > max_width
         if bundle and (size + more > range_bytes or full):
             yield Split(index, tuple(bundle))
             index, size, width, bundle = index + 1, 0, 0, []
-        bundle.append(piece)
+        bundle.append(slice_)
         size += more
         width += wider
     yield Split(index, tuple(bundle))

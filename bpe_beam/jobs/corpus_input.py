@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bpe_beam.corpus.boundaries import apart, without_units
+from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.new_files import names_below
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import can_be_cut, make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
@@ -246,7 +246,7 @@ def read_whole(
             )
         splits = [receipts[name] for name in names]
         readings = [SplitReading.from_json(receipt.stats) for receipt in splits]
-        wrong = apart(plan, _boundaries(readings), _proven(readings))
+        wrong = files_with_gaps(plan, _boundaries(readings), _proven(readings))
         if not wrong and _as_before(folder, receipts):
             not_split = _not_split(plan, readings, given)
             return ReadCorpus(plan, splits, [receipts[name] for name in merged], not_split)
@@ -288,7 +288,7 @@ def _proven(readings: Sequence[SplitReading]) -> frozenset[int]:
     return frozenset(index for index, row in enumerate(readings) if row.boundaries is None)
 
 
-def _boundaries(readings: Iterable[SplitReading]) -> list[Edges]:
+def _boundaries(readings: Iterable[SplitReading]) -> list[Boundaries]:
     return [row for reading in readings for row in reading.boundaries or ()]
 
 

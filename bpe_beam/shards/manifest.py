@@ -20,7 +20,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.shard_rows import (
     Shard,
-    SourceFacts,
+    SourceTotals,
     TokenlessSplit,
     Totals,
     read_file,
@@ -43,7 +43,7 @@ also of those without tokens, and no checksum."""
 
 @dataclass(frozen=True)
 class Manifest:
-    """What stands in a tokens folder.
+    """The content of a tokens folder.
 
     Attributes:
         format: the shards' format, one of SHARD_FORMATS.
@@ -82,11 +82,11 @@ class Manifest:
         return sorted(rows, key=lambda row: row.split)
 
     @property
-    def sources(self) -> dict[str, SourceFacts] | None:
+    def sources(self) -> dict[str, SourceTotals] | None:
         """What the run has of each source, in the order of their names; None without sources."""
         if all(row.sources is None for row in self.splits):
             return None
-        rows: dict[str, list[SourceFacts]] = {}
+        rows: dict[str, list[SourceTotals]] = {}
         for row in self.splits:
             for name, facts in (row.sources or {}).items():
                 rows.setdefault(name, []).append(facts)
@@ -155,8 +155,8 @@ class Manifest:
             raise DataError(f"{place}: {error}") from error
 
 
-def _added_up(rows: Iterable[SourceFacts]) -> SourceFacts:
-    return SourceFacts(*map(sum, zip(*(vars(row).values() for row in rows), strict=True)))
+def _added_up(rows: Iterable[SourceTotals]) -> SourceTotals:
+    return SourceTotals(*map(sum, zip(*(vars(row).values() for row in rows), strict=True)))
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:

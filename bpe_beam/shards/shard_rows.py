@@ -34,7 +34,7 @@ class SourceSlice:
 
 
 @dataclass(frozen=True)
-class SourceFacts:
+class SourceTotals:
     """What a shard, or a run, has of one source; as in `Shard`."""
 
     documents: int
@@ -56,7 +56,7 @@ class TokenlessSplit:
     documents: int
     text_bytes: int
     rejects: int
-    sources: Mapping[str, SourceFacts] | None = None
+    sources: Mapping[str, SourceTotals] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the split as JSON values, keys in the order of the file."""
@@ -78,7 +78,7 @@ class Shard:
         rejects: how many records of its slices could not be used.
         files: what was written.
         sources: what it has of each source, in the order of their names; None where sources were
-            not told apart.
+            not counted separately.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Shard:
     tokens: int
     rejects: int
     files: tuple[FileInfo, ...]
-    sources: Mapping[str, SourceFacts] | None = None
+    sources: Mapping[str, SourceTotals] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the shard as JSON values, keys in the order of the file."""
@@ -132,7 +132,7 @@ def _split_fields(
     fields = read_object(value, place, {**types, "sources": dict} if sources else types)
     if sources:
         fields["sources"] = {
-            source: SourceFacts(**read_object(facts, f"{place}.sources[{source!r}]", _SOURCE))
+            source: SourceTotals(**read_object(facts, f"{place}.sources[{source!r}]", _SOURCE))
             for source, facts in fields["sources"].items()
         }
     slices = []

@@ -29,7 +29,7 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
 
 MAX_PROBLEMS = 100
-"""So many problems are told in full; the others are counted."""
+"""The most problems that are reported in full; the others are counted."""
 
 _REJECTS = "rejects"
 _BLOCK = 4 << 20
@@ -42,7 +42,7 @@ class VerifyReport:
 
     Attributes:
         problems: the first `MAX_PROBLEMS`, in the order of the shards; empty if all is well.
-        problem_count: how many there are in all.
+        problem_count: their number.
         documents: documents found in the shards that could be read.
         tokens: their tokens.
         bytes: bytes read of shards, rejects and the tokenizer.
@@ -73,13 +73,13 @@ def verify(
 
     Per shard: both files with their sizes and hashes, the structure of the index, the width of an
     id, every id below the vocabulary's size, documents and tokens. For the folder: the totals,
-    the rejects, the tokenizer's fingerprint, and that no shard stands there that does not belong.
+    the rejects, the tokenizer's fingerprint, and that no other shard is in the folder.
 
     Args:
         storage: where to read.
         folder: path or URL of the folder.
         workers: how many shards are read at a time, in threads; some MB of memory each.
-        on_progress: called with the bytes read so far and the bytes in all; never by two threads
+        on_progress: called with the bytes read so far and the total of bytes; never by two threads
             at once.
 
     Returns:
@@ -269,7 +269,7 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
 
 
 def _check_foreign(manifest: Manifest, there: Set[str]) -> Iterator[str]:
-    """Files that stand there without the manifest's knowledge; a reader would take them in."""
+    """Yield a problem for each file that a reader would take for a shard of the manifest."""
     known = {file.name for file in _all_files(manifest)}
     suffixes = shard_format(manifest.format).suffixes
     for name in sorted(there - known):

@@ -11,7 +11,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe_beam.corpus.boundaries import apart, from_json, parts_of_guessed_files, to_json
+from bpe_beam.corpus.boundaries import files_with_gaps, from_json, speculative_part, to_json
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.corpus.plan import Plan
@@ -19,7 +19,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.corpus.rejects import Reject, RejectWriter
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import list_few
@@ -105,12 +105,12 @@ class ReadDocuments(beam.PTransform):
         read["documents"].element_type = pa.RecordBatch
         read[_EDGES].element_type = str
         read[_LOSSES].element_type = str
-        guessed = parts_of_guessed_files(self.plan)
+        guessed = speculative_part(self.plan)
         if guessed.splits:
             (
                 read[_EDGES]
-                | "KeyEdges" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
-                | "GatherEdges" >> beam.GroupByKey()
+                | "KeyBoundaries" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
+                | "GatherBoundaries" >> beam.GroupByKey()
                 | "CheckBoundaries" >> beam.ParDo(_CheckBoundaries(guessed))
             )
         if self.max_lost.numerator:
@@ -138,7 +138,7 @@ class _CheckBoundaries(beam.DoFn):
     def process(self, element: tuple[int, Iterable[str]]) -> None:
         """Check the boundaries that all slices reported."""
         reported = [from_json(json.loads(row)) for row in element[1]]
-        wrong = apart(self.plan, reported)
+        wrong = files_with_gaps(self.plan, reported)
         if wrong:
             names = [self.plan.files[number].name for number in sorted(wrong)]
             raise DataError(
@@ -199,7 +199,7 @@ class _ReadSplit(beam.DoFn):
                 on_reject = stack.enter_context(writer).add
                 if not self.max_lost.numerator:
                     on_reject = _unless_lost(on_reject)
-            seen: list[Edges] = []
+            seen: list[Boundaries] = []
             for batch in read_split(
                 self.storage,
                 work.plan,

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.counts.artifact import write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
 from bpe_beam.counts.word_counter import WordRules
@@ -187,7 +187,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
     folder, number = task.folder, split_task.split.index
     require_visible(folder.storage, folder.url, split_task.plan.root)
     documents = size = words = 0
-    found: list[Edges] = []
+    found: list[Boundaries] = []
     name = words_name(number, task.splits)
     with ExitStack() as stack:
         rejects = stack.enter_context(reject_writer(folder, split_task))

@@ -11,7 +11,7 @@ from bpe_beam.corpus import boundaries
 from bpe_beam.corpus.losses import FileLoss, add_losses, read_losses
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.rejects import RejectWriter
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class SplitReading:
 
     slices: tuple[tuple[int, int, int], ...]
     tags: tuple[str, ...] | None
-    boundaries: tuple[Edges, ...] | None
+    boundaries: tuple[Boundaries, ...] | None
 
     @staticmethod
-    def of(plan: Plan, split: Split, found: Iterable[Edges]) -> SplitReading:
+    def of(plan: Plan, split: Split, found: Iterable[Boundaries]) -> SplitReading:
         """Return the reading of a split.
 
         Args:

@@ -16,7 +16,7 @@ from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject, RejectWriter
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.errors import DataError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
@@ -104,7 +104,7 @@ def read_texts(
     task: SplitTask,
     settings: ReadSettings,
     on_reject: Callable[[Reject], None],
-    on_edges: Callable[[Edges], None],
+    on_boundaries: Callable[[Boundaries], None],
     stage: str,
     *,
     lose_changed: bool = False,
@@ -116,7 +116,7 @@ def read_texts(
         task: The split.
         settings: How files become documents.
         on_reject: Called for each record that cannot be used.
-        on_edges: Called at the end of each slice with speculative boundaries.
+        on_boundaries: Called at the end of each slice with speculative boundaries.
         stage: The progress stage, in bytes, that gets the stored bytes as they are read.
         lose_changed: See `read_split`.
     """
@@ -126,7 +126,7 @@ def read_texts(
         task.split,
         settings,
         on_reject,
-        on_edges,
+        on_boundaries,
         only_text=True,
         on_read=lambda count: progress.report(stage, done=count),
         lose_changed=lose_changed,

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import SourceFacts
+from bpe_beam.shards.shard_rows import SourceTotals
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
@@ -55,7 +55,7 @@ class TokenizeStats(SplitStats):
     """
 
     tokens: int
-    sources: Mapping[str, SourceFacts] | None
+    sources: Mapping[str, SourceTotals] | None
 
     def to_json(self) -> dict[str, object]:
         """Return the stats as the JSON values of a receipt."""
@@ -73,7 +73,7 @@ class TokenizeStats(SplitStats):
     def from_json(value: Mapping[str, Any]) -> TokenizeStats:
         """Read what `to_json` returned."""
         rows = value.get("sources")
-        sources = None if rows is None else {name: SourceFacts(**rows[name]) for name in rows}
+        sources = None if rows is None else {name: SourceTotals(**rows[name]) for name in rows}
         return TokenizeStats(**base_stats(value), tokens=value["tokens"], sources=sources)
 
 
@@ -127,7 +127,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
     name = shard_name(split_task.split.index, task.splits)
     size = 0
     sources: dict[str, dict[str, int]] = {}
-    found: list[Edges] = []
+    found: list[Boundaries] = []
     with ExitStack() as stack:
         rejects = stack.enter_context(reject_writer(folder, split_task))
         bound = task.encoding.tokenizer().max_id + 1
@@ -159,7 +159,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
     if rejects.total:
         files.append(folder.describe(rejects_name(split_task.split.index, task.splits)))
-    by_source = {source: SourceFacts(**row) for source, row in sorted(sources.items())}
+    by_source = {source: SourceTotals(**row) for source, row in sorted(sources.items())}
     stats = TokenizeStats(
         documents=shard.documents,
         text_bytes=size,

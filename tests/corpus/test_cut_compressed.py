@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from bpe_beam.corpus.boundaries import apart, parts_of_guessed_files, without_units
+from bpe_beam.corpus.boundaries import files_with_gaps, speculative_part, without_units
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.storage import Storage
@@ -66,10 +66,10 @@ def packed(data: bytes, kind: str, member: int) -> bytes:
 
 def read(
     plan: Plan, splits: Iterable[Split], **options: str
-) -> tuple[list[str], list[Reject], list[Edges]]:
+) -> tuple[list[str], list[Reject], list[Boundaries]]:
     texts: list[str] = []
     rejects: list[Reject] = []
-    seen: list[Edges] = []
+    seen: list[Boundaries] = []
     settings = ReadSettings(**options)  # type: ignore[arg-type]
     for split in splits:
         for batch in read_split(
@@ -105,7 +105,7 @@ def test_any_cut_gives_the_same_records(tmp_path: Path, kind: str, member: int, 
         places = RANDOM.sample(range(1, plan.size), min(count, plan.size - 1))
         pieces = cut(plan, places)
         texts, rejects, seen = read(pieces, pieces.splits)
-        assert not apart(pieces, seen)
+        assert not files_with_gaps(pieces, seen)
         assert (texts, rejects) == (whole, [])
         assert len(seen) == len(pieces.splits)
 
@@ -120,7 +120,7 @@ def test_every_place_of_a_small_file(tmp_path: Path, kind: str) -> None:
         pieces = cut(plan, [place])
         texts, rejects, seen = read(pieces, pieces.splits)
         assert texts == [str(i) for i in range(12)]
-        assert (rejects, apart(pieces, seen)) == ([], frozenset())
+        assert (rejects, files_with_gaps(pieces, seen)) == ([], frozenset())
 
 
 def test_ids_and_places_behind_a_cut(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_reject_behind_a_cut_tells_its_place(tmp_path: Path) -> None:
     path.write_bytes(first + gzip.compress(b"two\n\xff\n", mtime=0))
     plan = cut(make_plan(STORAGE, [str(path)]), [5])
     _, (reject,), seen = read(plan, plan.splits)
-    assert not apart(plan, seen)
+    assert not files_with_gaps(plan, seen)
     assert (reject.offset, reject.unit, reject.line) == (4, len(first), None)
     assert reject.place == f"byte 4 of what begins at stored byte {len(first):,}"
     assert reject.to_json()["unit"] == len(first)
@@ -159,12 +159,12 @@ def test_a_reject_behind_a_cut_tells_its_place(tmp_path: Path) -> None:
 def as_the_job_reads(plan: Plan) -> tuple[list[str], frozenset[int]]:
     """Cut first, then again as one where the slices do not meet."""
     texts, _, seen = read(plan, plan.splits)
-    wrong = apart(plan, seen)
+    wrong = files_with_gaps(plan, seen)
     if wrong:
         again = plan.reading_as_one(wrong)
         assert len(again.splits) == len(plan.splits)
         texts, _, seen = read(again, again.splits)
-        assert not apart(again, seen)
+        assert not files_with_gaps(again, seen)
     return texts, wrong
 
 
@@ -229,7 +229,7 @@ def test_files_of_one_member_are_named(tmp_path: Path) -> None:
     many.write_bytes(packed(lines(300, 60), "gz", 900))
     plan = make_plan(STORAGE, [str(one), str(many)], range_bytes=1000)
     _, _, seen = read(plan, plan.splits)
-    assert not apart(plan, seen)
+    assert not files_with_gaps(plan, seen)
     assert without_units(plan, seen) == ["one.txt.gz"]
 
 
@@ -256,8 +256,8 @@ def test_the_proof_by_hand(tmp_path: Path) -> None:
     plan = make_plan(STORAGE, [str(tmp_path / "*")], range_bytes=600)
     _, _, seen = read(plan, plan.splits)
     assert {edge.file for edge in seen} == {0}
-    assert not apart(plan, seen)
-    assert not apart(plan, reversed(seen))
+    assert not files_with_gaps(plan, seen)
+    assert not files_with_gaps(plan, reversed(seen))
     middle = next(i for i, edge in enumerate(seen) if i and edge.begins and edge.ends)
     for wrong in (
         None,
@@ -267,16 +267,18 @@ def test_the_proof_by_hand(tmp_path: Path) -> None:
         seen[middle]._replace(begins=seen[middle].begins._replace(offset=0)),  # type: ignore[union-attr]
     ):
         others = [edge for edge in seen if edge is not seen[middle]]
-        assert apart(plan, [*others, *([wrong] if wrong else [])]) == {0}
+        assert files_with_gaps(plan, [*others, *([wrong] if wrong else [])]) == {0}
     split = next(
         split.index for split in plan.splits if split.slices[0].start == seen[middle].start
     )
-    assert not apart(plan, [edge for edge in seen if edge is not seen[middle]], proven=[split])
-    part = parts_of_guessed_files(plan)
+    assert not files_with_gaps(
+        plan, [edge for edge in seen if edge is not seen[middle]], proven=[split]
+    )
+    part = speculative_part(plan)
     assert [piece for split in part.splits for piece in split.slices] == [
         Slice(edge.file, edge.start, edge.end) for edge in seen
     ]
-    assert not apart(part, seen)
+    assert not files_with_gaps(part, seen)
 
 
 @pytest.mark.parametrize("kind", ["gz", "gz, endless name", "zst"])

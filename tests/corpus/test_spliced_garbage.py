@@ -13,12 +13,12 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe_beam.corpus.boundaries import apart
+from bpe_beam.corpus.boundaries import files_with_gaps
 from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 
@@ -58,13 +58,13 @@ def read_all(plan: Plan) -> tuple[list[str], list[Reject]]:
     """As a job does: again, as one, if the slices do not meet."""
     texts: list[str] = []
     rejects: list[Reject] = []
-    seen: list[Edges] = []
+    seen: list[Boundaries] = []
     for split in plan.splits:
         for batch in read_split(
             STORAGE, plan, split, ReadSettings(), rejects.append, seen.append, batch_bytes=300
         ):
             texts += batch.column("text").to_pylist()
-    wrong = apart(plan, seen)
+    wrong = files_with_gaps(plan, seen)
     return read_all(plan.reading_as_one(wrong)) if wrong else (texts, rejects)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from corpus_reading import STORAGE, Found
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.corpus.boundaries import apart
+from bpe_beam.corpus.boundaries import files_with_gaps
 from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
-from bpe_beam.corpus.slices import Edges
+from bpe_beam.corpus.slices import Boundaries
 
 
 def plan_of(path: Path, kind: str) -> Plan:
@@ -31,7 +31,7 @@ def read_cut(
     bounds = [0, *sorted(cuts), plan.size]
     pieces = [Slice(0, *each) for each in itertools.pairwise(bounds)]
     plan = Plan(plan.root, plan.files, tuple(Split(i, (p,)) for i, p in enumerate(pieces)))
-    found, edges = Found(), list[Edges]()
+    found, edges = Found(), list[Boundaries]()
     settings = ReadSettings(**options)  # type: ignore[arg-type]
     for split in plan.splits:
         for rows in read_split(
@@ -46,4 +46,4 @@ def read_cut(
             found.ids += rows.column("id").to_pylist()
             found.sources += rows.column("source").to_pylist()
     assert len(edges) == (0 if len(pieces) == 1 else len(pieces))
-    return found, not apart(plan, edges)
+    return found, not files_with_gaps(plan, edges)

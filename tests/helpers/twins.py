@@ -26,14 +26,14 @@ class Meeting(Storage):
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
     _once: set[int] = field(default_factory=set)
 
-    def _meet(self) -> None:
+    def _are_contiguous(self) -> None:
         if threading.get_ident() not in self._once:
             self._once.add(threading.get_ident())
             self.barrier.wait(SECONDS)
 
     def move(self, source: str, target: str) -> None:
         if self.at == "move":
-            self._meet()
+            self._are_contiguous()
         super().move(source, target)
 
     @contextmanager
@@ -41,4 +41,4 @@ class Meeting(Storage):
         with super().create(url) as file:
             yield file
             if url.endswith(self.at):
-                self._meet()
+                self._are_contiguous()

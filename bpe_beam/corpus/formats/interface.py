@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class InputFormat:
     """
 
     name: str
-    read: Callable[[SliceInput], Iterator[pa.RecordBatch]]
+    read: Callable[[SliceRequest], Iterator[pa.RecordBatch]]
     endings: tuple[str, ...] = ()
     magic: bytes = b""
     columnar: bool = False

@@ -21,18 +21,18 @@ from bpe_beam import _native
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.reading.records import read_records
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import UsageError
 
 _NO_LINES = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*(?:[{\"\]]|\n|$)|\{[ \t\r]*\n)")
 """The first bytes of an array of objects or texts, or of an object over several lines."""
 
 
-def read_jsonl(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def read_jsonl(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a JSON Lines file; see `read_split`."""
-    paths = given.settings.paths
+    paths = request.settings.paths
     return read_records(
-        given,
+        request,
         b"\n",
         lambda data, where, prefix, base: _native.jsonl_records(data, *where, *paths, OTHER_SOURCE),
     )

@@ -25,7 +25,7 @@ from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.reading.columns import BROKEN, RowReader, check_names, useful_paths
 from bpe_beam.corpus.reading.planned_file import PlannedFile
 from bpe_beam.corpus.rejects import RejectReason
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import DataError
 
 _MAGIC = b"PAR1"
@@ -39,7 +39,7 @@ _PLAIN_ROWS = 1 << 10
 may store a long text that repeats in a few bytes a row."""
 
 
-def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Reads the documents of a slice's row groups.
 
     A row whose text is null or not UTF-8 is a reject; so is what is lost of a broken row group,
@@ -48,7 +48,7 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
     Raises:
         DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
-    with contextlib.closing(PlannedFile(given)) as held:
+    with contextlib.closing(PlannedFile(request)) as held:
         try:
             metadata = _read_metadata(held)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -58,18 +58,20 @@ def read_parquet(given: SliceInput) -> Iterator[pa.RecordBatch]:
                 raise ValueError("a row group has less than no rows")
         except BROKEN as error:
             held.check()
-            if given.start == 0:
-                size = given.file.size
-                given.reject(RejectReason.BROKEN_PARQUET, str(error), b"", size, lost=Loss.of(size))
+            if request.start == 0:
+                size = request.file.size
+                request.reject(
+                    RejectReason.BROKEN_PARQUET, str(error), b"", size, lost=Loss.of(size)
+                )
             return
         total = sum(rows)
         if not total:
             return
-        columns = [".".join(path) for path in useful_paths(given, schema)]
+        columns = [".".join(path) for path in useful_paths(request, schema)]
         before = 0
         for group, count in enumerate(rows):
-            if count and given.start <= given.file.size * before // total < given.end:
-                yield from _Group(given, held, metadata, group, before, columns, total).read()
+            if count and request.start <= request.file.size * before // total < request.end:
+                yield from _Group(request, held, metadata, group, before, columns, total).read()
             before += count
 
 
@@ -97,7 +99,7 @@ class _Group:
 
     def __init__(
         self,
-        given: SliceInput,
+        request: SliceRequest,
         held: PlannedFile,
         metadata: pq.FileMetaData,
         number: int,
@@ -105,7 +107,7 @@ class _Group:
         columns: list[str],
         all_rows: int,
     ) -> None:
-        self.given = given
+        self.request = request
         self.held = held
         self.metadata = metadata
         self.all_rows = all_rows
@@ -115,7 +117,7 @@ class _Group:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yields its documents; what is lost of it is one reject."""
-        reader = RowReader(self.given)
+        reader = RowReader(self.request)
         expected = self.metadata.row_group(self.number).num_rows
         done, why = 0, "it ends too soon"
         batches: Iterator[pa.RecordBatch] = iter(())
@@ -134,8 +136,8 @@ class _Group:
                 why = str(error)
                 if _ENCRYPTED in why:
                     raise DataError(
-                        f"{self.given.file.name} is encrypted Parquet, which is not read; write it "
-                        "without encryption, or leave it out (--exclude)"
+                        f"{self.request.file.name} is encrypted Parquet, which is not read; write "
+                        "it without encryption, or leave it out (--exclude)"
                     ) from None
                 if not dictionaries:
                     break
@@ -151,9 +153,11 @@ class _Group:
             lost = expected - done
             detail = f"row group {self.number}: {lost} of its {expected} rows are lost: {why}"
             size = self.metadata.row_group(self.number).total_byte_size
-            loss = Loss.of(self.given.file.size * lost // self.all_rows, lost)
+            loss = Loss.of(self.request.file.size * lost // self.all_rows, lost)
             row = self.first_row + done
-            self.given.reject(RejectReason.BROKEN_ROW_GROUP, detail, b"", size, row=row, lost=loss)
+            self.request.reject(
+                RejectReason.BROKEN_ROW_GROUP, detail, b"", size, row=row, lost=loss
+            )
 
     @property
     def _average(self) -> int:
@@ -177,7 +181,7 @@ class _Group:
 
     def _open(self, dictionaries: list[str], done: int) -> Iterator[pa.RecordBatch]:
         """The rows behind the first `done`, these columns of them as dictionaries."""
-        most = min(self.given.max_rows, max(1, self.given.batch_bytes // self._average))
+        most = min(self.request.max_rows, max(1, self.request.batch_bytes // self._average))
         if len(dictionaries) < len(self.columns):
             most = min(most, _PLAIN_ROWS)
         for batch in self._batches(self.columns, dictionaries, most):

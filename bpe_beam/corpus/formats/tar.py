@@ -22,7 +22,7 @@ from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import RejectReason
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams import BrokenStream, Source
 
 _MAX_EXTENSION = 1 << 20
@@ -30,17 +30,17 @@ _MAX_READS_AT_END = 8
 _BLOCK = 64 << 10
 
 
-def read_tar(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def read_tar(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Reads the documents of an archive, all of them in the slice that begins at its start.
 
     Raises:
         DataError: Storage fails, or the file is not as long as planned.
     """
-    source = None if given.start else given.open()
+    source = None if request.start else request.open()
     if source is None:
         return
     with contextlib.closing(source):
-        yield from _Reader(given, _Stream(source)).read()
+        yield from _Reader(request, _Stream(source)).read()
 
 
 class _Stream:
@@ -107,10 +107,10 @@ class _Member(tarfile.TarInfo):
 class _Reader:
     """Reads one archive."""
 
-    def __init__(self, given: SliceInput, stream: _Stream) -> None:
-        self.given = given
+    def __init__(self, request: SliceRequest, stream: _Stream) -> None:
+        self.request = request
         self.stream = stream
-        self.gatherer = Gatherer(given)
+        self.gatherer = Gatherer(request)
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yields the batches."""
@@ -130,7 +130,7 @@ class _Reader:
         yield from self.gatherer.rest()
         if self.stream.broken:
             lost = Loss.of(self.stream.lost)
-            self.given.reject(
+            self.request.reject(
                 RejectReason.BROKEN_STREAM, self.stream.broken, offset=offset, lost=lost
             )
         elif flaw:
@@ -144,7 +144,7 @@ class _Reader:
         if member.issparse() or member.size > MAX_RECORD_BYTES:
             sparse, long = RejectReason.SPARSE_FILE, RejectReason.TOO_LONG
             reason = sparse if member.issparse() else long
-            self.given.reject(reason, name, b"", member.size, offset=member.offset)
+            self.request.reject(reason, name, b"", member.size, offset=member.offset)
             return
         file = archive.extractfile(member)
         assert file is not None
@@ -153,11 +153,11 @@ class _Reader:
             text.decode()
         except UnicodeDecodeError as error:
             detail = f"at byte {error.start} of {name}"
-            self.given.reject(RejectReason.INVALID_UTF8, detail, text, offset=member.offset)
+            self.request.reject(RejectReason.INVALID_UTF8, detail, text, offset=member.offset)
             return
         yield from self.gatherer.add(
-            f"{self.given.file.name}:{name}",
-            self.given.source,
+            f"{self.request.file.name}:{name}",
+            self.request.source,
             member.offset,
             text.removeprefix(BOM),
         )
@@ -169,7 +169,7 @@ class _Reader:
             data = rest.read(_BLOCK)
             if self.stream.broken:
                 lost = Loss.of(self.stream.lost)
-                self.given.reject(
+                self.request.reject(
                     RejectReason.BROKEN_STREAM, self.stream.broken, data, offset=place, lost=lost
                 )
                 return
@@ -186,9 +186,9 @@ class _Reader:
             while self.stream.read(_BLOCK):
                 pass
         size = max(1, self.stream.size)
-        share = self.given.file.size * max(0, size - offset) // size
+        share = self.request.file.size * max(0, size - offset) // size
         lost = Loss.of(max(share, self.stream.lost))
-        self.given.reject(RejectReason.BROKEN_ARCHIVE, why, data, offset=offset, lost=lost)
+        self.request.reject(RejectReason.BROKEN_ARCHIVE, why, data, offset=offset, lost=lost)
 
 
 FORMAT = InputFormat(

@@ -10,16 +10,16 @@ from bpe_beam import _native
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.read_settings import WHOLE_FILE
 from bpe_beam.corpus.reading.records import read_records
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 
 
-def read_text(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def read_text(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a text file; see `read_split`."""
-    separator = given.settings.document_separator.encode()
-    if given.settings.document_separator == WHOLE_FILE:
+    separator = request.settings.document_separator.encode()
+    if request.settings.document_separator == WHOLE_FILE:
         separator = b""
     return read_records(
-        given,
+        request,
         separator,
         lambda data, where, prefix, base: _native.text_records(
             data, separator, *where, prefix, base

@@ -8,8 +8,8 @@ an end of line stand behind the block. What is no record is a reject up to where
 `WARC/1.` behind an empty line.
 
 A slice in the middle begins with the first such place, in a compressed file with the unit itself if
-a record begins there, as usual; a text may hold such a place, too, so it reports its edges, and the
-job proves that they meet. A record belongs to the slice that it begins in.
+a record begins there, as usual; a text may hold such a place, too, so it reports its boundaries,
+and the job proves that the slices are contiguous. A record belongs to the slice that it begins in.
 
 FastWARC takes 0.4 times the CPU time for the same batches, plain and gzip. It is not used: it skips
 broken records without a word, so there would be no rejects, and it names no position in the file at
@@ -35,7 +35,7 @@ from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.window import END, Window
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
-from bpe_beam.corpus.slices import Edges, Position, SliceInput
+from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
 from bpe_beam.errors import DataError
 
 MAX_HEADER_BYTES = 1 << 20
@@ -52,21 +52,21 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _DEFAULTS = ReadSettings()
 
 
-def read_warc(given: SliceInput) -> Iterator[pa.RecordBatch]:
+def read_warc(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Reads the documents that begin in a slice of a WARC or WET file.
 
     Raises:
         DataError: Storage fails, or the file is not as long as planned.
     """
-    plain = given.file.compression == "none"
-    base = given.start if plain else 0
-    source = given.open(base)
+    plain = request.file.compression == "none"
+    base = request.start if plain else 0
+    source = request.open(base)
     if source is None:
         return
     with contextlib.closing(source):
-        stop = given.end if plain else END
-        block = min(given.batch_bytes, given.file.size + 1) if plain else given.batch_bytes
-        yield from _Reader(given, Window(source, base, max(block, 64), stop)).read()
+        stop = request.end if plain else END
+        block = min(request.batch_bytes, request.file.size + 1) if plain else request.batch_bytes
+        yield from _Reader(request, Window(source, base, max(block, 64), stop)).read()
 
 
 class _BrokenHeaderError(Exception):
@@ -74,7 +74,7 @@ class _BrokenHeaderError(Exception):
 
 
 class _Headers:
-    """What stands before a block.
+    """The headers of a record.
 
     Attributes:
         length: Of the block, in bytes.
@@ -119,14 +119,14 @@ class _Reader:
     compressed one, of what its first unit and those behind it decompress to.
     """
 
-    def __init__(self, given: SliceInput, window: Window) -> None:
-        self.given = given
+    def __init__(self, request: SliceRequest, window: Window) -> None:
+        self.request = request
         self.window = window
-        self.plain = given.file.compression == "none"
-        self.unit = window.source.first if not self.plain and given.start else None
-        self.lost = False  # what was lost of a broken stream has been told
-        self.gatherer = Gatherer(given)
-        text, name, self.source_field = (".".join(path) for path in given.settings.paths)
+        self.plain = request.file.compression == "none"
+        self.unit = window.source.first if not self.plain and request.start else None
+        self.lost = False  # what was lost of a broken stream is reported
+        self.gatherer = Gatherer(request)
+        text, name, self.source_field = (".".join(path) for path in request.settings.paths)
         self.text_field = "" if text == _DEFAULTS.text_field else text
         self.id_field = "WARC-Record-ID" if name == _DEFAULTS.id_field else name
 
@@ -134,13 +134,13 @@ class _Reader:
     def stop(self) -> int:
         """Records that begin here or later are the next slice's."""
         if self.plain:
-            return self.given.end if self.given.end < self.given.file.size else END
+            return self.request.end if self.request.end < self.request.file.size else END
         boundary = self.window.source.boundary
-        return END if boundary is None or self.given.whole else boundary
+        return END if boundary is None or self.request.whole else boundary
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of the slice, and reports its edges if they were guessed."""
-        given, window = self.given, self.window
+        """Yields the batches of the slice, and reports its boundaries if they are speculative."""
+        request, window = self.request, self.window
         window.advance(0)
         self.next = self._first_start()
         begins = self.next
@@ -148,7 +148,7 @@ class _Reader:
         while self._has(self.next, 1) and self.next < self.stop:
             if self.next >= MAX_FILE_BYTES:
                 raise DataError(
-                    f"{given.file.name}: it decompresses to over {MAX_FILE_BYTES} bytes"
+                    f"{request.file.name}: it decompresses to over {MAX_FILE_BYTES} bytes"
                 )
             yield from self._read_record()
         yield from self.gatherer.rest()
@@ -156,27 +156,29 @@ class _Reader:
             self._reject(
                 self.next, RejectReason.BROKEN_STREAM, window.broken, b"", lost=Loss.of(window.lost)
             )
-        if not given.whole:
+        if not request.whole:
             self._report(begins)
 
     def _report(self, begins: int) -> None:
-        given, source = self.given, self.window.source
+        request, source = self.request, self.window.source
         ends = None
         if self.plain:
-            ends = Position(0, self.next) if given.end < given.file.size else None
+            ends = Position(0, self.next) if request.end < request.file.size else None
             first = Position(0, begins)
         else:
             first = Position(source.first, begins)
             if source.boundary is not None:
                 ends = Position(source.boundary_unit, self.next - source.boundary)
         broken = bool(self.window.broken)
-        given.on_edges(Edges(given.number, given.start, given.end, first, ends, broken))
+        request.on_boundaries(
+            Boundaries(request.number, request.start, request.end, first, ends, broken)
+        )
 
     def _first_start(self) -> int:
         """Where the slice's first record begins, or what may be one at the file's start."""
         base = self.window.base
         start = self._pass_newlines(base)
-        if not self.given.start or self._is_start(start):
+        if not self.request.start or self._is_start(start):
             return start
         return self._search(start)
 
@@ -201,7 +203,7 @@ class _Reader:
             self._resynchronize(begin, headers_end, RejectReason.BROKEN_WARC_HEADER, str(error))
             return
         end = block + headers.length
-        beyond = self.plain and end > self.given.file.size
+        beyond = self.plain and end > self.request.file.size
         if beyond or (headers.is_text and headers.length > MAX_RECORD_BYTES):
             reason = RejectReason.BROKEN_WARC_HEADER if beyond else RejectReason.TOO_LONG
             detail = f"Content-Length is {headers.length}"
@@ -237,7 +239,7 @@ class _Reader:
             detail = f"at byte {block - begin + error.start} of the record"
             self._reject(begin, RejectReason.INVALID_UTF8, detail, self._bytes(begin, end))
             return
-        source = self.given.source
+        source = self.request.source
         if self.source_field:
             source = headers.get(self.source_field) or OTHER_SOURCE
         place = begin if self.unit is None else None
@@ -284,7 +286,7 @@ class _Reader:
         end = self.window.base + len(self.window.data)
         if self.plain:
             return Loss.of(end - begin)
-        stored = self.given.file.size - self.window.source.first
+        stored = self.request.file.size - self.window.source.first
         return Loss.of(max(stored * (end - begin) // max(1, end), self.window.lost))
 
     def _search(self, place: int) -> int:
@@ -349,7 +351,7 @@ class _Reader:
         total: int | None = None,
         lost: Loss | None = None,
     ) -> None:
-        self.given.reject(reason, detail, data, total, offset=offset, unit=self.unit, lost=lost)
+        self.request.reject(reason, detail, data, total, offset=offset, unit=self.unit, lost=lost)
 
 
 FORMAT = InputFormat(

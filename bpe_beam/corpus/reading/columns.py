@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.rejects import RejectReason
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import DataError
 
 BROKEN = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError)
@@ -64,21 +64,21 @@ def field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     return found
 
 
-def useful_paths(given: SliceInput, schema: pa.Schema) -> list[tuple[str, ...]]:
+def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ...]]:
     """The paths of the columns to be read of a file: text, and id and source where they are of use.
 
     Raises:
         DataError: There is no column of texts.
     """
-    text, *names = given.settings.paths
+    text, *names = request.settings.paths
     found = field_type(schema, text)
     if found is None or not _is_bytes(found):
-        option = f"--text-field {given.settings.text_field!r}"
+        option = f"--text-field {request.settings.text_field!r}"
         columns = ", ".join(f"{each.name} ({each.type})" for each in schema)[:1000]
         why = "names no column" if found is None else f"names a column of {found}, not of strings,"
         raise DataError(
-            f"{option} {why} in {given.file.name}; it has {columns or 'none at all'}. A dot leads "
-            r"into a struct; one that is part of a name is written \."
+            f"{option} {why} in {request.file.name}; it has {columns or 'none at all'}. A dot "
+            r"leads into a struct; one that is part of a name is written \."
         )
     paths = [text]
     for path in names:
@@ -97,10 +97,10 @@ class RowReader:
     """Makes batches of documents of a file's rows.
 
     Attributes:
-        given: The slice.
+        request: The slice.
     """
 
-    given: SliceInput
+    request: SliceRequest
 
     def check(self, rows: pa.RecordBatch) -> CheckedRows:
         """The columns that matter of some rows, safe to be read.
@@ -109,7 +109,7 @@ class RowReader:
             BROKEN: The rows are broken.
         """
         rows.validate()
-        texts, ids, sources = (_column(rows, path) for path in self.given.settings.paths)
+        texts, ids, sources = (_column(rows, path) for path in self.request.settings.paths)
         if texts is None:
             raise ValueError("a batch is without the column of the text")
         return CheckedRows(texts, ids, sources)
@@ -125,13 +125,13 @@ class RowReader:
             row: The number of the first, for rejects.
             where: What the number counts from, if not from the file's start; for rejects.
         """
-        given = self.given
+        request = self.request
         lengths = rows.lengths()
-        for start, stop in _pieces(lengths, given.batch_bytes, given.max_rows):
-            piece = _Piece(given, rows.resolved(start, stop), where)
+        for start, stop in _pieces(lengths, request.batch_bytes, request.max_rows):
+            piece = _Piece(request, rows.resolved(start, stop), where)
             good = piece.judge(row + start)
             places = np.arange(place + start, place + stop, dtype=np.uint64)
-            places |= np.uint64(given.number << PLACE_BITS)
+            places |= np.uint64(request.number << PLACE_BITS)
             columns = [piece.ids(), piece.sources(), pa.array(places), piece.texts()]
             if not good.all():
                 mask = pa.array(good)
@@ -171,14 +171,14 @@ class CheckedRows:
 class _Piece:
     """Rows that become one batch."""
 
-    given: SliceInput
+    request: SliceRequest
     rows: CheckedRows
     where: str
     flaws: dict[int, tuple[RejectReason, str, bytes]] = field(default_factory=dict)
 
     def judge(self, first_row: int) -> np.ndarray[Any, Any]:
         """Which rows are good; the others are rejected."""
-        rows, settings = self.rows, self.given.settings
+        rows, settings = self.rows, self.request.settings
         for column, name in (
             (rows.source, settings.source_field),
             (rows.id, settings.id_field),
@@ -199,7 +199,7 @@ class _Piece:
         good = np.ones(len(rows.text), bool)
         for row, (reason, detail, data) in sorted(self.flaws.items()):
             good[row] = False
-            self.given.reject(reason, detail + self.where, data, row=first_row + row)
+            self.request.reject(reason, detail + self.where, data, row=first_row + row)
         return good
 
     def _find_bad_utf8(self, column: pa.Array, name: str) -> None:
@@ -224,7 +224,7 @@ class _Piece:
 
     def sources(self) -> pa.Array:
         """The sources."""
-        other = pa.scalar(self.given.source, pa.large_string())
+        other = pa.scalar(self.request.source, pa.large_string())
         if self.rows.source is None:
             return pa.repeat(other, len(self.rows.text))
         names = _names(self.rows.source, len(self.rows.text))

@@ -12,8 +12,8 @@ read that make no sense. In MB/s of quoted English by one thread (documents of 2
 
 A slice in the middle cannot know whether it begins within quotes. It takes the first newline behind
 its start for the end of a record after which so many records as are tried have as many columns as
-the header; it reports its edges, and the job proves that they meet. A record belongs to the slice
-before if it begins at the very end.
+the header; it reports its boundaries, and the job proves that the slices are contiguous. A record
+belongs to the slice before if it begins at the very end.
 
 Memory: a few times `batch_bytes`, and some three times the longest record, which an unclosed quote
 makes long: up to MAX_RECORD_BYTES are read before it is given up.
@@ -35,7 +35,7 @@ from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
 from bpe_beam.corpus.reading.window import BOM, END, Window
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
-from bpe_beam.corpus.slices import Edges, Position, SliceInput
+from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
 from bpe_beam.errors import DataError
 
 MAX_HEADER_BYTES = 16 << 20
@@ -44,29 +44,29 @@ MAX_HEADER_BYTES = 16 << 20
 _TRIED_BYTES = 16 << 20
 
 
-def read_delimited(given: SliceInput, delimiter: str) -> Iterator[pa.RecordBatch]:
+def read_delimited(request: SliceRequest, delimiter: str) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a CSV or TSV file.
 
     Args:
-        given: The slice.
+        request: The slice.
         delimiter: What stands between two fields, one character.
 
     Raises:
         DataError: Storage fails, the file is not as long as planned, has a header that is not one,
             or no column of texts.
     """
-    header = _Header.read(given, delimiter)
+    header = _Header.read(request, delimiter)
     if header is None:
         return
-    source = given.open(given.start)
+    source = request.open(request.start)
     if source is None:
         return
     with contextlib.closing(source):
-        block = given.batch_bytes
-        if given.file.compression == "none":
-            block = min(block, given.file.size + 1)
-        window = Window(source, given.start, max(block, 16))
-        yield from _Reader(given, window, header, delimiter).read()
+        block = request.batch_bytes
+        if request.file.compression == "none":
+            block = min(block, request.file.size + 1)
+        window = Window(source, request.start, max(block, 16))
+        yield from _Reader(request, window, header, delimiter).read()
 
 
 class _Header:
@@ -78,24 +78,24 @@ class _Header:
         end: Where the record behind it begins.
     """
 
-    def __init__(self, given: SliceInput, fields: list[bytes], end: int) -> None:
+    def __init__(self, request: SliceRequest, fields: list[bytes], end: int) -> None:
         names = [field.decode("utf-8", "replace") for field in fields]
         self.end = end
         self.columns = len(names)
         # the last of equal names
         numbers: dict[tuple[str, ...], int] = {(name,): number for number, name in enumerate(names)}
-        self.taken = [numbers.get(path, -1) for path in given.settings.paths]
+        self.taken = [numbers.get(path, -1) for path in request.settings.paths]
         if self.taken[0] < 0:
             raise DataError(
-                f"--text-field {given.settings.text_field!r} names no column in {given.file.name}; "
-                f"it has {', '.join(map(repr, names))[:1000]}. A dot that is part of a name is "
-                r"written \."
+                f"--text-field {request.settings.text_field!r} names no column in "
+                f"{request.file.name}; it has {', '.join(map(repr, names))[:1000]}. A dot that "
+                r"is part of a name is written \."
             )
 
     @staticmethod
-    def read(given: SliceInput, delimiter: str) -> _Header | None:
+    def read(request: SliceRequest, delimiter: str) -> _Header | None:
         """The header of a file; None if it has nothing but empty lines."""
-        source = given.open()
+        source = request.open()
         if source is None:
             return None
         with contextlib.closing(source):
@@ -110,17 +110,17 @@ class _Header:
                 final = window.final and not window.broken
                 found = _native.csv_fields(data, start, final, delimiter)
                 if found is not None:
-                    return _Header(given, *found)
+                    return _Header(request, *found)
                 if window.broken:
-                    lost = Loss.of(given.file.size)
-                    given.reject(
+                    lost = Loss.of(request.file.size)
+                    request.reject(
                         RejectReason.BROKEN_STREAM, window.broken, data, lost=lost, offset=0
                     )
                     return None
                 if window.final or len(data) >= MAX_HEADER_BYTES:
                     raise DataError(
-                        f"{given.file.name}: its first record, which should name the columns, has "
-                        f"broken quotes or more than {MAX_HEADER_BYTES} bytes"
+                        f"{request.file.name}: its first record, which should name the columns, "
+                        f"has broken quotes or more than {MAX_HEADER_BYTES} bytes"
                     )
                 window.advance(0)
 
@@ -128,41 +128,45 @@ class _Header:
 class _Reader:
     """Reads the records of one slice."""
 
-    def __init__(self, given: SliceInput, window: Window, header: _Header, delimiter: str) -> None:
+    def __init__(
+        self, request: SliceRequest, window: Window, header: _Header, delimiter: str
+    ) -> None:
         self.delimiter = delimiter
-        self.given = given
+        self.request = request
         self.window = window
         self.header = header
-        at_end = given.end == given.file.size
+        at_end = request.end == request.file.size
         # in a compressed file, which is never cut, places are of what it decompresses to
-        self.stop = END if at_end else given.end + 1
+        self.stop = END if at_end else request.end + 1
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of the slice, and reports its edges if they were guessed."""
-        given = self.given
+        """Yields the batches of the slice, and reports its boundaries if they are speculative."""
+        request = self.request
         self.window.advance(0)
         begins = self.header.end
-        if given.start:
-            begins = max(begins, self._guess())
+        if request.start:
+            begins = max(begins, self._speculative_start())
         self.next = begins
         yield from self._batches()
-        if not given.whole:
+        if not request.whole:
             ends = None if self.stop == END else Position(0, self.next)
-            given.on_edges(Edges(given.number, given.start, given.end, Position(0, begins), ends))
+            request.on_boundaries(
+                Boundaries(request.number, request.start, request.end, Position(0, begins), ends)
+            )
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        window, given = self.window, self.given
+        window, request = self.window, self.request
         while self.next < self.stop:
             while self.next > window.base + len(window.data) and not window.final:
                 window.advance(len(window.data))
             if self.next >= MAX_FILE_BYTES:
                 raise DataError(
-                    f"{given.file.name}: it decompresses to over {MAX_FILE_BYTES} bytes"
+                    f"{request.file.name}: it decompresses to over {MAX_FILE_BYTES} bytes"
                 )
             batch, passed = self._cut()
             if batch is not None:
                 yield batch
-            if passed == given.max_rows or self.next >= self.stop:
+            if passed == request.max_rows or self.next >= self.stop:
                 continue
             # What is left here is a part of a record.
             start = self.next - window.base
@@ -170,7 +174,7 @@ class _Reader:
                 if window.broken:
                     rest = window.data[start:]
                     lost = Loss.of(window.lost)
-                    given.reject(
+                    request.reject(
                         RejectReason.BROKEN_STREAM, window.broken, rest, lost=lost, offset=self.next
                     )
                 return
@@ -181,14 +185,14 @@ class _Reader:
 
     def _cut(self) -> tuple[pa.RecordBatch | None, int]:
         """Takes the whole records that the window holds; returns them, and how many passed."""
-        window, given, header = self.window, self.given, self.header
+        window, request, header = self.window, self.request, self.header
         base = window.base
         cut = _native.csv_records(
             window.data,
             self.next - base,
             self.stop - base,
             window.final and not window.broken,
-            given.max_rows,
+            request.max_rows,
             MAX_RECORD_BYTES,
             self.delimiter,
             header.columns,
@@ -204,10 +208,10 @@ class _Reader:
                 detail = f"{position}, the header has {header.columns}"
             elif reason is RejectReason.TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
-            given.reject(reason, detail, window.data[begin:end], offset=base + begin)
+            request.reject(reason, detail, window.data[begin:end], offset=base + begin)
         if not len(starts):
             return None, passed
-        sources = pa.repeat(pa.scalar(given.source, pa.large_string()), len(starts))
+        sources = pa.repeat(pa.scalar(request.source, pa.large_string()), len(starts))
         columns = [
             strings(ids, id_ends, has_id),
             strings(named, named_ends) if len(named_ends) > 1 else sources,
@@ -216,16 +220,16 @@ class _Reader:
         ]
         return pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA), passed
 
-    def _guess(self) -> int:
+    def _speculative_start(self) -> int:
         """Where the first record behind the slice's start seems to begin."""
-        window, given = self.window, self.given
+        window, request = self.window, self.request
         while True:
             final = window.final or len(window.data) > _TRIED_BYTES
             place = _native.csv_guess(window.data, 0, final, self.delimiter, self.header.columns)
             if place >= 0:
                 return window.base + place
             if final:
-                return self._pass_newline(given.start)
+                return self._pass_newline(request.start)
             window.advance(0)
 
     def _give_up(self) -> None:
@@ -236,7 +240,7 @@ class _Reader:
         self.next = self._pass_newline(begin)
         detail = f"more than {MAX_RECORD_BYTES} bytes, or an unclosed quote"
         size = max(0, self.next - 1 - begin)
-        self.given.reject(RejectReason.TOO_LONG, detail, head, size, offset=begin)
+        self.request.reject(RejectReason.TOO_LONG, detail, head, size, offset=begin)
 
     def _pass_newline(self, place: int) -> int:
         """The place behind the first newline at `place` or later, or the file's end. Keeps nothing
@@ -252,4 +256,4 @@ class _Reader:
             window.advance(found)
 
     def _places(self, offsets: np.ndarray[Any, Any]) -> pa.Array:
-        return pa.array(offsets.astype(np.uint64) | np.uint64(self.given.number << PLACE_BITS))
+        return pa.array(offsets.astype(np.uint64) | np.uint64(self.request.number << PLACE_BITS))

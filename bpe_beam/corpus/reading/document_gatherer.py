@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA, PLACE_BITS
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 
 
 class Gatherer:
     """Holds documents until there are enough for a batch.
 
     Args:
-        given: Their slice.
+        request: Their slice.
     """
 
-    def __init__(self, given: SliceInput) -> None:
-        self._given = given
+    def __init__(self, request: SliceRequest) -> None:
+        self._request = request
         self._clear()
 
     def _clear(self) -> None:
@@ -32,13 +32,13 @@ class Gatherer:
         self, name: str | None, source: str, offset: int | None, text: bytes
     ) -> Iterator[pa.RecordBatch]:
         """Takes a document, whose text is UTF-8; yields a batch if it is full."""
-        given = self._given
+        request = self._request
         self._ids.append(name)
         self._sources.append(source)
-        self._places.append(None if offset is None else given.number << PLACE_BITS | offset)
+        self._places.append(None if offset is None else request.number << PLACE_BITS | offset)
         self._texts.append(text)
         self._size += len(text) + len(name or "") + len(source)
-        if self._size >= given.batch_bytes or len(self._texts) >= given.max_rows:
+        if self._size >= request.batch_bytes or len(self._texts) >= request.max_rows:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:

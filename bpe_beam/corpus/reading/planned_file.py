@@ -1,4 +1,4 @@
-"""A file that pyarrow reads: seekable, held to its planned size, its failures told apart.
+"""A file that pyarrow reads: seekable, of its planned size, with failures of storage kept.
 
 pyarrow raises OSError for a file that is broken as well as for one that cannot be read. The first
 is a reject, the second ends the job; so what storage raised is kept here.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from bpe_beam.corpus.slices import SliceInput
+from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams.stored import changed, open_planned
 from bpe_beam.errors import DataError
 from bpe_beam.storage import named_errors
@@ -18,25 +18,25 @@ class PlannedFile:
     """An input file, opened; what `pyarrow.PythonFile` wants of one.
 
     Args:
-        given: A slice of the file.
+        request: A slice of the file.
 
     Raises:
         DataError: It cannot be opened, or is not as long as it was planned.
     """
 
-    def __init__(self, given: SliceInput) -> None:
-        self.size = given.file.size
+    def __init__(self, request: SliceRequest) -> None:
+        self.size = request.file.size
         self.closed = False
-        self._url = given.url
+        self._url = request.url
         self._failure: DataError | None = None
-        self._on_read = given.on_read
-        self._file = open_planned(given.storage, given.url, self.size, given.file.tag)
-        with named_errors("read", given.url):
+        self._on_read = request.on_read
+        self._file = open_planned(request.storage, request.url, self.size, request.file.tag)
+        with named_errors("read", request.url):
             found = self._file.seek(0, os.SEEK_END)
             self._file.seek(0)
         if found != self.size:
             self.close()
-            raise changed(given.url, self.size, f"has {found} now")
+            raise changed(request.url, self.size, f"has {found} now")
 
     def read(self, count: int = -1) -> bytes:
         """So many bytes, or all to the end; fewer only at the end."""

@@ -29,7 +29,7 @@ from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.reading.window import BOM, END, UTF_16, Window
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
-from bpe_beam.corpus.slices import Edges, Position, SliceInput
+from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -41,34 +41,36 @@ None without ids; the window's offset in the file."""
 
 
 def read_records(
-    given: SliceInput, separator: bytes, cut_records: CutRecords
+    request: SliceRequest, separator: bytes, cut_records: CutRecords
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a slice of a file of separated records.
 
     Args:
-        given: The slice.
+        request: The slice.
         separator: What ends a record; empty: the file is one record.
         cut_records: Cuts records of the format.
     """
-    file = given.file
+    file = request.file
     search = 0
-    if given.start and file.compression == "none":
-        search = _place_to_search_from(given.storage, given.url, file.size, separator, given.start)
-    source = given.open(search)
+    if request.start and file.compression == "none":
+        search = _place_to_search_from(
+            request.storage, request.url, file.size, separator, request.start
+        )
+    source = request.open(search)
     if source is None:
         return
     with contextlib.closing(source):
         # no longer than the file, so that ten thousand tiny files cost little
-        block = given.batch_bytes
+        block = request.batch_bytes
         if file.compression == "none":
             block = min(block, file.size + 1)
         reader = _SliceReader(
-            given=given,
+            request=request,
             window=Window(source, search, max(block, 4 * len(separator), 16)),
             separator=separator,
             cut_records=cut_records,
             name=file.name,
-            max_rows=given.max_rows,
+            max_rows=request.max_rows,
         )
         yield from reader.read()
 
@@ -76,10 +78,10 @@ def read_records(
 def _place_to_search_from(
     storage: Storage, url: str, size: int, separator: bytes, start: int
 ) -> int:
-    """A place in a plain file from which a search for separators meets every one that ends at
+    """A place in a plain file from which a search for separators finds every one that ends at
     `start` or later and that a search from the file's start would take.
 
-    Separators that cannot overlap are met from wherever one begins. Of those that can, which ones
+    Separators that cannot overlap are found from wherever one begins. Of those that can, which ones
     are taken depends on what stands before, back to a gap that none lies across: usually the very
     place, but a file of newlines only is read back to its start, in blocks of bounded size.
     """
@@ -122,7 +124,7 @@ class _SliceReader:
     that unit begins, or that begins there, is the slice's before.
     """
 
-    given: SliceInput
+    request: SliceRequest
     window: Window
     separator: bytes  # empty: the file is one record
     cut_records: CutRecords
@@ -130,33 +132,33 @@ class _SliceReader:
     max_rows: int
 
     def __post_init__(self) -> None:
-        given = self.given
-        self.guessing = given.file.compression != "none" and not given.whole
-        self.in_the_middle = self.guessing and given.start > 0
+        request = self.request
+        self.speculative = request.file.compression != "none" and not request.whole
+        self.in_the_middle = self.speculative and request.start > 0
         # Lines have numbers where all of them pass by.
-        self.line = 1 if self.separator == b"\n" and not given.start else None
+        self.line = 1 if self.separator == b"\n" and not request.start else None
         self.unit = self.window.source.first if self.in_the_middle else None
         self.id_prefix: str | None = None
         if self.unit is not None:
             # Where there is no place, an id is all that names a record.
             self.id_prefix = f"{self.name}:{self.unit}+"
-        elif not given.only_text:
+        elif not request.only_text:
             self.id_prefix = f"{self.name}:"
 
     @property
     def stop(self) -> int:
         """Records that begin here or later are the next slice's."""
-        if self.guessing:
+        if self.speculative:
             boundary = self.window.source.boundary
             return END if boundary is None else boundary + 1
-        return self.given.end if self.given.end < self.given.file.size else END
+        return self.request.end if self.request.end < self.request.file.size else END
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of the slice, and reports its edges if they were guessed."""
+        """Yields the batches of the slice, and reports its boundaries if they are speculative."""
         self.window.advance(0)
         begins = self.next = self._first_start()
         yield from self._batches()
-        if self.guessing:
+        if self.speculative:
             self._report(begins)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -186,18 +188,18 @@ class _SliceReader:
 
     def _report(self, begins: int | None) -> None:
         """Tells where the slice's records began and where the next slice's must."""
-        window, given = self.window, self.given
+        window, request = self.window, self.request
         source = window.source
         end = window.base + len(window.data)
         ends = None
         if source.boundary is not None:
             reached = end if self.next is None else self.next
             ends = Position(source.boundary_unit, reached - source.boundary)
-        given.on_edges(
-            Edges(
-                given.number,
-                given.start,
-                given.end,
+        request.on_boundaries(
+            Boundaries(
+                request.number,
+                request.start,
+                request.end,
                 Position(source.first, end if begins is None else begins),
                 ends,
                 broken=bool(window.broken),
@@ -213,15 +215,15 @@ class _SliceReader:
         if not first:
             if bytes(window.data[:2]) in UTF_16:
                 raise DataError(
-                    f"{self.given.file.name} begins with the byte order mark of UTF-16: text must "
-                    "be UTF-8; convert the file (iconv -f utf-16 -t utf-8), or leave it out "
+                    f"{self.request.file.name} begins with the byte order mark of UTF-16: text "
+                    "must be UTF-8; convert the file (iconv -f utf-16 -t utf-8), or leave it out "
                     "(--exclude)"
                 )
             if window.data[: len(BOM)] == BOM:
                 first = len(BOM)
-            if self.given.start <= first:
+            if self.request.start <= first:
                 return first
-        return self._next_start(first, self.given.start, self.stop)
+        return self._next_start(first, self.request.start, self.stop)
 
     def _next_start(self, search: int, at_least: int, until: int) -> int | None:
         """The first end of a separator at `at_least` or later; None if the file ends before, or
@@ -268,7 +270,7 @@ class _SliceReader:
             reason = RejectReason(_native.RECORD_FLAWS[flaw])
             detail = f"at byte {position} of the record"
             if reason is RejectReason.FIELD_MISSING:
-                detail = f"no {self.given.settings.text_field!r}"
+                detail = f"no {self.request.settings.text_field!r}"
             elif reason is RejectReason.TOO_LONG:
                 detail = f"more than {MAX_RECORD_BYTES} bytes"
             line = None if self.line is None else self.line + index
@@ -320,17 +322,17 @@ class _SliceReader:
         total: int | None = None,
         lost: Loss | None = None,
     ) -> None:
-        self.given.reject(
+        self.request.reject(
             reason, detail, data, total, offset=offset, line=line, unit=self.unit, lost=lost
         )
 
     def _source(self, rows: int) -> pa.Array:
-        given = self.given
-        if given.only_text and not given.settings.names_sources:
+        request = self.request
+        if request.only_text and not request.settings.names_sources:
             return pa.nulls(rows, pa.large_string())
-        return pa.repeat(pa.scalar(given.source, pa.large_string()), rows)
+        return pa.repeat(pa.scalar(request.source, pa.large_string()), rows)
 
     def _places(self, offsets: np.ndarray[Any, Any]) -> pa.Array:
         if self.in_the_middle:
             return pa.nulls(len(offsets), pa.uint64())
-        return pa.array(offsets.astype(np.uint64) | np.uint64(self.given.number << PLACE_BITS))
+        return pa.array(offsets.astype(np.uint64) | np.uint64(self.request.number << PLACE_BITS))

@@ -39,7 +39,7 @@ class Source(Protocol):
     Attributes:
         first: The stored byte at which reading began.
         boundary: How many bytes came before the first unit (member, frame) that begins at the
-            slice's end or behind it; None while no such unit has been met. It is set before
+            slice's end or behind it; None until such a unit is reached. It is set before
             any byte of that unit is handed out.
         boundary_unit: The stored byte at which that unit begins.
     """
@@ -72,7 +72,7 @@ def open_source(
     """Opens a file of the plan.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         url: The file.
         compression: One of COMPRESSIONS.
         size: Its planned size as stored, in bytes.

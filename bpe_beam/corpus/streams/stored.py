@@ -92,7 +92,7 @@ def open_planned(storage: Storage, url: str, size: int, tag: str = "") -> Binary
     """Opens a file for reading, if it is still the one that was planned.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         url: The file.
         size: Its planned size in bytes.
         tag: Its planned tag; without one the size is not looked at either.

@@ -3,7 +3,7 @@
 A unit (gzip member, zstd frame) begins with a few known bytes, which other data may hold, too. So
 what looks like one is decompressed for a while; data that only looks like a unit fails soon. What
 still passes (say, a gzip file stored as it is within another) is found out at the job's end, where
-every slice must begin where the one before it ended; see `edges.py`.
+every slice must begin where the one before it ended; see `boundaries.py`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def find_unit(
         end: Behind the last place to look at.
 
     Cost: reads to the place it finds, and a block for each place that is tried; holds two blocks.
-    Data made to fail many trials is given up: then no unit is found here, the slices do not meet,
-    and the file is read as one.
+    Data made to fail many trials is given up: then no unit is found here, the slices are not
+    contiguous, and the file is read as one.
     """
     magic = CUTTABLE[compression]
     base, data = start, b""

@@ -1,4 +1,4 @@
-"""Megatron shards: a `.bin` of token ids and an `.idx` that says where each document stands.
+"""Megatron shards: a `.bin` of token ids and an `.idx` that says where each document begins.
 
 The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM), little-endian:
 

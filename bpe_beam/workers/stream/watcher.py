@@ -143,7 +143,7 @@ class Watcher:
             document_separator=stream.reading.document_separator,
             range_bytes=stream.range_bytes,
             cut_compressed=False,
-            guess=False,
+            speculative=False,
             split_characters=_SPLIT_CHARACTERS,
         )
         if self._log.append(plan) is not None:
