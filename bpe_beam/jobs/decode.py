@@ -1,4 +1,4 @@
-"""`decode`: some ids to the bytes of their text, on stdout."""
+"""`decode`: the bytes of the text of ids, on stdout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.jobs.typed_input import tell_who_types
+from bpe_beam.jobs.typed_input import prompt_on_terminal
 from bpe_beam.progress import Progress
 from bpe_beam.settings.parsing import parse_ids
 from bpe_beam.settings.tools import DecodeSettings
@@ -15,18 +15,18 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
 def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
-    """Writes the bytes as they are; on a terminal a newline after them.
+    """Write the bytes as they are; on a terminal, a newline after them.
 
     Args:
-        settings: What to do.
-        progress: Not used: nothing here is long.
+        settings: The ids and the tokenizer.
+        progress: Not used: the job takes no time.
 
     Returns:
         The summary.
 
     Raises:
-        UsageError: If an argument is no id, or there is no such tokenizer.
-        DataError: If the tokenizer does not have an id, or standard input holds something else.
+        UsageError: An argument is no id, or the tokenizer does not exist.
+        DataError: The tokenizer does not have an id, or standard input has something else.
     """
     ids = None if settings.ids is None else parse_ids("ids", " ".join(settings.ids))
     storage = Storage(settings.run.storage_options)
@@ -43,7 +43,7 @@ def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
 
 
 def _ids_of_stdin() -> list[int]:
-    tell_who_types("the ids")
+    prompt_on_terminal("the ids")
     try:
         text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
         return parse_ids("standard input", text)

@@ -1,4 +1,4 @@
-"""`encode`: one text to ids, on stdout, to see what a tokenizer does with it."""
+"""`encode`: the ids of one text, on stdout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, Literal
 
 from bpe_beam.errors import DataError
-from bpe_beam.jobs.typed_input import tell_who_types
+from bpe_beam.jobs.typed_input import prompt_on_terminal
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import EncodeSettings
 from bpe_beam.storage import Storage
@@ -15,11 +15,11 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
 def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
-    """Write ids on one line, or a table.
+    """Print the ids on one line, or a table.
 
     Args:
-        settings: What to do.
-        progress: Not used: nothing here is long.
+        settings: The text, the tokenizer, and what to print.
+        progress: Not used: the job takes no time.
 
     Returns:
         The summary.
@@ -53,7 +53,7 @@ def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
 
 def _text_of_stdin() -> str:
     """Return standard input without one newline at its end, which a shell's `echo` adds."""
-    tell_who_types("the text")
+    prompt_on_terminal("the text")
     data = sys.stdin.buffer.read()
     try:
         return data.removesuffix(b"\n").decode("utf-8")
@@ -69,9 +69,9 @@ def _table(
     """Yield a heading, then lines of tokens, ids, offsets in characters, and the text there."""
     rows = [("token", "id", "place", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
-        # A special token may hold what a terminal would obey.
+        # A special token may have characters that a terminal would obey.
         shown = token if token.isprintable() else repr(token)
         rows.append((shown, str(token_id), f"{start}-{end}", repr(text[start:end])))
-    wide, number, place = (max(len(row[column]) for row in rows) for column in range(3))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:
-        yield f"{row[0]:{wide}}  {row[1]:>{number}}  {row[2]:>{place}}  {row[3]}"
+        yield f"{row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}"

@@ -1,7 +1,7 @@
-"""`inspect`: what a tokenizer, a counts folder or a folder of shards holds, for people, on stdout.
+"""`inspect`: what a tokenizer, a counts folder or a folder of shards contains.
 
-It tells the three apart by what is in them. Memory: a tokenizer, or one Parquet part and the best
-words so far, or the first documents of a shard.
+The files of a folder decide which of the three it is. Memory: a tokenizer, or one Parquet part and
+the best words so far, or the first documents of a shard.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _DOCUMENT_TOKENS = 60
 
 
 def run(settings: InspectSettings, progress: Progress) -> dict[str, Any]:
-    """Writes what there is to stdout.
+    """Return what a tokenizer or a folder contains.
 
     Args:
-        settings: What to look at.
+        settings: The path.
         progress: Not used: a counts folder is read at disk speed.
 
     Returns:
-        The same as JSON values.
+        JSON values by name; the command line prints them.
 
     Raises:
-        UsageError: If there is nothing, or nothing that a job made.
-        DataError: If it is damaged.
+        UsageError: The path does not exist, or no job wrote it.
+        DataError: It is damaged.
     """
     storage = Storage(settings.run.storage_options)
     return {"job": "inspect", **_look(storage, settings.path)}
@@ -52,7 +52,7 @@ def _look(storage: Storage, path: str) -> dict[str, Any]:
     if not storage.is_folder(path):
         if not storage.exists(path):
             raise UsageError(f"{path}: no such file or folder")
-        return tokenizer_facts(Tokenizer.from_file(path, storage=storage))
+        return tokenizer_figures(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
     if JOB_FILE in names and MANIFEST_FILE not in names:
         kind = kind_of(storage, path)
@@ -66,11 +66,11 @@ def _look(storage: Storage, path: str) -> dict[str, Any]:
     if MANIFEST_FILE in names:
         manifest = _manifest(storage, path)
         if "shards" in manifest:
-            return shards_facts(storage, path)
-        return counts_facts(storage, path)
+            return shards_figures(storage, path)
+        return counts_figures(storage, path)
     if TOKENIZER_FILE in names:
         url = storage.join(path, TOKENIZER_FILE)
-        return tokenizer_facts(Tokenizer.from_file(url, storage=storage))
+        return tokenizer_figures(Tokenizer.from_file(url, storage=storage))
     raise UsageError(
         f"{path} holds neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam "
         "finished there"
@@ -88,8 +88,8 @@ def _manifest(storage: Storage, path: str) -> dict[str, Any]:
     return manifest
 
 
-def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What a tokenizer is made of: parts, sizes, special tokens, longest tokens, some merges."""
+def tokenizer_figures(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Return the components, sizes, special tokens, and some tokens and merges of a tokenizer."""
     spec = tokenizer.spec
     special = tokenizer.special_tokens
     in_bytes = spec.model_reads_bytes
@@ -118,7 +118,7 @@ def tokenizer_facts(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _model_name(spec: TokenizerSpec) -> str:
-    """The model's kind and what it is set to, in words."""
+    """Return the kind of the model and its settings in words."""
     model = spec.model
     settings = [
         f"{field.name}={getattr(model, field.name)!r}"
@@ -130,7 +130,7 @@ def _model_name(spec: TokenizerSpec) -> str:
 
 
 def _reachable_specials(tokenizer: Tokenizer) -> str | None:
-    """Special tokens whose ids plain text gives, too, because the model looks whole words up."""
+    """Return a warning of special tokens whose ids plain text can give, as whole words."""
     reached = [
         token
         for token, token_id in tokenizer.special_tokens.items()
@@ -152,7 +152,7 @@ def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
-    """A merge as people read it; dots for those that are left out."""
+    """Return a merge as people read it; dots for merges that are left out."""
     if merge is None:
         return "..."
     left, right, joined = (repr(text_of(each, in_bytes)) for each in (*merge, "".join(merge)))
@@ -160,11 +160,11 @@ def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
 
 
 def _length(text: str | bytes) -> int:
-    """How many characters a token shows; a part of a character is none."""
+    """Return the number of characters of a token; part of a character is none."""
     return len(text) if isinstance(text, str) else 0
 
 
-def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
+def counts_figures(storage: Storage, path: str) -> dict[str, Any]:
     """What a counts folder holds: how the words were made, totals, the most frequent words.
 
     Cost: reads every part.
@@ -208,7 +208,7 @@ def counts_facts(storage: Storage, path: str) -> dict[str, Any]:
 
 
 def _left_out(row: Filtered) -> str:
-    """What a filter did, in words."""
+    """Return what a filter dropped, in words."""
     kept = "" if row.sources is None else f" in {', '.join(row.sources)}"
     return (
         f"{row.unique_words:,} words, {row.words:,} occurrences: those below {row.min_count:,}"
@@ -216,7 +216,7 @@ def _left_out(row: Filtered) -> str:
     )
 
 
-def shards_facts(storage: Storage, path: str) -> dict[str, Any]:
+def shards_figures(storage: Storage, path: str) -> dict[str, Any]:
     """What a folder of shards holds: settings, totals, and its first documents as text.
 
     Cost: reads the manifest and the indexes of the first shards that hold documents.

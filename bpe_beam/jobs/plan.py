@@ -1,6 +1,6 @@
-"""`plan`: which files the inputs name, and how they are cut into splits.
+"""`plan`: the files that the inputs name, and their splits.
 
-Nothing is read of the files but their first bytes.
+Only the first bytes of each file are read.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _FEW = 5
 
 
 def run(settings: PlanSettings, progress: Progress) -> dict[str, Any]:
-    """Makes the plan, shows what it comes to, and writes it if it is wanted.
+    """Make the plan; write it as JSON if the settings name an output.
 
     Args:
-        settings: What to list.
-        progress: Not used: there is one listing, and a look at each file's first bytes.
+        settings: The inputs and the output.
+        progress: Not used: the job lists files and reads the first bytes of each.
 
     Returns:
-        What was shown.
+        The figures of the plan.
 
     Raises:
-        UsageError: No such files.
+        UsageError: No file matches the inputs.
         DataError: Storage fails.
     """
     storage = Storage(settings.run.storage_options)
@@ -63,7 +63,7 @@ def _figures(plan: Plan, separator: str) -> dict[str, Any]:
 
 
 def _by_format(files: Iterable[InputFile]) -> dict[str, str]:
-    """Number and size of the files of each kind."""
+    """Return the number and size of the files of each format, in words."""
     sums: dict[str, list[int]] = {}
     for file in files:
         packed = "" if file.compression == "none" else f" in {file.compression}"
@@ -82,9 +82,8 @@ def _largest(files: Sequence[InputFile]) -> list[str]:
 
 
 def _split(plan: Plan, split: Split) -> str:
-    """A split in words: its size and slices."""
+    """Return a split in words: its size and slices."""
     names = [
-        f"{quoted(plan.files[piece.file].name)}[{piece.start}:{piece.end}]"
-        for piece in split.slices
+        f"{quoted(plan.files[each.file].name)}[{each.start}:{each.end}]" for each in split.slices
     ]
     return f"{format_bytes(split.size)}: {' '.join(first_few(names, _FEW))}"

@@ -1,7 +1,4 @@
-"""The quickstart: all of it once, on text that every machine with Python has.
-
-Trains on the sources of Python's own standard library, tokenizes them, verifies the shards.
-"""
+"""`quickstart`: train, tokenize and verify once, on the sources of Python's standard library."""
 
 from __future__ import annotations
 
@@ -27,43 +24,43 @@ END_OF_TEXT = "<|endoftext|>"
 
 
 def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
-    """Trains, tokenizes, verifies.
+    """Train on the sources, tokenize them, verify the shards.
 
     Args:
-        settings: Where to.
-        progress: Where it is shown.
+        settings: The output folder, and how to run.
+        progress: Shows the stages.
 
     Returns:
         The summary.
 
     Raises:
-        UsageError: A Python without sources, an output folder that is not free.
+        UsageError: This Python has no sources, or the output folder belongs to another job.
     """
     storage = Storage(settings.run.storage_options)
     trained = storage.join(settings.output, "tokenizer")
     tokens = storage.join(settings.output, "tokens")
-    # The test suite's sources hold some files that are no UTF-8 on purpose: the first rejects.
-    given = InputSettings(inputs=_sources(), document_separator="file", max_rejects="1%")
-    steps = replace(settings.run, summary_file=None)
+    # Python's own tests have some files that are not UTF-8 on purpose: they are rejects.
+    corpus = InputSettings(inputs=_sources(), document_separator="file", max_rejects="1%")
+    run_settings = replace(settings.run, summary_file=None)
     training = train.run(
         TrainSettings(
             output=trained,
             vocab_size=VOCAB_SIZE,
-            input=given,
+            input=corpus,
             special_tokens=(END_OF_TEXT,),
-            run=steps,
+            run=run_settings,
         ),
         progress,
     )
     tokenizer = storage.join(trained, TOKENIZER_FILE)
     tokenizing = tokenize.run(
         TokenizeSettings(
-            input=given, tokenizer=tokenizer, output=tokens, append=END_OF_TEXT, run=steps
+            input=corpus, tokenizer=tokenizer, output=tokens, append=END_OF_TEXT, run=run_settings
         ),
         progress,
     )
-    # Shards are read back in this process, whatever runner has written them.
-    here = replace(steps, runner=None, runner_options=())
+    # verify runs in this process, whatever runner wrote the shards.
+    here = replace(run_settings, runner=None, runner_options=())
     verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)
     return {
         "job": "quickstart",
@@ -89,7 +86,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
 
 
 def _sources() -> tuple[str, ...]:
-    """The standard library's own `.py` files, without what was installed beside it."""
+    """Return the `.py` files of the standard library, without installed packages."""
     root = Path(sysconfig.get_paths()["stdlib"])
     found = []
     for folder, folders, files in os.walk(root):
@@ -97,6 +94,6 @@ def _sources() -> tuple[str, ...]:
         found += [str(Path(folder, name)) for name in files if name.endswith(".py")]
     if not found:
         raise UsageError(
-            f"this Python keeps no sources in {root}: give your own text to bpe-beam train"
+            f"this Python has no sources in {root}: give your own text to bpe-beam train"
         )
     return tuple(sorted(found))

@@ -1,12 +1,12 @@
-"""Standard input that somebody types."""
+"""A prompt for standard input on a terminal."""
 
 from __future__ import annotations
 
 import sys
 
 
-def tell_who_types(what: str) -> None:
-    """If standard input is a terminal, say on stderr what is waited for, and how to end it.
+def prompt_on_terminal(what: str) -> None:
+    """Say on stderr what to type and how to end it, if standard input is a terminal.
 
     Args:
         what: What is typed, such as "the text".

@@ -477,9 +477,9 @@ def template(ground: Ground, job: str) -> None:
     plain = tokenizer.encode("to be")
     assert tokenizer.encode("to be", add_special_tokens=True) == [0, 0, *plain, 1]
     for wrong, said in (
-        ("<a>", "it must hold $A, the text, once"),
-        ("$A <b> $A", "it must hold $A, the text, once"),
-        ("$A <c>", "'<c>' is not one of the special tokens"),
+        ("<a>", "--template must contain $A, the text, once"),
+        ("$A <b> $A", "--template must contain $A, the text, once"),
+        ("$A <c>", "--template must consist of $A and special tokens, got '<c>'"),
     ):
         done = ground.run(job, *specials, "--template", wrong, out="wrong")
         assert done.code == 2
@@ -508,6 +508,14 @@ def more_merges(ground: Ground, job: str) -> None:
         assert ran.code == 2
         assert said in ran.message
         assert not (ground.own / "never").exists()
+
+
+def with_special_tokens(ground: Ground, job: str) -> None:
+    """Those of the post-processor are inserted."""
+    framed = ("--special-token", "<s>", "--template", "<s> $A")
+    assert ground.run("train", *framed, out="framed").code == 0
+    encode = (job, "to be", "--tokenizer", ground.own / "framed" / "tokenizer.json")
+    assert run(*encode, "--add-special-tokens").out.split() == [b"0", *run(*encode).out.split()]
 
 
 def other_tokenizer(ground: Ground, job: str) -> None:
@@ -719,6 +727,7 @@ CASES: dict[str, dict[str, Case]] = {
         "--tokenizer": other_tokenizer,
         "--allowed-special": allowed_specials,
         "--show": table,
+        "--add-special-tokens": with_special_tokens,
     },
     "decode": {**COMMON, "ids": positional("72"), "--tokenizer": other_tokenizer},
     "inspect": {**COMMON, "path": positional("{shared}/tokens")},
