@@ -34,15 +34,15 @@ def text_seconds() -> float:
     Raises:
         UsageError: The environment variable is not a number above 0.
     """
-    given = os.environ.get(VARIABLE)
-    if not given:
+    value = os.environ.get(VARIABLE)
+    if not value:
         return DEFAULT_SECONDS
     try:
-        seconds = float(given)
+        seconds = float(value)
     except ValueError:
         seconds = math.nan
     if not seconds > 0:
-        raise UsageError(f"{VARIABLE} must be a number of seconds above 0, got {given!r}")
+        raise UsageError(f"{VARIABLE} must be a number of seconds above 0, got {value!r}")
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""What a file is that was given as a `tokenizer.json` and is none, and what to use instead.
+"""Recognition of files that are not a `tokenizer.json`, with the file to use instead.
 
 Only for messages: nothing here is read as a tokenizer.
 """

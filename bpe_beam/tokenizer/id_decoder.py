@@ -87,7 +87,7 @@ class IdDecoder:
         except KeyError as error:
             unknown = error.args[0]
             raise DataError(
-                f"id {shortened(unknown)} (number {numbers.index(unknown) + 1} of those given): "
+                f"id {shortened(unknown)} (number {numbers.index(unknown) + 1} of these ids): "
                 f"the tokenizer has {len(self._tokens)} tokens, ids from 0 to "
                 f"{max(self._tokens, default=-1)}"
             ) from None

@@ -20,7 +20,7 @@ class SpreadTasks(beam.PTransform):
     tasks are shuffled in chunks.
 
     Args:
-        tasks: The tasks' texts, as `tasks_of` makes them.
+        tasks: The tasks as JSON texts.
     """
 
     def __init__(self, tasks: Iterable[str]) -> None:

@@ -32,7 +32,12 @@ from bpe_beam.transforms.elements import (
     without_key,
 )
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.document_encoding import AllowedSpecial, Encoding, held_tokenizer, held_under
+from bpe_beam.workers.document_encoding import (
+    AllowedSpecial,
+    Encoding,
+    cached_tokenizer,
+    cached_under,
+)
 
 GATHERED_DOCUMENTS = 1024
 GATHERED_BYTES = 1 << 20
@@ -269,5 +274,5 @@ class _Encode(beam.DoFn):
         if update is None:
             return None
         if update.lstrip()[:1] == "{":
-            return held_tokenizer(update)
-        return held_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+            return cached_tokenizer(update)
+        return cached_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))

@@ -18,32 +18,37 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 AllowedSpecial = Literal["all"] | Collection[str]
 
 
-_HELD = 4
-"""The most tokenizers that a process keeps for those who ask again."""
+_MAX_CACHED = 4
+"""The most tokenizers in the cache of a process."""
 
 _lock = threading.Lock()
-_held: dict[str, Tokenizer] = {}
+_cached: dict[str, Tokenizer] = {}
 
 
-def held_tokenizer(tokenizer_json: str, made: Tokenizer | None = None) -> Tokenizer:
-    """The tokenizer of a file's text; one object a process, whoever asks for it.
+def cached_tokenizer(tokenizer_json: str, made: Tokenizer | None = None) -> Tokenizer:
+    """Return the tokenizer of a file's text: one object a process.
 
     Args:
         tokenizer_json: The text.
-        made: The tokenizer, if there is one already.
+        made: The tokenizer, if it already exists.
     """
     key = _digest(tokenizer_json)
-    return held_under(key, lambda: Tokenizer.from_json(tokenizer_json) if made is None else made)
+    return cached_under(key, lambda: Tokenizer.from_json(tokenizer_json) if made is None else made)
 
 
-def held_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
-    """The tokenizer of a key, which tells it from all others; made if the process holds none."""
-    with _lock:  # also while it is made: others who want it need not make it as well
-        held = _held.pop(key, None)
-        tokenizer = make() if held is None else held
-        _held[key] = tokenizer
-        while len(_held) > _HELD:
-            del _held[next(iter(_held))]
+def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
+    """Return the cached tokenizer of a key, or make and cache it.
+
+    Args:
+        key: The key, different for different tokenizers.
+        make: Makes the tokenizer if the cache does not have it.
+    """
+    with _lock:  # also while it is made, so that no other thread makes it too
+        found = _cached.pop(key, None)
+        tokenizer = make() if found is None else found
+        _cached[key] = tokenizer
+        while len(_cached) > _MAX_CACHED:
+            del _cached[next(iter(_cached))]
     return tokenizer
 
 
@@ -115,7 +120,7 @@ class Encoding:
         else:
             allowed = tuple(allowed_special)
         encoding = Encoding(tokenizer.to_json(), append, prepend, allowed)
-        encoding._tokenizer = held_tokenizer(encoding.tokenizer_json, tokenizer)
+        encoding._tokenizer = cached_tokenizer(encoding.tokenizer_json, tokenizer)
         encoding.frame(tokenizer)
         tokenizer.encode("", allowed_special=allowed)
         return encoding
@@ -140,10 +145,10 @@ class Encoding:
         """
         if self._tokenizer is None:
             if self._file is None:
-                self._tokenizer = held_tokenizer(self.tokenizer_json)
+                self._tokenizer = cached_tokenizer(self.tokenizer_json)
             else:
                 storage, url, digest = self._file
-                self._tokenizer = held_under(
+                self._tokenizer = cached_under(
                     digest, lambda: Tokenizer.from_json(_read(storage, url, digest))
                 )
         return self._tokenizer

@@ -183,7 +183,7 @@ def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
 
     encodings = [Encoding.of(OLD), Encoding.of(NEW, append="<|end|>"), Encoding.of(OLD)]
     copies = [pickle.loads(pickle.dumps(each)) for each in encodings * 2]
-    monkeypatch.setattr(encoding, "_held", {})
+    monkeypatch.setattr(encoding, "_cached", {})
     monkeypatch.setattr(Tokenizer, "from_json", staticmethod(counting))
     found: list[Tokenizer] = []
     threads = [threading.Thread(target=lambda e=e: found.append(e.tokenizer())) for e in copies * 4]
@@ -196,8 +196,8 @@ def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
 
 
 def test_a_few_are_held(monkeypatch) -> None:
-    monkeypatch.setattr(encoding, "_held", {})
-    monkeypatch.setattr(encoding, "_HELD", 2)
+    monkeypatch.setattr(encoding, "_cached", {})
+    monkeypatch.setattr(encoding, "_MAX_CACHED", 2)
     made: list[str] = []
 
     def make(name: str) -> Tokenizer:
@@ -205,7 +205,7 @@ def test_a_few_are_held(monkeypatch) -> None:
         return OLD
 
     for name in "abacab":
-        encoding.held_under(name, lambda name=name: make(name))
+        encoding.cached_under(name, lambda name=name: make(name))
     assert made == ["a", "b", "c", "b"], "the one that was not asked for the longest goes"
 
 

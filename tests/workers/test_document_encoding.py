@@ -12,7 +12,7 @@ from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.byte_level import BYTE_TO_CHAR
-from bpe_beam.workers.document_encoding import Encoding, held_tokenizer
+from bpe_beam.workers.document_encoding import Encoding, cached_tokenizer
 
 pytestmark = pytest.mark.quick
 
@@ -28,14 +28,14 @@ def test_the_tokenizer_is_one_object_a_process() -> None:
     assert encoding.tokenizer() is made
     there = pickle.loads(pickle.dumps(encoding))
     assert there.tokenizer() is made
-    assert held_tokenizer(made.to_json()) is made
+    assert cached_tokenizer(made.to_json()) is made
 
 
 def test_no_more_than_some_tokenizers_are_kept() -> None:
-    first = held_tokenizer(tokenizer().to_json())
+    first = cached_tokenizer(tokenizer().to_json())
     for number in range(1, 10):
-        held_tokenizer(tokenizer(number).to_json())
-    assert held_tokenizer(tokenizer().to_json()) is not first
+        cached_tokenizer(tokenizer(number).to_json())
+    assert cached_tokenizer(tokenizer().to_json()) is not first
 
 
 def test_a_file_travels_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def test_a_file_travels_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     data = pickle.dumps(encoding)
     assert len(data) < 1000 < len(made.to_json())
     for number in range(1, 10):  # so that it is forgotten here
-        held_tokenizer(tokenizer(number).to_json())
+        cached_tokenizer(tokenizer(number).to_json())
     reads = []
     read = Storage.read_bytes
 
@@ -61,7 +61,7 @@ def test_a_file_travels_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert there.encode(pa.array(["a"], pa.large_string())).to_pylist() == [[97, 256]]
     tokenizer(5).save(url)
     for number in range(1, 10):
-        held_tokenizer(tokenizer(number).to_json())
+        cached_tokenizer(tokenizer(number).to_json())
     with pytest.raises(DataError, match="has changed since the job began"):
         pickle.loads(data).tokenizer()
     Path(url).unlink()
