@@ -13,10 +13,9 @@ from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.initial_vocabulary import merges_of, needs_seen, see_for, start_of
-from bpe_beam.training.native_trainer import Learned, Progress, learn, number
+from bpe_beam.training.initial_vocabulary import merges_of
+from bpe_beam.training.native_trainer import Learned, number
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.words import Words
 
 # Ids that may be missing without harm.
 _SPARE_IDS = 1_000_000
@@ -107,32 +106,6 @@ def check_continued(tokenizer: Tokenizer, recipe: BpeRecipe) -> None:
     """
     ids = number(tokenizer.vocab, recipe.specials)
     continued(tokenizer, Learned(ids, merges_of(tokenizer), np.zeros(0, np.int64)), recipe)
-
-
-def continue_bpe(
-    words: Words, recipe: BpeRecipe, tokenizer: Tokenizer, on_progress: Progress | None = None
-) -> Learned:
-    """Learns more merges on the words as the tokenizer encodes them.
-
-    New special tokens come after its ids, then the characters that it lacks, then what is learned.
-
-    Args:
-        words: Unique words; for `first_seen` in the order of their first occurrence.
-        recipe: As `recipe_like` gave it; `vocab_size` counts all entries, its added tokens too.
-        tokenizer: What is continued.
-        on_progress: Called with how many more merges have been learned.
-
-    Returns:
-        All entries, added tokens too, and all merges: the tokenizer's, then the new ones.
-
-    Raises:
-        UsageError: The vocabulary is smaller than what there is already.
-        OverflowError: Counts whose sum is beyond 64 bits.
-    """
-    seen = see_for(words, recipe) if needs_seen(recipe, tokenizer) else None
-    start = start_of(recipe, seen, tokenizer)
-    learned = learn(start.symbols(words), start.ids, recipe, on_progress)
-    return replace(learned, merges=(*merges_of(tokenizer), *learned.merges))
 
 
 def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:

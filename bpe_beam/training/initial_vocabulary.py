@@ -32,7 +32,7 @@ BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialVocabulary:
     """The vocabulary before learning, and how words are written in it.
 
     Attributes:
@@ -113,7 +113,7 @@ class Start:
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "start") -> Start:
+    def from_bytes(cls, data: bytes, source: str = "start") -> InitialVocabulary:
         """Reads what `to_bytes` wrote.
 
         Args:
@@ -183,7 +183,7 @@ def needs_seen(recipe: BpeRecipe | WordPieceRecipe, old: Tokenizer | None = None
 
 
 def see_for(words: Words, recipe: BpeRecipe | WordPieceRecipe) -> SeenSymbols:
-    """What `start_of` needs to know of words: of all, or of a part, to be `merged` with others.
+    """Return the symbols of words, for `begin_vocabulary`; those of several parts can be `merged`.
 
     Args:
         words: Unique words.
@@ -195,9 +195,9 @@ def see_for(words: Words, recipe: BpeRecipe | WordPieceRecipe) -> SeenSymbols:
     return see(words, _spelling_of(recipe), recipe.limit_alphabet is not None)
 
 
-def start_of(
+def begin_vocabulary(
     recipe: BpeRecipe | WordPieceRecipe, seen: SeenSymbols | None, old: Tokenizer | None = None
-) -> Start:
+) -> InitialVocabulary:
     """Begins the vocabulary.
 
     Args:
@@ -219,7 +219,7 @@ def start_of(
         first = number({}, [*recipe.specials, *(BYTE_TOKENS if recipe.byte_fallback else ())])
     ids = _with_alphabet(first, seen, recipe)
     kept = frozenset(filter(spelling.has_code, ids))
-    return Start(spelling, ids, kept, cut, old is not None and _limits(recipe), old)
+    return InitialVocabulary(spelling, ids, kept, cut, old is not None and _limits(recipe), old)
 
 
 def check_distributed(recipe: Recipe) -> None:
@@ -277,7 +277,7 @@ def _with_alphabet(first: dict[str, int], seen: SeenSymbols, recipe: BpeRecipe) 
     return number(ids, sorted(seen.symbols(seen.spelling.kinds, ids)))
 
 
-def _wordpiece_start(recipe: WordPieceRecipe, seen: SeenSymbols, cut: bool) -> Start:
+def _wordpiece_start(recipe: WordPieceRecipe, seen: SeenSymbols, cut: bool) -> InitialVocabulary:
     """The special tokens, then the whole alphabet, decorated or not, as strings."""
     first = number({}, recipe.specials)
     alphabet = seen.alphabet(recipe.initial_alphabet, recipe.limit_alphabet)
@@ -285,10 +285,10 @@ def _wordpiece_start(recipe: WordPieceRecipe, seen: SeenSymbols, cut: bool) -> S
     symbols = seen.symbols(seen.spelling.kinds, kept)
     for character in set(recipe.initial_alphabet).intersection(alphabet):
         symbols |= {character, recipe.continuing_subword_prefix + character}
-    return Start(seen.spelling, number(first, sorted(symbols)), kept, cut)
+    return InitialVocabulary(seen.spelling, number(first, sorted(symbols)), kept, cut)
 
 
-def _read(node: Node) -> Start:
+def _read(node: Node) -> InitialVocabulary:
     fields = node.fields(
         "in_bytes", "prefix", "suffix", "end_symbol", "tokens", "kept", "cut", "with_spans", "old"
     )
@@ -307,7 +307,7 @@ def _read(node: Node) -> Start:
     if fields["old"].value is not None:
         old = _read_old(fields["old"], ids, spelling)
     cut, with_spans = fields["cut"].boolean(), fields["with_spans"].boolean()
-    return Start(spelling, ids, kept, cut, with_spans, old)
+    return InitialVocabulary(spelling, ids, kept, cut, with_spans, old)
 
 
 def _read_old(node: Node, ids: Mapping[str, int], spelling: Spelling) -> Tokenizer:

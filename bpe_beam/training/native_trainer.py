@@ -23,6 +23,9 @@ _MERGES_A_STEP = 500
 
 Progress = Callable[[int], None]
 
+Row = tuple[int, int, int]
+"""A merge: left, right and joined id."""
+
 
 @dataclass(frozen=True)
 class WordTotals:
@@ -140,23 +143,38 @@ def learn(
     )
     words = weighted_total(np.ones_like(symbols.counts), symbols.counts)
     begun = learner.token_count
-    rows: list[list[int]] = []
-    counts = [np.zeros(0, np.int64)]
-    while True:
-        step, step_counts = learner.learn(_MERGES_A_STEP)
-        if not len(step):
-            break
-        rows += step.tolist()
-        counts.append(step_counts)
-        if on_progress:
-            on_progress(len(step))
+    rows, counts = learn_rows(learner, on_progress)
     strings = {token_id: token for token, token_id in ids.items()}
     for token_id, made in enumerate(learner.tokens()[size:], size):
         strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
     vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
     merges = tuple((strings[left], strings[right]) for left, right, _ in rows)
     totals = WordTotals(words, symbols.word_bytes, begun, learner.token_count)
-    return Learned(vocab, merges, np.concatenate(counts), learner.text_full, totals)
+    return Learned(vocab, merges, counts, learner.text_full, totals)
+
+
+def learn_rows(
+    learner: _native.BpeLearner, on_progress: Progress | None = None
+) -> tuple[list[Row], npt.NDArray[np.int64]]:
+    """Learn until the native learner finds no more merges.
+
+    Args:
+        learner: The native learner, over words or segments.
+        on_progress: Called with the number of merges learned since the last call.
+
+    Returns:
+        The merges, and how often the pair of each occurred: int64[merges].
+    """
+    rows: list[Row] = []
+    counts = [np.zeros(0, np.int64)]
+    while True:
+        step, step_counts = learner.learn(_MERGES_A_STEP)
+        if not len(step):
+            return rows, np.concatenate(counts)
+        rows += map(tuple, step.tolist())
+        counts.append(step_counts)
+        if on_progress:
+            on_progress(len(step))
 
 
 def _check_positions(symbols: Symbols, recipe: BpeRecipe | WordPieceRecipe) -> None:

@@ -28,8 +28,15 @@ import numpy.typing as npt
 from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training import native_trainer as learning
-from bpe_beam.training.initial_vocabulary import Start, merges_of
-from bpe_beam.training.native_trainer import Learned, WordTotals, check_size, mergeable_bytes
+from bpe_beam.training.initial_vocabulary import InitialVocabulary, merges_of
+from bpe_beam.training.native_trainer import (
+    Learned,
+    Row,
+    WordTotals,
+    check_size,
+    learn_rows,
+    mergeable_bytes,
+)
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.trainer_limits import Room, Size
 
@@ -37,10 +44,6 @@ DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""
 
 _MOST_DIVISOR = 64
-_MERGES_A_STEP = 500
-
-Row = tuple[int, int, int]
-"""A merge: left, right and joined id."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Vocabulary:
         totals: Of the words; None: not known.
     """
 
-    start: Start
+    start: InitialVocabulary
     recipe: BpeRecipe | WordPieceRecipe
     tokens: list[bytes] = field(init=False)
     widths: list[int] = field(init=False)
@@ -239,17 +242,10 @@ def learn_round(
         max_text=vocabulary.text_left,
     )
     begun = learner.token_count
-    rows: list[Row] = []
-    found: list[int] = []
-    while True:
-        step, step_counts = learner.learn(_MERGES_A_STEP)
-        if not len(step):
-            break
-        rows += map(tuple, step.tolist())
-        found += step_counts.tolist()
+    rows, found = learn_rows(learner)
     # A merge joins in the words what it joins in their segments.
     joined = begun - learner.token_count
-    return Round(rows, found, not learner.stopped, learner.text_full, joined)
+    return Round(rows, found.tolist(), not learner.stopped, learner.text_full, joined)
 
 
 def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:

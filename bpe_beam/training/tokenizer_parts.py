@@ -39,11 +39,10 @@ from bpe_beam.tokenizer.postprocessors import (
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Learned, Progress, number
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.word_level import learn_word_level
-from bpe_beam.training.wordpiece import learn_wordpiece
 from bpe_beam.training.words import Words
 
 # The pre-tokenizers whose words hold no whitespace.
@@ -58,22 +57,20 @@ _LOCATION = ErrorLocation(
 
 
 def learn(words: Words, recipe: Recipe, on_progress: Progress | None = None) -> Learned:
-    """Learns what the recipe says.
+    """Learn the vocabulary of a recipe.
 
     Args:
         words: Unique words; for `first_seen` in the order of their first occurrence.
-        recipe: The settings.
-        on_progress: Called with how many more merges have been learned.
+        recipe: What is trained.
+        on_progress: Called with the number of merges learned since the last call.
 
     Raises:
-        UsageError: A vocabulary that is too small, or words that the recipe cannot take.
-        OverflowError: Counts whose sum is beyond 64 bits.
+        UsageError: The vocabulary is too small, or the words do not fit the recipe.
+        OverflowError: The sum of counts is beyond 64 bits.
     """
-    if isinstance(recipe, BpeRecipe):
-        return learn_bpe(words, recipe, on_progress)
-    if isinstance(recipe, WordPieceRecipe):
-        return learn_wordpiece(words, recipe, on_progress)
-    return learn_word_level(words, recipe)
+    if isinstance(recipe, WordLevelRecipe):
+        return learn_word_level(words, recipe)
+    return learn_merges(words, recipe, on_progress)
 
 
 def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:

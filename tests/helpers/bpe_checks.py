@@ -8,7 +8,7 @@ import numpy as np
 
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training import reference
-from bpe_beam.training.bpe import learn_bpe
+from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Learned
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.words import Words
@@ -27,7 +27,7 @@ def words_of(counted: Counted) -> Words:
 
 def check(counted: Counted, recipe: BpeRecipe) -> Learned:
     """Learns, and compares all of it: vocabulary, merges, their counts."""
-    learned = learn_bpe(words_of(counted), recipe)
+    learned = learn_merges(words_of(counted), recipe)
     as_chars = [(byte_level.to_chars(word), count) for word, count in counted]
     vocab, merges = reference.learn_bpe(
         as_chars,

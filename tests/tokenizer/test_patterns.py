@@ -15,6 +15,12 @@ from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.deadline import search_within
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, SCANNER_BY_SPELLING, Pattern
+from bpe_beam.tokenizer.pretokenizers import (
+    PRETOKENIZERS,
+    is_byte_level_name,
+    pretokenizer_from_name,
+)
+from bpe_beam.tokenizer.safe_cuts import safe_cuts
 
 pytestmark = pytest.mark.quick
 
@@ -53,6 +59,18 @@ def test_patterns_that_share_a_spelling_share_the_rest() -> None:
             assert (one.scanner, one.spellings) == (other.scanner, other.spellings)
             assert one.lookahead == other.lookahead
             assert one.cuts_before_upper == other.cuts_before_upper
+
+
+@pytest.mark.parametrize("name", NAMED_PATTERNS)
+def test_a_line_of_the_registry_is_enough(name: str) -> None:
+    """The command line, tokenizer files and safe cuts know each named pattern."""
+    pattern = NAMED_PATTERNS[name]
+    assert name in PRETOKENIZERS
+    assert is_byte_level_name(name)
+    pretokenizer = pretokenizer_from_name(name, byte_level=False)
+    assert pretokenizer is not None
+    assert pretokenizer.steps() == [("scan", pattern.scanner)]
+    assert [*safe_cuts(pattern.scanner, b"ab cd ef")]
 
 
 def test_published_spellings_have_their_scanner() -> None:

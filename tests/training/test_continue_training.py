@@ -18,13 +18,12 @@ from bpe_beam.tokenizer.pretokenizers import WhitespaceSplit
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training import reference
-from bpe_beam.training.bpe import learn_bpe
 from bpe_beam.training.continue_training import (
     check_same_words,
-    continue_bpe,
     continued,
     recipe_like,
 )
+from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
@@ -40,7 +39,7 @@ def random_words(made: random.Random, letters: str) -> list[tuple[str, int]]:
 
 def go_on(tokenizer: Tokenizer, words: list[tuple[str, int]], recipe: BpeRecipe) -> Tokenizer:
     like = recipe_like(tokenizer, recipe)
-    return continued(tokenizer, continue_bpe(words_of(words), like, tokenizer), like)
+    return continued(tokenizer, learn_merges(words_of(words), like, base_tokenizer=tokenizer), like)
 
 
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
@@ -65,14 +64,14 @@ def test_in_two_steps_as_in_one(symbols: Any, tie_break: Any) -> None:
                 "unk_token": made.choice([None, "<unk>"]),
             }
         few = BpeRecipe(300, **options, **decorations)
-        least = len(learn_bpe(words_of(words), few).vocab) - made.randint(0, 8)
+        least = len(learn_merges(words_of(words), few).vocab) - made.randint(0, 8)
         try:
             few = replace(few, vocab_size=max(1, least))
-            begun = tokenizer_of(learn_bpe(words_of(words), few), few, "none", SPLIT)
+            begun = tokenizer_of(learn_merges(words_of(words), few), few, "none", SPLIT)
         except UsageError:  # below the alphabet
             continue
         many = replace(few, vocab_size=320)
-        whole = tokenizer_of(learn_bpe(words_of(words), many), many, "none", SPLIT)
+        whole = tokenizer_of(learn_merges(words_of(words), many), many, "none", SPLIT)
         assert go_on(begun, words, BpeRecipe(320, **options)).to_json() == whole.to_json()
 
 
@@ -86,7 +85,7 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
             300, symbols="characters", continuing_subword_prefix=prefix, special_tokens=("<s>",)
         )
         old = tokenizer_of(
-            learn_bpe(words_of(random_words(made, "ab#")), replace(recipe, vocab_size=12)),
+            learn_merges(words_of(random_words(made, "ab#")), replace(recipe, vocab_size=12)),
             recipe, "none", SPLIT,
         )  # fmt: skip
         model = old.spec.model
@@ -163,7 +162,7 @@ def test_what_cannot_go_on() -> None:
     words = words_of([("ab", 1)])
     recipe = recipe_like(characters, BpeRecipe(1, symbols="characters"))
     with pytest.raises(UsageError, match="give at least 2"):
-        continue_bpe(words, recipe, characters)
+        learn_merges(words, recipe, base_tokenizer=characters)
 
 
 def test_all_other_parts_stay() -> None:

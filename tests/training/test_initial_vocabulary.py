@@ -15,20 +15,19 @@ from native_learning import words_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.bpe import learn_bpe
-from bpe_beam.training.continue_training import continue_bpe, recipe_like
+from bpe_beam.training.continue_training import recipe_like
 from bpe_beam.training.initial_vocabulary import (
-    Start,
+    InitialVocabulary,
+    begin_vocabulary,
     check_distributed,
     needs_seen,
     see_for,
-    start_of,
 )
+from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Symbols, learn
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.wordpiece import learn_wordpiece
 
 pytestmark = pytest.mark.quick
 
@@ -69,15 +68,15 @@ def lists(symbols: Symbols) -> list[tuple[list[int], int]]:
 
 def begun_in_parts(
     parts: list[Counted], recipe: BpeRecipe | WordPieceRecipe, old: Tokenizer | None = None
-) -> Start:
+) -> InitialVocabulary:
     """Everything that travels does so as bytes."""
     seen = None
     if needs_seen(recipe, old):
         written = [see_for(words_of(part), recipe).to_bytes() for part in parts]
         seen = reduce(SeenSymbols.merged, map(SeenSymbols.from_bytes, written))
-    start = start_of(recipe, seen, old)
+    start = begin_vocabulary(recipe, seen, old)
     data = start.to_bytes()
-    read = Start.from_bytes(data)
+    read = InitialVocabulary.from_bytes(data)
     assert read.to_bytes() == data
     assert (read.ids, read.decorated) == (start.ids, start.decorated)
     return read
@@ -90,18 +89,14 @@ def test_in_parts_as_at_once(recipe: BpeRecipe | WordPieceRecipe) -> None:
         words = random_words(made)
         parts = parts_of(words, made.choice([1, 2, 5]))
         start = begun_in_parts(parts, recipe)
-        at_once = start_of(recipe, see_for(words_of(words), recipe))
+        at_once = begin_vocabulary(recipe, see_for(words_of(words), recipe))
         assert start.to_bytes() == at_once.to_bytes()
         spelled = [lists(start.symbols(words_of(part))) for part in parts]
         assert spelled == [
             lists(at_once.symbols(words_of(words)))[i :: len(parts)] for i in range(len(parts))
         ]
         learned = learn(start.symbols(words_of(words)), start.ids, recipe)
-        expected = (
-            learn_bpe(words_of(words), recipe)
-            if isinstance(recipe, BpeRecipe)
-            else learn_wordpiece(words_of(words), recipe)
-        )
+        expected = learn_merges(words_of(words), recipe)
         assert (learned.vocab, learned.merges) == (expected.vocab, expected.merges)
 
 
@@ -119,7 +114,7 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
     made = random.Random(f"{options} {limit}")
     for _ in range(15):
         few = BpeRecipe(SIZE, min_frequency=5, **options)
-        old = tokenizer_of(learn_bpe(words_of(random_words(made)), few), few, "none", "none")
+        old = tokenizer_of(learn_merges(words_of(random_words(made)), few), few, "none", "none")
         recipe = recipe_like(old, BpeRecipe(SIZE, special_tokens=("<n>",), max_token_length=limit))
         words = random_words(made)
         parts = parts_of(words, made.choice([1, 3]))
@@ -127,7 +122,7 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
         whole = start.symbols(words_of(words))
         spelled = [lists(start.symbols(words_of(part))) for part in parts]
         assert spelled == [lists(whole)[i :: len(parts)] for i in range(len(parts))]
-        expected = continue_bpe(words_of(words), recipe, old)
+        expected = learn_merges(words_of(words), recipe, base_tokenizer=old)
         learned = learn(whole, start.ids, recipe)
         assert learned.vocab == expected.vocab
         assert expected.merges == (*old.merges, *learned.merges)
@@ -143,8 +138,8 @@ def test_all_bytes_need_no_look_at_the_words() -> None:
     words = words_of([("é", 3), ("ab", 2)])
     for recipe in (BpeRecipe(300), BpeRecipe(300, limit_alphabet=100)):
         assert not needs_seen(recipe)
-        unseen = start_of(recipe, None)
-        assert unseen.to_bytes() == start_of(recipe, see_for(words, recipe)).to_bytes()
+        unseen = begin_vocabulary(recipe, None)
+        assert unseen.to_bytes() == begin_vocabulary(recipe, see_for(words, recipe)).to_bytes()
     assert needs_seen(BpeRecipe(300, alphabet="seen"))
     assert needs_seen(WordPieceRecipe(300))
     for tokens, seen in ((list(byte_level.BYTE_TO_CHAR), False), (["a", "b"], True)):
@@ -153,7 +148,9 @@ def test_all_bytes_need_no_look_at_the_words() -> None:
 
 
 def test_holes_between_ids_stay() -> None:
-    start = Start.from_bytes(changed(start_bytes(), tokens=["a", None, None, "b"], kept="ab"))
+    start = InitialVocabulary.from_bytes(
+        changed(start_bytes(), tokens=["a", None, None, "b"], kept="ab")
+    )
     assert start.ids == {"a": 0, "b": 3}
     assert lists(start.symbols(words_of([("abb", 2)]))) == [([0, 3, 3], 2)]
 
@@ -162,26 +159,26 @@ def test_what_a_symbol_covers() -> None:
     """One each where words begin; a special token of more characters what it reads like."""
     words = words_of([("ab", 1), ("é", 1)])
     recipe = BpeRecipe(SIZE, special_tokens=("<s>", "語"))
-    start = start_of(recipe, None)
+    start = begin_vocabulary(recipe, None)
     assert start.widths is not None
     assert start.widths.tolist() == [3, 1, *[1] * 256]
     piece = WordPieceRecipe(SIZE)
-    start = start_of(piece, see_for(words, piece))
+    start = begin_vocabulary(piece, see_for(words, piece))
     assert start.widths is not None
     assert (start.widths[start.symbols(words).ids] == 1).all()
 
 
 def test_a_word_that_was_not_seen() -> None:
     for recipe in (BpeRecipe(SIZE, alphabet="seen"), BpeRecipe(SIZE, symbols="characters")):
-        start = start_of(recipe, see_for(words_of([("ab", 1)]), recipe))
+        start = begin_vocabulary(recipe, see_for(words_of([("ab", 1)]), recipe))
         with pytest.raises(DataError, match="a word holds 'c', which no word held"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
         old = Tokenizer.from_learned(["a", "b"], [])
-        start = start_of(recipe, see_for(words_of([("ab", 1)]), recipe), old)
+        start = begin_vocabulary(recipe, see_for(words_of([("ab", 1)]), recipe), old)
         with pytest.raises(DataError, match="a word holds what no word held"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
     decorated = BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="_")
-    start = start_of(decorated, see_for(words_of([("ab", 1)]), decorated))
+    start = begin_vocabulary(decorated, see_for(words_of([("ab", 1)]), decorated))
     with pytest.raises(DataError, match="a word holds 'a'"):
         start.symbols(words_of([("ba", 1)]))
 
@@ -210,7 +207,7 @@ def seen_bytes() -> bytes:
 
 def start_bytes() -> bytes:
     recipe = BpeRecipe(SIZE, symbols="characters", special_tokens=("<s>",))
-    return start_of(recipe, see_for(words_of([("abc", 1), ("é", 2)]), recipe)).to_bytes()
+    return begin_vocabulary(recipe, see_for(words_of([("abc", 1), ("é", 2)]), recipe)).to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +250,7 @@ def test_seen_symbols_that_are_something_else(fields: dict[str, Any], message: s
 )
 def test_a_start_that_is_something_else(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=f"^here: {message}|^tokenizer.json: "):
-        Start.from_bytes(changed(start_bytes(), **fields), "here")
+        InitialVocabulary.from_bytes(changed(start_bytes(), **fields), "here")
 
 
 def mutations(data: bytes) -> Iterator[bytes]:
@@ -266,9 +263,12 @@ def mutations(data: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("read", "data"), [(SeenSymbols.from_bytes, seen_bytes()), (Start.from_bytes, start_bytes())]
+    ("read", "data"),
+    [(SeenSymbols.from_bytes, seen_bytes()), (InitialVocabulary.from_bytes, start_bytes())],
 )
-def test_damaged_bytes(read: Callable[[bytes], SeenSymbols | Start], data: bytes) -> None:
+def test_damaged_bytes(
+    read: Callable[[bytes], SeenSymbols | InitialVocabulary], data: bytes
+) -> None:
     refused = 0
     for damaged in mutations(data):
         try:
@@ -310,7 +310,7 @@ def test_what_may_be_learned_in_rounds() -> None:
 
 def test_empty_words() -> None:
     for recipe in RECIPES:
-        start = start_of(recipe, see_for(words_of([]), recipe))
+        start = begin_vocabulary(recipe, see_for(words_of([]), recipe))
         symbols = start.symbols(words_of([]))
         assert len(symbols.ids) == 0
         assert symbols.offsets.tolist() == [0]

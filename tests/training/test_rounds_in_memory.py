@@ -11,22 +11,21 @@ from native_learning import words_of
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
-from bpe_beam.training.bpe import learn_bpe
-from bpe_beam.training.continue_training import continue_bpe, recipe_like
+from bpe_beam.training.continue_training import recipe_like
 from bpe_beam.training.initial_vocabulary import (
-    Start,
+    InitialVocabulary,
+    begin_vocabulary,
     check_distributed,
     needs_seen,
     see_for,
-    start_of,
 )
 from bpe_beam.training.merge_batches import plain_batch
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.native_trainer import Learned, Row
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.rounds import Row, ShardPairs, Vocabulary, batches_of, learn_round, threshold
+from bpe_beam.training.rounds import ShardPairs, Vocabulary, batches_of, learn_round, threshold
 from bpe_beam.training.segments import gather
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.wordpiece import learn_wordpiece
 from bpe_beam.training.words import Words
 
 pytestmark = pytest.mark.quick
@@ -78,7 +77,7 @@ def by_plain_batch(vocabulary: Vocabulary, table: _native.PairTable, made: rando
 
 
 def learn_in_rounds(
-    words: Words, start: Start, recipe: BpeRecipe, made: random.Random
+    words: Words, start: InitialVocabulary, recipe: BpeRecipe, made: random.Random
 ) -> tuple[Learned, int]:
     """Everything, and how many rounds it took."""
     symbols = start.symbols(words)
@@ -150,9 +149,9 @@ def test_as_one_learner(kind: str) -> None:
         words = random_words(made, letters)
         recipe = random_recipe(made, letters, **KINDS[kind])
         check_distributed(recipe)
-        start = start_of(recipe, see_for(words, recipe) if needs_seen(recipe) else None)
+        start = begin_vocabulary(recipe, see_for(words, recipe) if needs_seen(recipe) else None)
         learned, took = learn_in_rounds(words, start, recipe, made)
-        expected = learn_bpe(words, recipe)
+        expected = learn_merges(words, recipe)
         assert learned.merges == expected.merges, (words, recipe)
         assert learned.vocab == expected.vocab
         assert learned.counts.tolist() == expected.counts.tolist()
@@ -177,14 +176,14 @@ def test_going_on(kind: str, limit: int | None) -> None:
     for _ in range(80):
         letters = made.choice(["ab", "ab#", "abc"])
         few = random_recipe(made, letters, **settings, **decoration)
-        before = learn_bpe(random_words(made, letters), few)
+        before = learn_merges(random_words(made, letters), few)
         old = tokenizer_of(before, few, "none", "none")
         recipe = recipe_like(old, random_recipe(made, letters, max_token_length=limit))
         check_distributed(recipe)
         words = random_words(made, letters)
-        start = start_of(recipe, see_for(words, recipe), old)
+        start = begin_vocabulary(recipe, see_for(words, recipe), old)
         learned, _ = learn_in_rounds(words, start, recipe, made)
-        expected = continue_bpe(words, recipe, old)
+        expected = learn_merges(words, recipe, base_tokenizer=old)
         assert learned.merges == expected.merges, (words, recipe)
         assert learned.vocab == expected.vocab
         assert learned.counts.tolist() == expected.counts.tolist()
@@ -206,7 +205,7 @@ def test_likelihood_in_one_cut() -> None:
             tie_break=made.choice(["lowest_id", "greatest_bytes"]),
             max_token_length=made.choice([None, 3]),
         )
-        start = start_of(recipe, see_for(words, recipe))
+        start = begin_vocabulary(recipe, see_for(words, recipe))
         symbols = start.symbols(words)
         state = (*_native.pack_symbols(symbols.ids, symbols.offsets), symbols.counts)
         vocabulary = Vocabulary(start, recipe)
@@ -218,7 +217,7 @@ def test_likelihood_in_one_cut() -> None:
         segments = gather(columns_of(block) for _, block in counts.blocks(1))
         found = learn_round(vocabulary, segments, recipe.min_frequency, cut=True)
         vocabulary.add(found.rows, found.counts)
-        learned, expected = vocabulary.learned(), learn_wordpiece(words, recipe)
+        learned, expected = vocabulary.learned(), learn_merges(words, recipe)
         assert learned.merges == expected.merges[: len(learned.merges)], (words, recipe)
         assert not found.at_end or learned.vocab == expected.vocab
         merges += len(learned.merges)

@@ -22,7 +22,7 @@ from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import attempted_name
-from bpe_beam.training.rounds import Row
+from bpe_beam.training.native_trainer import Row
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, is_round_file, names_of
 from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice, WordBatch
 

@@ -30,7 +30,7 @@ from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.initial_vocabulary import Start, needs_seen, start_of
+from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
 from bpe_beam.training.merge_batches import plain_batch
 from bpe_beam.training.native_trainer import Learned, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
@@ -158,13 +158,13 @@ class RoundsJob:
 
     # ---- the first words ----
 
-    def _start(self, stage: Stage, *, begun: bool) -> Start:
+    def _start(self, stage: Stage, *, begun: bool) -> InitialVocabulary:
         if begun:
             data = self.storage.read_bytes(self.folder.start)
             self._spelling = hashlib.sha256(data).hexdigest()
-            return Start.from_bytes(data, self.folder.start)
+            return InitialVocabulary.from_bytes(data, self.folder.start)
         seen = self._see(stage) if needs_seen(self.recipe, self.old) else None
-        start = start_of(self.recipe, seen, self.old)
+        start = begin_vocabulary(self.recipe, seen, self.old)
         data = start.to_bytes()
         self._spelling = hashlib.sha256(data).hexdigest()
         self.storage.write_bytes(self.folder.start, data)

@@ -14,8 +14,8 @@ from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
-from bpe_beam.training.continue_training import continue_bpe
 from bpe_beam.training.initial_vocabulary import check_distributed
+from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
@@ -121,8 +121,9 @@ class Trainer:
         refuse_spelled(words, ambiguous_tokens(recipe, self._base_tokenizer))
         most = max(0, recipe.vocab_size - least_entries(recipe, self._base_tokenizer))
         with progress.stage("learn", most, "merges") as stage:
-            if self._base_tokenizer is not None and isinstance(recipe, BpeRecipe):
-                learned = continue_bpe(words, recipe, self._base_tokenizer, stage.advance)
+            base = self._base_tokenizer
+            if base is not None and isinstance(recipe, BpeRecipe):
+                learned = learn_merges(words, recipe, stage.advance, base_tokenizer=base)
             else:
                 learned = learn(words, recipe, stage.advance)
             if len(learned.vocab) >= recipe.vocab_size:

@@ -24,7 +24,7 @@ from bpe_beam.counts.packed_words import (
     write_words,
 )
 from bpe_beam.counts.pair_counts import PairCounts
-from bpe_beam.training.initial_vocabulary import Start, see_for
+from bpe_beam.training.initial_vocabulary import InitialVocabulary, see_for
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.special_token_conflicts import refuse_spelled
 from bpe_beam.training.words import gather_words, weighted_total
@@ -52,7 +52,7 @@ from bpe_beam.workers.rounds.word_batches import (
 from bpe_beam.workers.split_task import require_visible, task_name
 
 _rewriter: RoundCache[_native.Rewriter] = RoundCache()
-_start: RoundCache[Start] = RoundCache()
+_start: RoundCache[InitialVocabulary] = RoundCache()
 
 
 def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) -> None:
@@ -178,7 +178,8 @@ def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]
     url, _ = task.start
     storage = task.folder.storage
     start = _start.get(
-        task.start, lambda: Start.from_bytes(read_file(storage, *task.start), source=url)
+        task.start,
+        lambda: InitialVocabulary.from_bytes(read_file(storage, *task.start), source=url),
     )
     least = 1 if task.singles else 2
     for batch in _part_words(task, part):

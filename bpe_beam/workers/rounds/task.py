@@ -63,7 +63,7 @@ class RoundTask:
         counts: The counts folder, that the first round reads.
         manifest: Its manifest, without its inputs.
         factors: What the counts of each source are multiplied by; None: as they are.
-        start: URL and SHA-256 of what the words are spelled by, see `training.start.Start`.
+        start: URL and SHA-256 of the file of the `InitialVocabulary`.
         given: SHA-256 of the run's `ROUND_FILE`.
         word_batches: The number of word batches.
         floor: Pairs that count less are not looked for.
