@@ -8,13 +8,13 @@ from typing import Any, BinaryIO
 
 
 class HashingFile(io.RawIOBase):
-    """Hands on what is written, and keeps its size and SHA-256.
+    """Writes to a file, and computes the size and the SHA-256 of the bytes.
 
     Args:
-        file: Open for writing; whoever opened it closes it.
+        file: A file that is open for writing; the caller closes it.
 
     Attributes:
-        bytes: How many so far.
+        bytes: The number of bytes written so far.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -24,11 +24,11 @@ class HashingFile(io.RawIOBase):
         self.bytes = 0
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Appends bytes."""
+        """Append bytes."""
         size = memoryview(data).nbytes
         self._file.write(data)
         self._hash.update(data)
@@ -37,5 +37,5 @@ class HashingFile(io.RawIOBase):
 
     @property
     def sha256(self) -> str:
-        """Of what was written so far, in hex."""
+        """The SHA-256 of the bytes written so far, in hex."""
         return self._hash.hexdigest()
