@@ -6,5 +6,5 @@ MAX_VOCAB_SIZE = 2**31
 """The most entries of a vocabulary: ids are at most 2^31 - 1, which 32 bits hold with a sign or
 without."""
 
-MAX_ELEMENT_BYTES = 1 << 20
+MAX_ELEMENT_BYTES = 1_000_000
 """The most bytes of an element that a pipeline shuffles; longer values travel as chunks."""

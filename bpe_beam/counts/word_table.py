@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError
+from bpe_beam.limits import MAX_ELEMENT_BYTES
 
-BLOCK_BYTES = 1_000_000
+BLOCK_BYTES = MAX_ELEMENT_BYTES
 """A block of words is at most this large, unless it is a single longer word."""
 
 PARTITIONS = 32

@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from bpe_beam.errors import DataError
+from bpe_beam.limits import MAX_ELEMENT_BYTES
 
-CHUNK_BYTES = 999_900
-"""The most bytes of a chunk; with its key and its numbers an element is below 1 MB."""
+CHUNK_BYTES = MAX_ELEMENT_BYTES - 100
+"""The most bytes of a chunk; its key and its numbers need less than the other 100."""
 
 Chunk = tuple[bytes, int, int, bytes]
 """A hash of the whole value (empty for a value of one chunk), the number of the chunk, the number
