@@ -257,7 +257,8 @@ def hot_pairs(folder: Path) -> Found:
     )
     held = lefts.nbytes + rights.nbytes
     return Found(
-        peak(lambda: _native.HotPairs(lefts, rights)) + held, 51 * round_task.HOT_PAIRS + BLOCKS
+        peak(lambda: _native.FrequentPairs(lefts, rights)) + held,
+        51 * round_task.HOT_PAIRS + BLOCKS,
     )
 
 

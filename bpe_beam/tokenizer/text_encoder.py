@@ -122,7 +122,7 @@ class TextEncoder:
         from bpe_beam import _native
 
         try:
-            ids, begins, ends, added = self._native.encode_placed(data, rules.allowed)
+            ids, begins, ends, added = self._native.encode_with_offsets(data, rules.allowed)
         except _native.MissingSymbolError as missing:
             raise self._missing(data, missing) from None
         except _native.TextGrowthError as error:

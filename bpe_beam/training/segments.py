@@ -91,7 +91,7 @@ def cut_to_fit(
     while floor < most:
         floor = min(max(floor + 1, floor * 3 // 2), most)
         kept = hot.counts >= floor
-        pairs = _native.HotPairs(hot.lefts[kept], hot.rights[kept])
+        pairs = _native.FrequentPairs(hot.lefts[kept], hot.rights[kept])
         segments = _added_up(read(), pairs, room, widths)
         if segments is not None:
             return segments, floor
@@ -100,7 +100,7 @@ def cut_to_fit(
 
 def _added_up(
     pieces: Iterable[Columns],
-    pairs: _native.HotPairs,
+    pairs: _native.FrequentPairs,
     room: Room,
     widths: npt.NDArray[np.uint32] | None,
 ) -> Segments | None:
@@ -108,7 +108,7 @@ def _added_up(
     table = PackedCounts()
     for piece in pieces:
         with checked("segments"):
-            cut = pairs.cut(*piece, singles=False)
+            cut = pairs.segments(*piece, singles=False)
         table.add(cut)
         # A segment has at least two symbols.
         if not room.holds(Size(len(table), 2 * len(table), 2 * len(table))):

@@ -197,7 +197,7 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("block", "message"),
         [
-            (block_of((1, 2, 0)), "count is below 1"),
+            (block_of((1, 2, 0)), "count must be at least 1"),
             (block_of((1, 2, MOST), (1, 2, 1)), "beyond 64 bits"),
             (pa.record_batch([[1], [2], [None]], schema=PAIR_SCHEMA), "has 1 nulls"),
             (pa.record_batch({"left": [1]}), "has left int64, not left uint32, right"),
@@ -210,17 +210,17 @@ class TestWhatIsRefused:
 
     def test_words(self) -> None:
         for data, count, message in (
-            (b"a\x80", 1, "word 0 is no packed word"),
-            (b"ab", 0, "word 0 counts 0"),
+            (b"a\x80", 1, "word 0 is not a packed word"),
+            (b"ab", 0, "the count of word 0 must be at least 1"),
         ):
             columns = (data, np.array([0, 2], np.int64), np.array([count], np.int64))
             with pytest.raises(DataError, match=message):
                 PairCounts().add_words(columns)
-        with pytest.raises(DataError, match="offsets do not ascend"):
+        with pytest.raises(DataError, match="offsets must ascend"):
             PairCounts().add_words((b"ab", np.array([0, 9], np.int64), np.array([1], np.int64)))
-        with pytest.raises(DataError, match="both or neither"):
+        with pytest.raises(DataError, match="must be set together"):
             PairCounts().add_words(columns_of([([1, 2], 1)]), None, 4)
-        with pytest.raises(DataError, match="counts 0"):
+        with pytest.raises(DataError, match="must be at least 1, got 0"):
             PairCounts().add_texts(pa.array(["ab"]), pa.array([0]), "bytes")
 
     def test_sums(self) -> None:

@@ -224,11 +224,11 @@ class TestPlaces:
 
     def test_places_that_are_missing_or_too_few(self) -> None:
         counts = WordCounter(WordRules(with_places=True))
-        with pytest.raises(ValueError, match="keeps places, and none are given"):
+        with pytest.raises(ValueError, match="documents must be set"):
             counts.add_texts(pa.array(["a"]))
-        with pytest.raises(ValueError, match="places has 1 items, not 2"):
+        with pytest.raises(ValueError, match="positions must have 2 items, got 1"):
             counts.add_texts(pa.array(["a", "b"]), pa.array([1], pa.uint64()))
-        with pytest.raises(ValueError, match="without places"):
+        with pytest.raises(ValueError, match="must have positions"):
             counts.add(WordCounter())
 
     def test_columns(self) -> None:
@@ -366,7 +366,11 @@ class TestCounts:
 
     @pytest.mark.parametrize(
         ("row", "message"),
-        [(("a", 0), "below 1"), (("a", -5), "below 1"), (("", 1), "a word is empty")],
+        [
+            (("a", 0), "at least 1"),
+            (("a", -5), "at least 1"),
+            (("", 1), "a word must not be empty"),
+        ],
     )
     def test_rows_that_cannot_be(self, row: tuple[str, int], message: str) -> None:
         with pytest.raises(DataError, match=message):

@@ -46,7 +46,7 @@ inline std::vector<Event> events_of(const bpe_beam::Pipeline& pipeline, std::str
       CHECK(origin.begin <= origin.end && origin.end <= bytes.size());
       CHECK(characters.is_border(origin.begin) && characters.is_border(origin.end));
     }
-    CHECK(event.text.place() == bpe_beam::place_of(event.text.view()));
+    CHECK(event.text.place() == bpe_beam::origin_of(event.text.view()));
     CHECK(event.text.place().begin <= event.text.place().end);
   }
   return placed.events;

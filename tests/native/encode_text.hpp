@@ -53,9 +53,9 @@ inline EncodedText encoded(const bpe_beam::TextEncoder& encoder, std::string_vie
                            bpe_beam::EncodingState& state) {
   const ExactCopy text(bytes);
   EncodedText result;
-  bpe_beam::PlacedIds placed;
+  bpe_beam::IdsWithOffsets placed;
   try {
-    encoder.encode_placed(text.view(), allowed, state, placed);
+    encoder.encode_with_offsets(text.view(), allowed, state, placed);
   } catch (const bpe_beam::MissingSymbol& missing) {
     result.missing = true;
     result.missing_place = {missing.begin, missing.end};

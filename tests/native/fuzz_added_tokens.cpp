@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto begin = static_cast<std::size_t>(view.bytes.data() - text.data());
     cuts.push_back({id, begin, begin + view.bytes.size()});
   };
-  added.cut({text, nullptr}, allowed, [&](const TextView& view) { add(Cut::kPlain, view); }, add);
-  CHECK(cuts == naive_cut(tokens, text, allowed));
+  added.extract({text, nullptr}, allowed, [&](const TextView& view) { add(Cut::kPlain, view); }, add);
+  CHECK(cuts == naive_segments(tokens, text, allowed));
   return 0;
 }

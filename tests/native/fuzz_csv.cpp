@@ -64,8 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       of_csv ? input.word(size, "\"\"\"\",,,\n\n\r\nab\xc3\xa9") : std::string(input.rest());
   const std::size_t start = text.empty() ? 0 : input.below(text.size());
   const ExactCopy copy(text);
-  const std::size_t guess = guess_csv_record(copy.view(), start, step % 2 == 0, ',', 2);
-  CHECK(guess == kNowhere || (guess > start && text[guess - 1] == '\n'));
+  const std::size_t guess = find_csv_record(copy.view(), start, step % 2 == 0, ',', 2);
+  CHECK(guess == kNotFound || (guess > start && text[guess - 1] == '\n'));
   CHECK(read(text, step, max_records) == read(text, text.size() + 1, 1000));
   return 0;
 }

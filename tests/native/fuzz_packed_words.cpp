@@ -13,7 +13,7 @@
 #include "check.hpp"
 #include "exact_copy.hpp"
 #include "fuzz_input.hpp"
-#include "rounds/hot_pairs.hpp"
+#include "rounds/frequent_pairs.hpp"
 #include "naive_rounds.hpp"
 #include "count/packed_words.hpp"
 #include "rounds/pair_table.hpp"
@@ -99,8 +99,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CHECK(symbols.has_value() != is_refused([&] { table.add_words(words); }));
   Rewriter none;
   CHECK(symbols.has_value() != is_refused([&] { static_cast<void>(none.rewrite(words)); }));
-  const HotPairs cold({}, {});
-  CHECK(symbols.has_value() != is_refused([&] { static_cast<void>(cold.cut(words, true)); }));
+  const FrequentPairs cold({}, {});
+  CHECK(symbols.has_value() != is_refused([&] { static_cast<void>(cold.segments(words, true)); }));
   if (!symbols) return 0;
 
   CHECK(pairs_in(table, choice.below(9) + 1) == naive_pairs(*symbols));
@@ -110,9 +110,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     hot.insert({first, any_symbol(choice, *symbols)});
   }
   const PairLists lists(hot);
-  const HotPairs pairs(lists.lefts, lists.rights);
+  const FrequentPairs pairs(lists.lefts, lists.rights);
   const bool singles = choice.below(2) == 0;
-  CHECK(unpacked(pairs.cut(words, singles)) == naive_cut(*symbols, hot, singles));
+  CHECK(unpacked(pairs.segments(words, singles)) == naive_segments(*symbols, hot, singles));
   std::vector<std::vector<MergeRow>> batches(choice.below(3));
   Rewriter rewriter;
   for (auto& batch : batches) {

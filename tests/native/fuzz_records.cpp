@@ -102,13 +102,13 @@ void check_separators(std::string_view text, std::string_view separator, std::si
   std::size_t end = 0;
   while (true) {
     const std::size_t hit = text.find(separator, end);
-    end = hit == text.npos ? kNowhere : hit + separator.size();
-    if (end == kNowhere || end >= at_least) break;
+    end = hit == text.npos ? kNotFound : hit + separator.size();
+    if (end == kNotFound || end >= at_least) break;
   }
   CHECK(found.end == end);
   if (separator.size() < 2) return;
   // The last place with |separator| - 1 places before it at which none begins.
-  std::size_t gap = kNowhere;
+  std::size_t gap = kNotFound;
   for (std::size_t q = separator.size() - 1; q + separator.size() <= text.size() + 1; ++q) {
     bool free = true;
     for (std::size_t at = q + 1 - separator.size(); at < q; ++at) {

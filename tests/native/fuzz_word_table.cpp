@@ -18,12 +18,12 @@ namespace {
 
 struct Entry {
   std::int64_t count = 0;
-  Place place{~std::uint64_t{0}, ~std::uint64_t{0}};
+  WordPosition place{~std::uint64_t{0}, ~std::uint64_t{0}};
 };
 
 class Reference {
  public:
-  void add(std::string_view word, std::int64_t count, Place place) {
+  void add(std::string_view word, std::int64_t count, WordPosition place) {
     Entry& entry = entries[std::string(word)];
     entry.count += count;
     entry.place = std::min(entry.place, place);
@@ -57,7 +57,7 @@ void check_equal(const WordTable& table, const Reference& reference, std::uint32
       CHECK(known != reference.entries.end());
       CHECK(parts[p].counts[i] == known->second.count);
       if (table.with_places()) {
-        CHECK((Place{parts[p].documents[i], parts[p].words[i]} == known->second.place));
+        CHECK((WordPosition{parts[p].documents[i], parts[p].words[i]} == known->second.place));
       }
       last = word;
     }
@@ -69,8 +69,8 @@ void add_columns(WordTable& table, const WordColumns& columns) {
   for (std::size_t i = 0; i < columns.counts.size(); ++i) {
     const auto begin = static_cast<std::size_t>(columns.offsets[i]);
     const auto end = static_cast<std::size_t>(columns.offsets[i + 1]);
-    const Place place =
-        table.with_places() ? Place{columns.documents[i], columns.words[i]} : Place{};
+    const WordPosition place =
+        table.with_places() ? WordPosition{columns.documents[i], columns.words[i]} : WordPosition{};
     table.add(std::string_view(columns.bytes).substr(begin, end - begin), columns.counts[i], place,
               columns.bytes.size() - begin);
   }
@@ -107,7 +107,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       case 2: {  // a word of any bytes
         const std::string_view word = input.bytes(input.below(40) + 1);
-        const Place place{input.byte(), input.byte()};
+        const WordPosition place{input.byte(), input.byte()};
         const std::int64_t count = std::int64_t{1} << input.below(50);
         if (word.empty()) break;
         table.add(word, count, place, word.size());

@@ -69,7 +69,7 @@ class NaiveCharacters {
 };
 
 /// The parts of a text; the tokens are UTF-8.
-inline std::vector<Cut> naive_cut(const std::vector<bpe_beam::AddedToken>& tokens,
+inline std::vector<Cut> naive_segments(const std::vector<bpe_beam::AddedToken>& tokens,
                                    std::string_view text,
                                    const std::vector<std::uint32_t>& allowed) {
   const NaiveCharacters characters(text);

@@ -83,7 +83,7 @@ class NaiveLearner {
     std::size_t first = 0;
   };
 
-  [[nodiscard]] bool stands_at(const NaiveWord& word, std::size_t i) const {
+  [[nodiscard]] bool is_at(const NaiveWord& word, std::size_t i) const {
     if (i + 1 >= word.symbols.size()) return false;
     const std::uint64_t length = word.spans[i] + word.spans[i + 1];
     return length == 2 || length < rules_.max_token_length;
@@ -95,7 +95,7 @@ class NaiveLearner {
     for (const NaiveWord& word : words_) {
       for (std::size_t i = 0; i < word.symbols.size(); ++i) {
         frequencies_[word.symbols[i]] += word.count;
-        if (!stands_at(word, i)) continue;
+        if (!is_at(word, i)) continue;
         const Seen fresh{0, pairs_.size()};
         const Pair pair{word.symbols[i], word.symbols[i + 1]};
         pairs_.try_emplace(pair, fresh).first->second.count += word.count;
@@ -133,7 +133,7 @@ class NaiveLearner {
       NaiveWord now{{}, word.count, {}};
       for (std::size_t i = 0; i < word.symbols.size(); ++i) {
         const bool here =
-            stands_at(word, i) && word.symbols[i] == left && word.symbols[i + 1] == right;
+            is_at(word, i) && word.symbols[i] == left && word.symbols[i + 1] == right;
         now.symbols.push_back(here ? joined : word.symbols[i]);
         now.spans.push_back(word.spans[i] + (here ? word.spans[i + 1] : 0));
         if (here) ++i;

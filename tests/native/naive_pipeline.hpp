@@ -213,14 +213,14 @@ struct PipelineSpec {
                                        const std::vector<std::uint32_t>& allowed) const {
     std::vector<Event> events;
     const NaivePiece whole{std::string(text), own_places(text)};
-    for (const Cut& outer : naive_cut(raw, whole.bytes, allowed)) {
+    for (const Cut& outer : naive_segments(raw, whole.bytes, allowed)) {
       const NaivePiece given = whole.part(outer.begin, outer.end);
       if (outer.id != Cut::kPlain) {
         events.push_back({outer.id, given});
         continue;
       }
       const NaivePiece normal = normalized(normalizer, given);
-      for (const Cut& inner : naive_cut(clean, normal.bytes, allowed)) {
+      for (const Cut& inner : naive_segments(clean, normal.bytes, allowed)) {
         const NaivePiece piece = normal.part(inner.begin, inner.end);
         if (inner.id != Cut::kPlain) {
           events.push_back({inner.id, piece});

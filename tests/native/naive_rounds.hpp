@@ -59,7 +59,7 @@ inline std::map<SymbolPair, std::int64_t> naive_pairs(const CountedWords& words)
   return pairs;
 }
 
-inline CountedWords naive_cut(const CountedWords& words, const std::set<SymbolPair>& hot,
+inline CountedWords naive_segments(const CountedWords& words, const std::set<SymbolPair>& hot,
                               bool singles) {
   CountedWords segments;
   for (const auto& [symbols, count] : words) {

@@ -70,7 +70,7 @@ TAKERS: dict[str, Callable[[np.ndarray], object]] = {
     "rewriter": lambda bounds: _native.Rewriter([AB]).rewrite(
         b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64)
     ),
-    "hot_pairs": lambda bounds: _native.HotPairs(NO_IDS, NO_IDS).cut(
+    "frequent_pairs": lambda bounds: _native.FrequentPairs(NO_IDS, NO_IDS).segments(
         b"abcdef", bounds, np.ones(max(0, len(bounds) - 1), np.int64), True
     ),
 }  # fmt: skip
@@ -107,7 +107,7 @@ def test_any_buffer(data: Any) -> None:
 
 def test_buffers_with_gaps() -> None:
     for data in (memoryview(b"abcdef")[::2], memoryview(b"abcdef")[::-1], np.zeros((2, 3), "u1")):
-        with pytest.raises(ValueError, match="one contiguous buffer"):
+        with pytest.raises(ValueError, match="one contiguous"):
             word_table().add_texts(GPT2, [], data, offsets(0, 3))
 
 
@@ -157,20 +157,20 @@ class TestWordTable:
 
     def test_what_it_refuses(self) -> None:
         table = word_table()
-        with pytest.raises(ValueError, match="counts has 2 items, not 1"):
+        with pytest.raises(ValueError, match="counts must have 1 items, got 2"):
             table.add_words(b"ab", offsets(0, 2), np.ones(2, np.int64))
-        with pytest.raises(ValueError, match="partitions is below 1"):
+        with pytest.raises(ValueError, match="partitions must be at least 1"):
             table.split(0)
         with pytest.raises(TypeError):
             table.split(-1)
         with pytest.raises(ValueError, match="added to itself"):
             table.add_table(table)
-        with pytest.raises(ValueError, match="without places"):
+        with pytest.raises(ValueError, match="must have positions"):
             word_table(True).add_table(table)
         placed = word_table(True)
-        with pytest.raises(ValueError, match="none are given"):
+        with pytest.raises(ValueError, match="documents must be set"):
             placed.add_words(b"ab", offsets(0, 2), np.ones(1, np.int64))
-        with pytest.raises(ValueError, match="places has 1 items, not 2"):
+        with pytest.raises(ValueError, match="positions must have 2 items, got 1"):
             placed.add_texts(GPT2, [], b"ab", offsets(0, 1, 2), np.ones(1, np.uint64))
 
     @pytest.mark.parametrize(("add", "times"), [("add_texts", 20), ("add_table", 3000)])
@@ -227,9 +227,9 @@ class TestBpeLearner:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"tie_break": "best"}, "lowest_id, first_seen or greatest_bytes, not best"),
-            ({"counts": offsets(1, 2)}, "one longer than counts"),
-            ({"counts": offsets(0)}, "count is below 1"),
+            ({"tie_break": "best"}, "lowest_id, first_seen or greatest_bytes, got best"),
+            ({"counts": offsets(1, 2)}, "one item more than counts"),
+            ({"counts": offsets(0)}, "count must be at least 1"),
             ({"tokens": [b"a"]}, "a symbol has no token"),
             ({"tokens": [b"a", b""]}, "a symbol has no token"),
             ({"tokens": [b"a", b"a"]}, "two ids have the same token"),
@@ -298,9 +298,13 @@ class TestPipeline:
         ("added", "steps", "message"),
         [
             ([special(b"", 0)], [], "an added token is empty"),
-            ([], [("scan", "nonesuch")], "no scanner of the name nonesuch"),
-            ([], [("cut",)], "no such pre-tokenizer step: cut"),
-            ([], [("split", ("literal", b"-"), "kept", False)], "no such behavior: kept"),
+            ([], [("scan", "nonesuch")], "scanner must be one of SCANNERS, got nonesuch"),
+            ([], [("cut",)], "step must be scan, split, rewrite or prepend, got cut"),
+            (
+                [],
+                [("split", ("literal", b"-"), "kept", False)],
+                "behavior must be a SplitDelimiterBehavior, got kept",
+            ),
         ],
     )
     def test_what_it_refuses(self, added: list[Any], steps: list[Any], message: str) -> None:
@@ -312,7 +316,7 @@ class TestModels:
     def encode(self, model: _native.Model, text: str) -> list[tuple[int, int, int]]:
         pipeline = _native.Pipeline([], None, [("scan", "whitespace_split")])
         encoder = _native.Encoder(pipeline, model)
-        ids, begins, ends, added = encoder.encode_placed(text.encode())
+        ids, begins, ends, added = encoder.encode_with_offsets(text.encode())
         assert added.tolist() == []
         assert [array.dtype for array in (ids, begins, ends)] == [np.uint32, np.uint64, np.uint64]
         assert encoder.encode(text.encode()).tolist() == ids.tolist()
@@ -379,9 +383,9 @@ class TestModels:
     @pytest.mark.parametrize(
         ("merges", "byte_ids", "message"),
         [
-            (np.zeros((2, 2), np.uint32), BYTE_IDS, "rows of"),
-            (np.zeros(3, np.uint32), BYTE_IDS, "rows of"),
-            (NO_MERGES, BYTE_IDS[:255], "byte_ids has 255 items, not 256"),
+            (np.zeros((2, 2), np.uint32), BYTE_IDS, "left, right, joined"),
+            (np.zeros(3, np.uint32), BYTE_IDS, "left, right, joined"),
+            (NO_MERGES, BYTE_IDS[:255], "byte_ids must have 256 items, got 255"),
             (np.array([[1, 2, NO_ID]], np.uint32), BYTE_IDS, "an id that is none"),
         ],
     )
@@ -390,7 +394,7 @@ class TestModels:
             _native.byte_bpe(merges, False, byte_ids, [])
 
     def test_byte_fallback_of_another_length(self) -> None:
-        with pytest.raises(ValueError, match="byte_fallback has 3 items, not 256"):
+        with pytest.raises(ValueError, match="byte_fallback must have 256 items, got 3"):
             _native.char_bpe(NO_MERGES, [], b"", b"", 0, False, False, [1, 2, 3])
 
 
@@ -415,7 +419,7 @@ class TestEncoder:
 
     def test_places(self) -> None:
         encoder = encoder_of(pipeline=with_specials((b"<s>", 500)))
-        ids, begins, ends, added = encoder.encode_placed("é<s>ab".encode(), [500])
+        ids, begins, ends, added = encoder.encode_with_offsets("é<s>ab".encode(), [500])
         assert ids.tolist() == [0xC3, 0xA9, 500, 256]
         assert begins.tolist() == [0, 0, 2, 5]
         assert ends.tolist() == [2, 2, 5, 7]
@@ -425,7 +429,7 @@ class TestEncoder:
         byte_ids = BYTE_IDS.copy()
         byte_ids[ord("z")] = NO_ID
         encoder = encoder_of(byte_ids=byte_ids)
-        for encode in (encoder.encode, encoder.encode_placed):
+        for encode in (encoder.encode, encoder.encode_with_offsets):
             with pytest.raises(_native.MissingSymbolError) as caught:
                 encode(b"ab abz")
             assert caught.value.args == (0, 5, 6)
@@ -464,7 +468,7 @@ class TestEncoder:
 
 def test_separators_of_records_are_text() -> None:
     """A byte out of a character would cut others in two, and what is good would be rejected."""
-    with pytest.raises(ValueError, match="separator is no UTF-8"):
+    with pytest.raises(ValueError, match="separator must be UTF-8"):
         _native.text_records(b"a\xc3\xa9b", b"\xc3", 0, 0, 4, True, 10, 100, "", 0)
     found = _native.text_records(b"a\xc3\xa9b", b"\xc3\xa9", 0, 0, 4, True, 10, 100, "", 0)
     assert len(found[7]) == 2

@@ -55,12 +55,14 @@ def test_packing() -> None:
         _native.unpack_symbols,
         lambda *words: _native.PairTable().add_words(*words, counts(1, 1)),
         lambda *words: _native.Rewriter([]).rewrite(*words, counts(1, 1)),
-        lambda *words: _native.HotPairs(ids(), ids()).cut(*words, counts(1, 1), False),
+        lambda *words: _native.FrequentPairs(ids(), ids()).segments(*words, counts(1, 1), False),
     ],
     ids=["unpack_symbols", "add_words", "rewrite", "cut"],
 )
 def test_words_that_are_none_are_named(take: Callable[..., object], word: bytes) -> None:
-    with pytest.raises(ValueError, match="word 1 is no packed word: a symbol is cut off or over"):
+    with pytest.raises(
+        ValueError, match="word 1 is not a packed word: a symbol is incomplete or over"
+    ):
         take(b"a" + word, counts(0, 1, 1 + len(word)))
 
 
@@ -69,11 +71,11 @@ def test_counts_that_are_none() -> None:
     for take in (
         lambda n: _native.PairTable().add_words(*words, n),
         lambda n: _native.Rewriter([]).rewrite(*words, n),
-        lambda n: _native.HotPairs(ids(), ids()).cut(*words, n, False),
+        lambda n: _native.FrequentPairs(ids(), ids()).segments(*words, n, False),
     ):
-        with pytest.raises(ValueError, match="word 0 counts 0: 1 or more"):
+        with pytest.raises(ValueError, match="the count of word 0 must be at least 1, got 0"):
             take(counts(0))
-        with pytest.raises(ValueError, match="counts has 2 items, not 1"):
+        with pytest.raises(ValueError, match="counts must have 1 items, got 2"):
             take(counts(1, 1))
 
 
@@ -112,7 +114,7 @@ class TestPairTable:
         with pytest.raises(ValueError, match="word 0 has the symbol 1: widths has 1 items"):
             table.add_words(*words, counts(3, 3), ids(1), 3)
         for half in ({"widths": ids(1, 2)}, {"max_length": 3}):
-            with pytest.raises(ValueError, match="both or neither"):
+            with pytest.raises(ValueError, match="must be set together"):
                 table.add_words(*words, counts(3, 3), **half)
 
     def test_what_it_refuses(self) -> None:
@@ -121,13 +123,13 @@ class TestPairTable:
         with pytest.raises(OverflowError, match="beyond 64 bits"):
             table.add(ids(1), ids(1), counts(1))
         for columns in ((ids(1, 2), ids(1), counts(1)), (ids(1), ids(), counts(1))):
-            with pytest.raises(ValueError, match="items, not 1"):
+            with pytest.raises(ValueError, match="must have 1 items"):
                 table.add(*columns)
-        with pytest.raises(ValueError, match="count is below 1"):
+        with pytest.raises(ValueError, match="count must be at least 1"):
             table.add(ids(1), ids(1), counts(0))
         with pytest.raises(ValueError, match="added to itself"):
             table.add_table(table)
-        with pytest.raises(ValueError, match="shards is below 1"):
+        with pytest.raises(ValueError, match="shards must be at least 1"):
             table.split(0)
         with pytest.raises(TypeError):
             table.add(counts(1), ids(1), counts(1))
@@ -171,20 +173,20 @@ class TestRewriter:
         "batch", [ids(1, 2, 3), np.zeros((2, 2), "u4"), np.zeros((1, 3, 1), "u4")]
     )
     def test_batches_that_are_none(self, batch: np.ndarray) -> None:
-        with pytest.raises(ValueError, match="n rows of left, right, joined"):
+        with pytest.raises(ValueError, match="left, right, joined"):
             _native.Rewriter([batch])
 
 
-class TestHotPairs:
+class TestFrequentPairs:
     def test_what_it_gives(self) -> None:
         words = packed([1, 2, 300, 1], [2], [300, 1, 2])
-        hot = _native.HotPairs(ids(1, 1), ids(2, 300))
-        data, offsets, left = hot.cut(*words, counts(5, 6, 7), False)
+        hot = _native.FrequentPairs(ids(1, 1), ids(2, 300))
+        data, offsets, left = hot.segments(*words, counts(5, 6, 7), False)
         assert (words_of(data, offsets), left.tolist()) == ([[1, 2], [1, 2]], [5, 7])
-        data, offsets, left = hot.cut(*words, counts(5, 6, 7), True)
+        data, offsets, left = hot.segments(*words, counts(5, 6, 7), True)
         assert words_of(data, offsets) == [[1, 2], [300], [1], [2], [300], [1, 2]]
         assert left.tolist() == [5, 5, 5, 6, 7, 7]
 
     def test_what_it_refuses(self) -> None:
-        with pytest.raises(ValueError, match="rights has 1 items, not 2"):
-            _native.HotPairs(ids(1, 2), ids(1))
+        with pytest.raises(ValueError, match="rights must have 2 items, got 1"):
+            _native.FrequentPairs(ids(1, 2), ids(1))

@@ -124,7 +124,7 @@ def test_cutting(words: list[Word], data: st.DataObject, singles: bool) -> None:
             if end - start > 1 or (singles and end > start):
                 expected.append((symbols[start:end], count))
     lefts, rights = (np.array([pair[side] for pair in hot], np.uint32) for side in (0, 1))
-    found = _native.HotPairs(lefts, rights).cut(*packed(words), singles)
+    found = _native.FrequentPairs(lefts, rights).segments(*packed(words), singles)
     assert unpacked(*found) == expected
 
 

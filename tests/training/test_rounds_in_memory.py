@@ -43,7 +43,7 @@ def by_segments(
     floor = threshold([ShardPairs(least, most)], made.choice([1, 2, 4, 64]))
     lefts, rights, _, _ = table.frequent(floor, ALL_PAIRS)
     counts = PackedCounts()
-    counts.add(_native.HotPairs(lefts, rights).cut(*words, singles=False))
+    counts.add(_native.FrequentPairs(lefts, rights).segments(*words, singles=False))
     segments = gather(columns_of(block) for _, block in counts.blocks(1))
     found = learn_round(vocabulary, segments, floor, cut=True)
     return found.rows, found.counts, found.at_end and floor <= least
@@ -213,7 +213,7 @@ def test_likelihood_in_one_cut() -> None:
         table.add_words(*state)
         lefts, rights, _, _ = table.frequent(recipe.min_frequency, ALL_PAIRS)
         counts = PackedCounts()
-        counts.add(_native.HotPairs(lefts, rights).cut(*state, singles=True))
+        counts.add(_native.FrequentPairs(lefts, rights).segments(*state, singles=True))
         segments = gather(columns_of(block) for _, block in counts.blocks(1))
         found = learn_round(vocabulary, segments, recipe.min_frequency, cut=True)
         vocabulary.add(found.rows, found.counts)

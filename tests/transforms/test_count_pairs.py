@@ -165,7 +165,7 @@ class TestCountPairs:
                 ),
                 "invalid texts",
             ),
-            (batch_of([("ab", 0)]), "word 0 counts 0"),
+            (batch_of([("ab", 0)]), "the count of word 0 must be at least 1"),
             (batch_of([("aaa", 2**62)]), "beyond 64 bits"),
         ],
         ids=str,

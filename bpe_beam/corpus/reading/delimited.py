@@ -225,7 +225,9 @@ class _Reader:
         window, request = self.window, self.request
         while True:
             final = window.final or len(window.data) > _TRIED_BYTES
-            place = _native.csv_guess(window.data, 0, final, self.delimiter, self.header.columns)
+            place = _native.find_csv_record(
+                window.data, 0, final, self.delimiter, self.header.columns
+            )
             if place >= 0:
                 return window.base + place
             if final:

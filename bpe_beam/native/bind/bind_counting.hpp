@@ -1,4 +1,4 @@
-// Python's side of counting.
+// Binds word_table.hpp.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -35,13 +35,13 @@ class PyWordTable {
     const std::string_view bytes = bytes_of(info);
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
-    const auto places = places_of(documents, bounds.size() - 1);
+    const auto positions = positions_of(documents, bounds.size() - 1);
     std::sort(added.begin(), added.end());
     const std::shared_ptr<const Pipeline> splitting = pipeline.pipeline;
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     const auto hand_over = [&] {
-      const Deadline::Pause pause;  // who takes the words may have to wait for a store
+      const Deadline::Pause pause;  // the callback may wait for storage
       std::vector<WordColumns> parts = table_.split(partitions);
       table_.clear();
       const py::gil_scoped_acquire acquire;
@@ -50,7 +50,8 @@ class PyWordTable {
     std::uint64_t words = 0;
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
       words += table_.add_text(text_at(bytes, bounds, i), *splitting, added,
-                               places.empty() ? 0 : places[i], on_full ? max_bytes : SIZE_MAX,
+                               positions.empty() ? 0 : positions[i],
+                               on_full ? max_bytes : SIZE_MAX,
                                hand_over);
     }
     return words;
@@ -65,23 +66,23 @@ class PyWordTable {
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
     check_length("counts", counts.size(), bounds.size() - 1);
-    const auto first_documents = places_of(documents, bounds.size() - 1);
-    const auto first_words = places_of(words, bounds.size() - 1);
+    const auto first_documents = positions_of(documents, bounds.size() - 1);
+    const auto first_words = positions_of(words, bounds.size() - 1);
     const auto totals = span_of(counts);
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      const Place place =
-          first_documents.empty() ? Place{} : Place{first_documents[i], first_words[i]};
-      table_.add(text_at(bytes, bounds, i), totals[i], place,
+      WordPosition position;
+      if (!first_documents.empty()) position = {first_documents[i], first_words[i]};
+      table_.add(text_at(bytes, bounds, i), totals[i], position,
                  bytes.size() - static_cast<std::size_t>(bounds[i]));
     }
   }
 
   void add_table(PyWordTable& other) {
-    if (this == &other) throw std::invalid_argument("a table cannot be added to itself");
+    if (this == &other) throw std::invalid_argument("a table must not be added to itself");
     if (table_.with_places() && !other.table_.with_places()) {
-      throw std::invalid_argument("a table without places cannot be added to one with places");
+      throw std::invalid_argument("a table to add must have positions, as this one");
     }
     py::gil_scoped_release release;
     const std::scoped_lock lock(mutex_, other.mutex_);
@@ -99,7 +100,7 @@ class PyWordTable {
   }
 
   void clear() {
-    // Never waits for the lock with the GIL: who holds the lock may need the GIL for a pattern.
+    // Waits for the lock without the GIL: the thread with the lock may need the GIL for a pattern.
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     table_.clear();
@@ -133,12 +134,12 @@ class PyWordTable {
     return result;
   }
 
-  [[nodiscard]] std::span<const std::uint64_t> places_of(
-      const std::optional<InputArray<std::uint64_t>>& places, std::size_t expected) const {
+  [[nodiscard]] std::span<const std::uint64_t> positions_of(
+      const std::optional<InputArray<std::uint64_t>>& positions, std::size_t expected) const {
     if (!table_.with_places()) return {};
-    if (!places) throw std::invalid_argument("this table keeps places, and none are given");
-    check_length("places", places->size(), expected);
-    return span_of(*places);
+    if (!positions) throw std::invalid_argument("documents must be set for a table with positions");
+    check_length("positions", positions->size(), expected);
+    return span_of(*positions);
   }
 
   WordTable table_;
@@ -149,7 +150,7 @@ inline void bind_counting(py::module_& m) {
   using namespace pybind11::literals;
   m.def("partition_of", [](const py::bytes& word, std::uint32_t partitions) {
           return partition_of(std::string_view(word), partitions);
-        }, "word"_a, "partitions"_a, "The word's partition: fixed for ever.");
+        }, "word"_a, "partitions"_a, "The word's partition, which never changes.");
 
   py::class_<PyWordTable>(m, "WordTable", "Words and their 64-bit counts.")
       .def(py::init<bool>(), "with_places"_a)

@@ -1,4 +1,4 @@
-// Python's side of encoding: the models, and the encoder over a pipeline and a model.
+// Binds the models, and the encoder over a pipeline and a model.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -27,21 +27,21 @@
 
 namespace bpe_beam {
 
-/// A text holds what the model has no token for; a Python exception (document, begin, end).
+/// A document has a part without a token; a Python exception (document, begin, end).
 struct MissingSymbolIn {
   std::size_t document;
   std::size_t begin;
   std::size_t end;
 };
 
-/// A model that Python holds and hands to encoders.
+/// A model, which encoders share.
 struct PyModel {
   std::shared_ptr<const WordModel> model;
 };
 
 inline std::span<const MergeRow> merge_rows(const InputArray<std::uint32_t>& merges) {
   if (merges.ndim() != 2 || merges.shape(1) != 3) {
-    throw std::invalid_argument("merges must be rows of (left id, right id, joined id)");
+    throw std::invalid_argument("merges must be uint32[n, 3]: left, right, joined");
   }
   return {reinterpret_cast<const MergeRow*>(merges.data()),
           static_cast<std::size_t>(merges.shape(0))};
@@ -114,22 +114,22 @@ class PyEncoder {
     return list;
   }
 
-  py::tuple encode_placed(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+  py::tuple encode_with_offsets(const py::buffer& text, std::vector<std::uint32_t> allowed) {
     const py::buffer_info info = text.request();
     const std::string_view bytes = bytes_of(info);
-    PlacedIds placed;
+    IdsWithOffsets found;
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
       const Borrowed state(*this);
       try {
-        encoder_.encode_placed(bytes, allowed, *state, placed);
+        encoder_.encode_with_offsets(bytes, allowed, *state, found);
       } catch (const MissingSymbol& missing) {
         throw MissingSymbolIn{0, missing.begin, missing.end};
       }
     }
-    return py::make_tuple(as_array(std::move(placed.ids)), as_array(std::move(placed.begins)),
-                          as_array(std::move(placed.ends)), as_array(std::move(placed.added)));
+    return py::make_tuple(as_array(std::move(found.ids)), as_array(std::move(found.begins)),
+                          as_array(std::move(found.ends)), as_array(std::move(found.added)));
   }
 
   py::tuple encode_batch(const py::buffer& data, const InputArray<std::int64_t>& offsets,
@@ -218,8 +218,8 @@ inline void bind_encoding(py::module_& m) {
     try {
       if (error) std::rethrow_exception(error);
     } catch (const MissingSymbolIn& missing) {
-      const py::tuple place = py::make_tuple(missing.document, missing.begin, missing.end);
-      PyErr_SetObject(missing_symbol_error.ptr(), place.ptr());
+      const py::tuple arguments = py::make_tuple(missing.document, missing.begin, missing.end);
+      PyErr_SetObject(missing_symbol_error.ptr(), arguments.ptr());
     }
   });
 
@@ -248,7 +248,7 @@ inline void bind_encoding(py::module_& m) {
            "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
       .def("encode_to_list", &PyEncoder::encode_to_list, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The same as a list.")
-      .def("encode_placed", &PyEncoder::encode_placed, "text"_a,
+      .def("encode_with_offsets", &PyEncoder::encode_with_offsets, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{},
            "The ids of one text, where each begins and ends in it, in bytes, and which of them are "
            "added tokens that were found in it.")

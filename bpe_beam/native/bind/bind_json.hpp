@@ -1,4 +1,4 @@
-// Python's side of tokenizer files: JSON to Python's objects, and their vocabularies to ids.
+// Binds json_reader.hpp for tokenizer files: JSON to Python objects, and vocabularies to ids.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -33,7 +33,7 @@ class CollectorPause {
 };
 
 /// Makes the objects that Python's `json` would make; refuses what needs an explanation: a key that
-/// stands twice, half a surrogate pair, a string that is not UTF-8, a number of many digits.
+/// occurs twice, half a surrogate pair, a string that is not UTF-8, a number of many digits.
 class PythonJson {
  public:
   bool begin_object() { return push(py::reinterpret_steal<py::object>(PyDict_New()), true); }
@@ -120,7 +120,7 @@ class PythonJson {
     if (PyDict_SetItem(container, keys_.back().ptr(), value.ptr()) != 0) {
       throw py::error_already_set();
     }
-    return PyDict_Size(container) > before;  // else the key stands twice
+    return PyDict_Size(container) > before;  // else the key occurs twice
   }
 
   py::object result_;

@@ -1,4 +1,4 @@
-// Python's side of learning.
+// Binds bpe_learner.hpp.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -22,13 +22,14 @@ inline TieBreak tie_break_of(const std::string& name) {
   if (name == "lowest_id") return TieBreak::kLowestId;
   if (name == "first_seen") return TieBreak::kFirstSeen;
   if (name == "greatest_bytes") return TieBreak::kGreatestBytes;
-  throw std::invalid_argument("tie_break is lowest_id, first_seen or greatest_bytes, not " + name);
+  throw std::invalid_argument("tie_break must be lowest_id, first_seen or greatest_bytes, got " +
+                              name);
 }
 
 inline Score score_of(const std::string& name) {
   if (name == "count") return Score::kCount;
   if (name == "likelihood") return Score::kLikelihood;
-  throw std::invalid_argument("score is count or likelihood, not " + name);
+  throw std::invalid_argument("score must be count or likelihood, got " + name);
 }
 
 class PyBpeLearner {

@@ -127,7 +127,7 @@ inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int dep
   throw unknown_step("normalizer", items);
 }
 
-/// The places of the characters of a text that is not yet changed; a malformed byte is one.
+/// The origins of the characters of an original text; a malformed byte is a character.
 inline std::vector<Origin> own_origins(std::string_view text) {
   std::vector<Origin> origins;
   origins.reserve(text.size());
@@ -167,7 +167,7 @@ inline py::tuple normalize_text(const py::handle& step, const py::bytes& text, b
 inline void bind_normalizing(py::module_& m) {
   using namespace pybind11::literals;
   m.def("normalize", &normalize_text, "step"_a, "text"_a, "with_origins"_a,
-        "UTF-8 `text` after a step: (bytes, int64[bytes, 2] places in `text` or None).");
+        "UTF-8 `text` after a step: (bytes, int64[bytes, 2] origins in `text` or None).");
 }
 
 }  // namespace bpe_beam

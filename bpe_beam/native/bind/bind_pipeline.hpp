@@ -1,4 +1,4 @@
-// Python's side of the pipeline: described as tuples, checked here.
+// Binds the pipeline, which Python describes as tuples.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -28,7 +28,7 @@ inline SplitBehavior behavior_of(const std::string& name) {
   if (name == "merged_with_previous") return SplitBehavior::kMergedWithPrevious;
   if (name == "merged_with_next") return SplitBehavior::kMergedWithNext;
   if (name == "contiguous") return SplitBehavior::kContiguous;
-  throw std::invalid_argument("no such behavior: " + name);
+  throw std::invalid_argument("behavior must be a SplitDelimiterBehavior, got " + name);
 }
 
 /// A step: ("scan", name), ("split", matcher, behavior, invert), ("rewrite", normalizer) or
@@ -45,7 +45,7 @@ inline std::unique_ptr<PreTokenizerStep> make_step(const py::tuple& step) {
   if (kind == "prepend") {
     return std::make_unique<PrependStep>(step[1].cast<std::string>(), step[2].cast<bool>());
   }
-  throw std::invalid_argument("no such pre-tokenizer step: " + kind);
+  throw std::invalid_argument("step must be scan, split, rewrite or prepend, got " + kind);
 }
 
 /// (content, id, single_word, lstrip, rstrip, normalized, special).
@@ -77,7 +77,7 @@ inline std::shared_ptr<const Pipeline> make_pipeline(const std::vector<AddedTupl
                                           std::move(made), text_seconds);
 }
 
-/// A pipeline that Python holds and hands to tables and encoders.
+/// A pipeline, which tables and encoders share.
 struct PyPipeline {
   std::shared_ptr<const Pipeline> pipeline;
 
@@ -85,7 +85,7 @@ struct PyPipeline {
              const std::vector<py::tuple>& steps, double text_seconds)
       : pipeline(make_pipeline(added, normalizer, steps, text_seconds)) {}
 
-  /// The words of a text, as bytes: what counting and encoding see. All added tokens are cut out.
+  /// The words of a text, as bytes: what counting and encoding see. All added tokens are extracted.
   [[nodiscard]] py::list words(const py::buffer& text, std::vector<std::uint32_t> allowed) const {
     struct Collecting {
       std::vector<std::string> found;
@@ -126,7 +126,7 @@ class TextDeadline {
   std::optional<Deadline::Scope> scope_;
 };
 
-/// Finds the texts of tokens, whatever stands around them.
+/// Finds the texts of tokens in any context.
 class TokenFinder {
  public:
   explicit TokenFinder(const std::vector<std::pair<std::string, std::uint32_t>>& tokens)
@@ -137,7 +137,7 @@ class TokenFinder {
     const py::buffer_info info = data.request();
     const std::string_view bytes = bytes_of(info);
     py::list found;
-    tokens_.cut(
+    tokens_.extract(
         {bytes, nullptr}, {}, [](const TextView&) {},
         [&](std::uint32_t id, const TextView& place) {
           const auto begin = static_cast<std::size_t>(place.bytes.data() - bytes.data());
@@ -194,7 +194,7 @@ inline void bind_pipeline(py::module_& m) {
   m.def("seconds_left", &Deadline::left,
         "The CPU seconds that the current text has left; infinity where no deadline is set.");
   m.def("check_deadline", &Deadline::check, "Raises DataError if the time is over.");
-  py::class_<TokenFinder>(m, "TokenFinder", "Where the texts of tokens stand in a text.")
+  py::class_<TokenFinder>(m, "TokenFinder", "Finds the texts of tokens in a text.")
       .def(py::init<const std::vector<std::pair<std::string, std::uint32_t>>&>(), "tokens"_a,
            "`tokens`: (content, id) of each.")
       .def("find", &TokenFinder::find, "data"_a,
@@ -206,7 +206,7 @@ inline void bind_pipeline(py::module_& m) {
            "text_seconds"_a = std::numeric_limits<double>::infinity(),
            "`added`: (content, id, single_word, lstrip, rstrip, normalized, special) of each.")
       .def("words", &PyPipeline::words, "text"_a, "allowed"_a = std::vector<std::uint32_t>{},
-           "The words of a text as bytes; added tokens that count are cut out.");
+           "The words of a text as bytes; added tokens that count are extracted.");
 }
 
 }  // namespace bpe_beam

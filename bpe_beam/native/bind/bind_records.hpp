@@ -1,4 +1,4 @@
-// Python's way to records.hpp, jsonl.hpp and csv.hpp. The GIL is released while a window is cut.
+// Binds records.hpp, jsonl.hpp and csv.hpp. The GIL is released while a window is read.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -51,7 +51,7 @@ inline Cut checked_cut(std::span<const char> data, std::size_t start, std::size_
                        std::size_t stop, bool final, std::size_t max_records,
                        std::size_t max_bytes) {
   if (start > data.size() || max_records == 0) {
-    throw std::invalid_argument("start lies behind the data, or max_records is 0");
+    throw std::invalid_argument("start must be within the data, and max_records at least 1");
   }
   return {start, search, stop, final, max_records, max_bytes};
 }
@@ -65,7 +65,7 @@ inline py::tuple text_records_of(const py::buffer& data, const std::string& sepa
   const std::span<const char> bytes = bytes_of(info);
   const Cut cut = checked_cut(bytes, start, search, stop, final, max_records, max_bytes);
   if (valid_utf8_prefix(separator) < separator.size()) {
-    throw std::invalid_argument("the separator is no UTF-8");
+    throw std::invalid_argument("separator must be UTF-8");
   }
   Records records;
   {
@@ -82,7 +82,7 @@ inline py::tuple jsonl_records_of(const py::buffer& data, std::size_t start, std
                                   const std::vector<std::string>& source,
                                   const std::string& other_source) {
   if (std::max({text.size(), id.size(), source.size()}) > kMaxPathDepth) {
-    throw std::invalid_argument("a path has too many names");
+    throw std::invalid_argument("a field path must have at most 16 names");
   }
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
@@ -105,7 +105,7 @@ inline py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::
   const Cut cut = checked_cut(bytes, start, start, stop, final, max_records, max_bytes);
   CsvColumns wanted{delimiter, columns, {}, other_source};
   for (std::size_t i = 0; i < taken.size(); ++i)
-    wanted.taken[i] = taken[i] < 0 ? kNowhere : static_cast<std::size_t>(taken[i]);
+    wanted.taken[i] = taken[i] < 0 ? kNotFound : static_cast<std::size_t>(taken[i]);
   Records records;
   {
     const py::gil_scoped_release release;
@@ -115,12 +115,12 @@ inline py::tuple csv_records_of(const py::buffer& data, std::size_t start, std::
 }
 
 /// (the fields of the record that begins at `start`, where the next begins); None if it is not
-/// whole, or if its quotes make no sense.
+/// complete, or if its quotes are invalid.
 inline py::object csv_fields_of(const py::buffer& data, std::size_t start, bool final,
                                 char delimiter) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
-  if (start > bytes.size()) throw std::invalid_argument("start lies behind the data");
+  if (start > bytes.size()) throw std::invalid_argument("start must be within the data");
   py::list fields;
   const auto found = read_csv_record(
       bytes, start, final, delimiter, [&](std::size_t, const CsvField& field) {
@@ -132,41 +132,41 @@ inline py::object csv_fields_of(const py::buffer& data, std::size_t start, bool 
   return py::make_tuple(fields, found->next);
 }
 
-inline std::int64_t csv_guess_of(const py::buffer& data, std::size_t start, bool final,
+inline std::int64_t find_csv_record_of(const py::buffer& data, std::size_t start, bool final,
                                  char delimiter, std::size_t columns) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
-  std::size_t found = kNowhere;
+  std::size_t found = kNotFound;
   {
     const py::gil_scoped_release release;
-    found = guess_csv_record(bytes, start, final, delimiter, columns);
+    found = find_csv_record(bytes, start, final, delimiter, columns);
   }
-  return found == kNowhere ? -1 : static_cast<std::int64_t>(found);
+  return found == kNotFound ? -1 : static_cast<std::int64_t>(found);
 }
 
 inline py::tuple separator_end_of(const py::buffer& data, const std::string& separator,
                                   std::size_t search, std::size_t at_least) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
-  if (separator.empty()) throw std::invalid_argument("the separator is empty");
+  if (separator.empty()) throw std::invalid_argument("separator must not be empty");
   SeparatorEnd found{};
   {
     const py::gil_scoped_release release;
     found = first_separator_end(bytes, separator, search, at_least);
   }
-  const auto end = found.end == kNowhere ? std::int64_t{-1} : static_cast<std::int64_t>(found.end);
+  const auto end = found.end == kNotFound ? std::int64_t{-1} : static_cast<std::int64_t>(found.end);
   return py::make_tuple(end, found.search);
 }
 
 inline std::int64_t last_gap_of(const py::buffer& data, const std::string& separator) {
   const py::buffer_info info = data.request();
   const std::span<const char> bytes = bytes_of(info);
-  std::size_t gap = kNowhere;
+  std::size_t gap = kNotFound;
   {
     const py::gil_scoped_release release;
     gap = last_gap(bytes, separator);
   }
-  return gap == kNowhere ? -1 : static_cast<std::int64_t>(gap);
+  return gap == kNotFound ? -1 : static_cast<std::int64_t>(gap);
 }
 
 inline void bind_records(py::module_& m) {
@@ -178,7 +178,7 @@ inline void bind_records(py::module_& m) {
   m.attr("MAX_PATH_DEPTH") = kMaxPathDepth;
   m.def("text_records", &text_records_of, "data"_a, "separator"_a, "start"_a, "search"_a, "stop"_a,
         "final"_a, "max_records"_a, "max_bytes"_a, "id_prefix"_a, "base"_a,
-        "Cuts a window at a separator (empty: one record). Returns (text uint8[], its ends "
+        "Splits a window at a separator (empty: one record). Returns (text uint8[], its ends "
         "int64[n + 1], ids uint8[], their ends int64[n + 1] (without a prefix none: [1]), has id "
         "uint8[0], sources uint8[0], their ends int64[1], starts int64[n], bad int64[k, 5]: begin, "
         "end, flaw, position, index; and where to go on: start, search; records passed).");
@@ -192,15 +192,16 @@ inline void bind_records(py::module_& m) {
         "source, or -1. The position of a wrong number of columns is that number.");
   m.def("csv_fields", &csv_fields_of, "data"_a, "start"_a, "final"_a, "delimiter"_a,
         "(fields of the record that begins at `start`, where the next begins), or None if it is "
-        "not whole.");
-  m.def("csv_guess", &csv_guess_of, "data"_a, "start"_a, "final"_a, "delimiter"_a, "columns"_a,
-        "Where, behind a newline at `start` or later, a record seems to begin; -1: nowhere, or more "
-        "data must tell.");
+        "not complete.");
+  m.def("find_csv_record", &find_csv_record_of, "data"_a, "start"_a, "final"_a, "delimiter"_a,
+        "columns"_a,
+        "The speculative start of a record after a newline at `start` or later; -1 if there is "
+        "none, or if deciding needs more data.");
   m.def("separator_end", &separator_end_of, "data"_a, "separator"_a, "search"_a, "at_least"_a,
         "Left to right from `search`: (the first end of a separator at or after `at_least`, or "
         "-1; where to go on).");
   m.def("last_gap", &last_gap_of, "data"_a, "separator"_a,
-        "The last place that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
+        "The last position that no occurrence of `separator` (2 bytes or more) lies across, or -1.");
 }
 
 }  // namespace bpe_beam

@@ -1,4 +1,4 @@
-// Python's side of merge rounds: packed words, pair counts, rewriting, cutting.
+// Binds the steps of merge rounds: packed words, pair counts, rewriting, segments.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -14,17 +14,17 @@
 #include <vector>
 
 #include "bind/binding.hpp"
-#include "rounds/hot_pairs.hpp"
+#include "rounds/frequent_pairs.hpp"
 #include "count/packed_words.hpp"
 #include "rounds/pair_table.hpp"
 #include "rounds/rewriter.hpp"
 
 namespace bpe_beam {
 
-/// Words that Python passes, checked. Lives while the arguments live.
-class GivenWords {
+/// Words from Python with valid offsets and counts. Valid while the arguments live.
+class CheckedWords {
  public:
-  GivenWords(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  CheckedWords(const py::buffer& data, const InputArray<std::int64_t>& offsets,
              const InputArray<std::int64_t>& counts)
       : info_(data.request()) {
     words_ = {bytes_of(info_), span_of(offsets), span_of(counts)};
@@ -89,7 +89,7 @@ inline py::tuple unpack_symbols(const py::buffer& data, const InputArray<std::in
 
 class PyPairTable {
  private:
-  /// What the function returns, called without the GIL and with the lock.
+  /// Calls a function without the GIL and with the lock, and returns its result.
   template <typename Function>
   auto locked(Function function) {
     py::gil_scoped_release release;
@@ -103,16 +103,16 @@ class PyPairTable {
                  const std::optional<InputArray<std::uint32_t>>& widths,
                  std::optional<std::uint64_t> max_length) {
     if (widths.has_value() != max_length.has_value()) {
-      throw std::invalid_argument("widths and max_length are given both or neither");
+      throw std::invalid_argument("widths and max_length must be set together");
     }
-    const GivenWords given(data, offsets, counts);
+    const CheckedWords checked(data, offsets, counts);
     const auto by_id = widths ? span_of(*widths) : std::span<const std::uint32_t>();
     py::gil_scoped_release release;
     const std::lock_guard lock(mutex_);
     if (max_length) {
-      table_.add_words(given.words(), PairWidths{by_id, *max_length});
+      table_.add_words(checked.words(), PairWidths{by_id, *max_length});
     } else {
-      table_.add_words(given.words());
+      table_.add_words(checked.words());
     }
   }
 
@@ -129,7 +129,7 @@ class PyPairTable {
   }
 
   void add_table(PyPairTable& other) {
-    if (this == &other) throw std::invalid_argument("a table cannot be added to itself");
+    if (this == &other) throw std::invalid_argument("a table must not be added to itself");
     py::gil_scoped_release release;
     const std::scoped_lock lock(mutex_, other.mutex_);
     table_.add_table(other.table_);
@@ -170,14 +170,14 @@ class PyPairTable {
   std::mutex mutex_;
 };
 
-/// Never changes once made, so threads share one without a lock.
+/// Immutable, so threads share one without a lock.
 class PyRewriter {
  public:
   explicit PyRewriter(const std::vector<InputArray<std::uint32_t>>& batches) {
     std::vector<std::vector<MergeRow>> rows;
     for (const InputArray<std::uint32_t>& batch : batches) {
       if (batch.ndim() != 2 || batch.shape(1) != 3) {
-        throw std::invalid_argument("a batch of merges must be n rows of left, right, joined");
+        throw std::invalid_argument("a batch of merges must be uint32[n, 3]: left, right, joined");
       }
       rows.emplace_back();
       for (py::ssize_t i = 0; i < batch.shape(0); ++i) {
@@ -190,11 +190,11 @@ class PyRewriter {
 
   [[nodiscard]] py::tuple rewrite(const py::buffer& data, const InputArray<std::int64_t>& offsets,
                                   const InputArray<std::int64_t>& counts) const {
-    const GivenWords given(data, offsets, counts);
+    const CheckedWords checked(data, offsets, counts);
     PackedColumns out;
     {
       py::gil_scoped_release release;
-      out = rewriter_.rewrite(given.words());
+      out = rewriter_.rewrite(checked.words());
     }
     return to_python(std::move(out));
   }
@@ -203,10 +203,10 @@ class PyRewriter {
   Rewriter rewriter_;
 };
 
-/// Never changes once made, like a rewriter.
-class PyHotPairs {
+/// Immutable, like a rewriter.
+class PyFrequentPairs {
  public:
-  PyHotPairs(const InputArray<std::uint32_t>& lefts, const InputArray<std::uint32_t>& rights) {
+  PyFrequentPairs(const InputArray<std::uint32_t>& lefts, const InputArray<std::uint32_t>& rights) {
     check_length("rights", rights.size(), lefts.size());
     const auto left = span_of(lefts);
     const auto right = span_of(rights);
@@ -214,19 +214,19 @@ class PyHotPairs {
     pairs_.emplace(left, right);
   }
 
-  [[nodiscard]] py::tuple cut(const py::buffer& data, const InputArray<std::int64_t>& offsets,
+  [[nodiscard]] py::tuple segments(const py::buffer& data, const InputArray<std::int64_t>& offsets,
                               const InputArray<std::int64_t>& counts, bool singles) const {
-    const GivenWords given(data, offsets, counts);
+    const CheckedWords checked(data, offsets, counts);
     PackedColumns out;
     {
       py::gil_scoped_release release;
-      out = pairs_->cut(given.words(), singles);
+      out = pairs_->segments(checked.words(), singles);
     }
     return to_python(std::move(out));
   }
 
  private:
-  std::optional<HotPairs> pairs_;
+  std::optional<FrequentPairs> pairs_;
 };
 
 inline void bind_rounds(py::module_& m) {
@@ -261,10 +261,11 @@ inline void bind_rounds(py::module_& m) {
       .def("rewrite", &PyRewriter::rewrite, "data"_a, "offsets"_a, "counts"_a,
            "The words after the merges, without those of one symbol: (data, offsets, counts).");
 
-  py::class_<PyHotPairs>(m, "HotPairs", "Cuts packed words where a pair is none of these.")
+  py::class_<PyFrequentPairs>(m, "FrequentPairs",
+                             "Splits packed words where a pair is none of these.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::uint32_t>&>(),
            "lefts"_a, "rights"_a)
-      .def("cut", &PyHotPairs::cut, "data"_a, "offsets"_a, "counts"_a, "singles"_a,
+      .def("segments", &PyFrequentPairs::segments, "data"_a, "offsets"_a, "counts"_a, "singles"_a,
            "The segments, not added up: (data, offsets, counts).");
 }
 

@@ -33,7 +33,7 @@ inline py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::s
       }
     });
   }
-  if (!known) throw std::invalid_argument("there is no scanner of the name " + scanner);
+  if (!known) throw std::invalid_argument("scanner must be one of SCANNERS, got " + scanner);
   const auto words = static_cast<py::ssize_t>(places.size() / 2);
   return as_array(std::move(places)).reshape({words, py::ssize_t{2}});
 }
@@ -47,7 +47,9 @@ inline void bind_scanning(py::module_& m) {
   m.def(
       "char_bits",
       [](std::uint32_t code_point) {
-        if (code_point >= 0x110000) throw std::invalid_argument("not a code point");
+        if (code_point >= 0x110000) {
+          throw std::invalid_argument("code_point must be below 0x110000");
+        }
         return char_bits(code_point);
       },
       "code_point"_a, "The properties of a code point, as unicode_classes.hpp has them.");

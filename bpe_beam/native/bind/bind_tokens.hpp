@@ -1,4 +1,4 @@
-// Vocabularies and merges as Python holds them: dicts of ids by token, and pairs of tokens.
+// Vocabularies and merges from Python: dicts of ids by token, and pairs of tokens.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,7 +21,7 @@ namespace bpe_beam {
 
 /// The UTF-8 of a str. Python would keep what PyUnicode_AsUTF8 makes, and hold each token twice.
 inline std::string utf8_of(PyObject* text) {
-  if (!PyUnicode_Check(text)) throw std::invalid_argument("a token is not a str");
+  if (!PyUnicode_Check(text)) throw std::invalid_argument("a token must be a str");
   if (PyUnicode_IS_COMPACT_ASCII(text)) {
     return {static_cast<const char*>(PyUnicode_DATA(text)),
             static_cast<std::size_t>(PyUnicode_GET_LENGTH(text))};
@@ -36,7 +36,7 @@ inline std::uint32_t id_of(PyObject* number) {
   if (id == static_cast<unsigned long>(-1) && PyErr_Occurred() != nullptr) {
     throw py::error_already_set();
   }
-  if (id >= kNoId) throw std::invalid_argument("an id of 2^32 - 1 or more");
+  if (id >= kNoId) throw std::invalid_argument("an id must be below 2^32 - 1");
   return static_cast<std::uint32_t>(id);
 }
 
@@ -61,7 +61,7 @@ inline TokenIds byte_token_ids(const py::object& tokens) {
   return found;
 }
 
-/// The ids of merges, as Python holds them.
+/// The ids of merges, as a Python object.
 struct PyMergeIds {
   std::vector<MergeRow> rows;
 };
@@ -86,7 +86,7 @@ inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const py::sequence
   for (py::ssize_t i = 0; i < count; ++i) {
     PyObject* const merge = PySequence_Fast_GET_ITEM(items.ptr(), i);
     if (!PyTuple_Check(merge) || PyTuple_GET_SIZE(merge) != 2) {
-      throw std::invalid_argument("a merge is not a pair");
+      throw std::invalid_argument("a merge must be a pair");
     }
     PyObject* const left = PyTuple_GET_ITEM(merge, 0);
     PyObject* const right = PyTuple_GET_ITEM(merge, 1);

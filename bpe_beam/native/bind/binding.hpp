@@ -24,7 +24,7 @@ using InputArray = py::array_t<T, py::array::c_style>;
 /// A one-dimensional contiguous buffer of bytes. Lives while `info` lives.
 inline std::string_view bytes_of(const py::buffer_info& info) {
   if (info.ndim != 1 || (info.size > 0 && info.strides[0] != info.itemsize)) {
-    throw std::invalid_argument("data must be one contiguous buffer");
+    throw std::invalid_argument("data must be one contiguous one-dimensional buffer");
   }
   return {static_cast<const char*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)};
 }
@@ -34,13 +34,13 @@ std::span<const T> span_of(const InputArray<T>& array) {
   return {array.data(), static_cast<std::size_t>(array.size())};
 }
 
-/// Refuses offsets that do not ascend within `size` bytes: they may come from anywhere.
+/// Throws std::invalid_argument if offsets do not ascend within `size` items.
 inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t size) {
-  if (offsets.empty()) throw std::invalid_argument("offsets are empty: there is always one more");
+  if (offsets.empty()) throw std::invalid_argument("offsets must have at least one item");
   std::int64_t last = 0;
   for (const std::int64_t offset : offsets) {
     if (offset < last || static_cast<std::size_t>(offset) > size) {
-      throw std::invalid_argument("offsets do not ascend within the data");
+      throw std::invalid_argument("offsets must ascend within the data");
     }
     last = offset;
   }
@@ -55,8 +55,8 @@ inline std::string_view text_at(std::string_view data, std::span<const std::int6
 
 inline void check_length(const char* name, std::size_t found, std::size_t expected) {
   if (found != expected) {
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(found) +
-                                " items, not " + std::to_string(expected));
+    throw std::invalid_argument(std::string(name) + " must have " + std::to_string(expected) +
+                                " items, got " + std::to_string(found));
   }
 }
 

@@ -1,7 +1,7 @@
 // The Python module bpe_beam._native: the kernels, the GIL released while they run.
 //
-// An object that changes (a table, a learner) is locked while a call works on it, so threads that
-// share one by mistake wait for each other. Offsets and sizes are checked before a kernel trusts
+// An object that changes (a table, a learner) is locked during a call, so threads that share one by
+// mistake wait for each other. Offsets and sizes are checked before a kernel trusts
 // them.
 #include <pybind11/pybind11.h>
 

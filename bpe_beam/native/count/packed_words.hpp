@@ -1,8 +1,8 @@
 // Words as packed symbols: the ids of a word's symbols as LEB128 varints, one after another.
 //
-// A part of a word is a part of its bytes, so words are cut without packing them again. Seven bits
-// a byte, the low ones first; an id has 32 bits and so at most five bytes. More bytes than an id
-// needs are read as well, but never written.
+// A part of a word is a part of its bytes, so words are split without packing them again. Seven
+// bits a byte, the low ones first; an id has 32 bits and so at most five bytes. More bytes than an
+// id needs are read as well, but never written.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ namespace bpe_beam {
 
 inline constexpr std::size_t kMaxPackedBytes = 5;  // of one symbol
 
-/// Counted words: word i is data[offsets[i]:offsets[i + 1]]. Offsets are checked by whoever made it.
+/// Counted words: word i is data[offsets[i]:offsets[i + 1]]. The caller checks the offsets.
 struct PackedWords {
   std::string_view data;
   std::span<const std::int64_t> offsets;
   std::span<const std::int64_t> counts;
 
   [[nodiscard]] std::size_t size() const { return offsets.size() - 1; }
-  /// Of all words: they may be a small part of the data.
+  /// The bytes of all words, which may be a small part of the data.
   [[nodiscard]] std::size_t bytes() const {
     return static_cast<std::size_t>(offsets.back() - offsets.front());
   }
@@ -32,7 +32,7 @@ struct PackedWords {
   [[nodiscard]] const char* end(std::size_t word) const { return begin(word + 1); }
 };
 
-/// The same, as what a kernel makes.
+/// The same as owned columns: what a kernel returns.
 struct PackedColumns {
   std::string data;
   std::vector<std::int64_t> offsets{0};
@@ -45,7 +45,8 @@ struct PackedColumns {
   }
 };
 
-/// Reads the symbol at `at` < `end` and moves past it. False: it is cut off, or over 32 bits.
+/// Reads the symbol at `at` < `end` and moves past it. Returns false if it is incomplete or over 32
+/// bits.
 inline bool read_symbol(const char*& at, const char* end, std::uint32_t& symbol) {
   std::uint32_t byte = static_cast<unsigned char>(*at++);
   symbol = byte & 0x7F;
@@ -58,12 +59,12 @@ inline bool read_symbol(const char*& at, const char* end, std::uint32_t& symbol)
   return true;
 }
 
-/// As read_symbol; refuses what is none, in the name of its word.
+/// Like read_symbol, but throws std::invalid_argument, which names the word.
 inline std::uint32_t symbol_of(const char*& at, const char* end, std::size_t word) {
   std::uint32_t symbol = 0;
   if (!read_symbol(at, end, symbol)) [[unlikely]] {
     throw std::invalid_argument("word " + std::to_string(word) +
-                                " is no packed word: a symbol is cut off or over 32 bits");
+                                " is not a packed word: a symbol is incomplete or over 32 bits");
   }
   return symbol;
 }
@@ -97,11 +98,11 @@ inline void unpack_word(const PackedWords& words, std::size_t word,
   while (at != end) symbols.push_back(symbol_of(at, end, word));
 }
 
-/// Refuses a count below 1, in the name of its word.
+/// Throws std::invalid_argument if a word's count is below 1.
 inline void check_count(std::int64_t count, std::size_t word) {
   if (count < 1) [[unlikely]] {
-    throw std::invalid_argument("word " + std::to_string(word) + " counts " +
-                                std::to_string(count) + ": 1 or more");
+    throw std::invalid_argument("the count of word " + std::to_string(word) +
+                                " must be at least 1, got " + std::to_string(count));
   }
 }
 

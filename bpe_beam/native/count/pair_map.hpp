@@ -36,8 +36,8 @@ class PairMap {
     }
   }
 
-  /// The place of the pair's value; kNone stands there for a pair that is new and must be
-  /// overwritten before the next call.
+  /// The pair's value, by reference. It is kNone for a new pair and must be overwritten before the
+  /// next call.
   std::uint32_t& operator[](std::uint64_t key) {
     if (size_ * 8 >= slots_.size() * 5) grow();
     const std::size_t mask = slots_.size() - 1;

@@ -1,7 +1,7 @@
 // Words and how often they occur: open addressing, short words inside the slot, 64-bit counts.
 //
-// 24 bytes a slot at most 5/8 full, and the bytes of words over 15 bytes in an arena. With places
-// (16 bytes a slot more) the table keeps where each word occurred first.
+// 24 bytes a slot at most 5/8 full, and the bytes of words over 15 bytes in an arena. With
+// positions (16 bytes a slot more) the table also has the first occurrence of each word.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,12 @@
 
 namespace bpe_beam {
 
-/// Where a word occurred: its document's place, and how many words stand before it there.
-struct Place {
+/// An occurrence of a word: its document's number, and how many words of that document come before
+/// it.
+struct WordPosition {
   std::uint64_t document = 0;
   std::uint64_t word = 0;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const WordPosition&) const = default;
 };
 
 /// Words in the order of their bytes, as columns.
@@ -34,7 +35,7 @@ struct WordColumns {
   std::vector<std::int64_t> offsets{0};
   std::string bytes;
   std::vector<std::int64_t> counts;
-  std::vector<std::uint64_t> documents;  // empty without places, like `words`
+  std::vector<std::uint64_t> documents;  // empty without positions, like `words`
   std::vector<std::uint64_t> words;
 };
 
@@ -45,34 +46,34 @@ class WordTable {
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool with_places() const { return with_places_; }
 
-  /// Bytes held by the slots, the places and the arena.
+  /// The bytes of the slots, the positions and the arena.
   [[nodiscard]] std::size_t memory_bytes() const {
     return slots_bytes() + arena_.capacity();
   }
 
-  /// Adds `count` occurrences of a word, the earliest at `place`. `readable`: see pack_word.
-  void add(std::string_view word, std::int64_t count, Place place, std::size_t readable) {
-    if (word.empty()) throw std::invalid_argument("a word is empty");
-    if (count < 1) throw std::invalid_argument("a word's count is below 1");
+  /// Adds `count` occurrences of a word, the first one at `position`. `readable`: see pack_word.
+  void add(std::string_view word, std::int64_t count, WordPosition position, std::size_t readable) {
+    if (word.empty()) throw std::invalid_argument("a word must not be empty");
+    if (count < 1) throw std::invalid_argument("a word's count must be at least 1");
     const std::size_t at = find_or_insert(word, readable);
     std::int64_t total = 0;
     if (__builtin_add_overflow(slots_[at].count, count, &total)) {
       throw std::overflow_error("a word's count is beyond 64 bits");
     }
     slots_[at].count = total;
-    if (with_places_ && place < places_[at]) places_[at] = place;
+    if (with_places_ && position < positions_[at]) positions_[at] = position;
   }
 
-  /// Adds the words of one document, added tokens cut out. Returns how many words it has.
-  /// `allowed`: see AddedTokens::cut. Whenever the next words might take the table beyond
+  /// Adds the words of one document, added tokens extracted. Returns how many words it has.
+  /// `allowed`: see AddedTokens::extract. Whenever the next words might take the table beyond
   /// `max_bytes`, within the document too, `on_full` is called first: it may empty the table.
   template <typename OnFull>
   std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
                          std::span<const std::uint32_t> allowed, std::uint64_t document,
                          std::size_t max_bytes, OnFull on_full) {
-    Counting<OnFull> sink{*this, Place{document, 0}, max_bytes, on_full};
+    Counting<OnFull> sink{*this, WordPosition{document, 0}, max_bytes, on_full};
     pipeline.run(text, allowed, false, state_, sink);
-    return sink.place.word;
+    return sink.position.word;
   }
 
   /// As above, without a limit.
@@ -86,14 +87,14 @@ class WordTable {
     for (std::size_t i = 0; i < other.slots_.size(); ++i) {
       if (other.slots_[i].key.empty()) continue;
       const std::string_view word = other.word_at(i);
-      add(word, other.slots_[i].count, other.with_places_ ? other.places_[i] : Place{},
+      add(word, other.slots_[i].count, other.with_places_ ? other.positions_[i] : WordPosition{},
           word.size());
     }
   }
 
   /// The words of each of `partitions` partitions, sorted by their bytes.
   [[nodiscard]] std::vector<WordColumns> split(std::uint32_t partitions) const {
-    if (partitions < 1) throw std::invalid_argument("partitions is below 1");
+    if (partitions < 1) throw std::invalid_argument("partitions must be at least 1, got 0");
     std::vector<std::vector<SortKey>> members(partitions);
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       if (slots_[i].key.empty()) continue;
@@ -110,10 +111,10 @@ class WordTable {
     return result;
   }
 
-  /// Forgets every word and gives the memory back.
+  /// Removes all words and frees their memory.
   void clear() {
     slots_ = {};
-    places_ = {};
+    positions_ = {};
     std::string().swap(arena_);  // an assignment would keep its memory
     size_ = 0;
     resize(kMinSlots);
@@ -121,7 +122,7 @@ class WordTable {
 
  private:
   static constexpr std::size_t kMinSlots = 1024;
-  static constexpr Place kNowhere{~std::uint64_t{0}, ~std::uint64_t{0}};
+  static constexpr WordPosition kNoPosition{~std::uint64_t{0}, ~std::uint64_t{0}};
 
   struct Slot {
     WordKey key;
@@ -142,7 +143,7 @@ class WordTable {
   template <typename OnFull>
   struct Counting {
     WordTable& table;
-    Place place;  // of the next word
+    WordPosition position;  // of the next word
     std::size_t max_bytes;
     OnFull& on_full;
 
@@ -164,28 +165,27 @@ class WordTable {
         pending[i].hash = hash_key(pending[i].key, table.seed_);
         __builtin_prefetch(&table.slots_[pending[i].hash & table.mask_]);
       }
-      for (std::size_t i = 0; i < words.size(); ++i, ++place.word) {
+      for (std::size_t i = 0; i < words.size(); ++i, ++position.word) {
         const std::size_t size = words[i].end - words[i].begin;
         const std::size_t at = size <= WordKey::kMaxInline
                                    ? table.find_or_insert_short(pending[i].key, pending[i].hash)
                                    : table.find_or_insert_long({data + words[i].begin, size});
         ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
-        if (table.with_places_ && place < table.places_[at]) table.places_[at] = place;
+        if (table.with_places_ && position < table.positions_[at]) table.positions_[at] = position;
       }
     }
 
     void added(std::uint32_t, const TextView&) {}
   };
 
-  /// What the table holds when as many words as a pipeline gives at once have come: not their
-  /// bytes, where they are long, but the slots.
+  /// The bytes of the table after one more call of `words`, without the bytes of long words.
   [[nodiscard]] std::size_t bytes_with_more_words() const {
     const bool grows = (size_ + Pipeline::kWords) * 8 > slots_.size() * 5;
     return memory_bytes() + (grows ? slots_bytes() : 0);
   }
 
   [[nodiscard]] std::size_t slots_bytes() const {
-    return slots_.capacity() * sizeof(Slot) + places_.capacity() * sizeof(Place);
+    return slots_.capacity() * sizeof(Slot) + positions_.capacity() * sizeof(WordPosition);
   }
 
   [[nodiscard]] std::string_view word_at(std::size_t slot) const {
@@ -233,7 +233,7 @@ class WordTable {
     return insert(at, WordKey{hash, offset | (WordKey::kLong << 56)});
   }
 
-  /// Puts a new key into the free slot `at`; returns where it stands afterwards.
+  /// Puts a new key into the free slot `at`; returns its slot, which may be another one.
   std::size_t insert(std::size_t at, const WordKey& key) {
     slots_[at] = Slot{key, 0};
     ++size_;
@@ -255,15 +255,15 @@ class WordTable {
   void resize(std::size_t slots) {
     std::vector<Slot> old(slots);
     old.swap(slots_);
-    std::vector<Place> old_places(with_places_ ? slots : 0, kNowhere);
-    old_places.swap(places_);
+    std::vector<WordPosition> old_positions(with_places_ ? slots : 0, kNoPosition);
+    old_positions.swap(positions_);
     mask_ = slots - 1;
     for (std::size_t i = 0; i < old.size(); ++i) {
       if (old[i].key.empty()) continue;
       std::size_t at = slot_hash(old[i].key) & mask_;
       while (!slots_[at].key.empty()) at = (at + 1) & mask_;
       slots_[at] = old[i];
-      if (with_places_) places_[at] = old_places[i];
+      if (with_places_) positions_[at] = old_positions[i];
     }
   }
 
@@ -283,21 +283,21 @@ class WordTable {
       result.offsets.push_back(static_cast<std::int64_t>(result.bytes.size()));
       result.counts.push_back(slots_[member.slot].count);
       if (with_places_) {
-        result.documents.push_back(places_[member.slot].document);
-        result.words.push_back(places_[member.slot].word);
+        result.documents.push_back(positions_[member.slot].document);
+        result.words.push_back(positions_[member.slot].word);
       }
     }
     return result;
   }
 
   bool with_places_;
-  // One a table: words poured from one table into another of the same seed would come in the order
-  // of their slots, and crowd in those that are filled first.
+  // Each table has its own seed: words added from a table of the same seed would come in the order
+  // of their slots, and collide in the first of them.
   std::uint64_t seed_ = table_seed();
   std::size_t size_ = 0;
   std::size_t mask_ = 0;
   std::vector<Slot> slots_;
-  std::vector<Place> places_;
+  std::vector<WordPosition> positions_;
   std::string arena_;
   PipelineState state_;
 };

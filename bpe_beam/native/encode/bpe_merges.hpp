@@ -47,8 +47,8 @@ class BpeMerges {
     return rank_of_.find(PairMap::key(left, right));
   }
 
-  /// Merges the symbols in state.ids; state.ranks holds the rank of the pair that begins at each
-  /// (kNoRank at the last). state.sizes are added up, if asked for.
+  /// Merges the symbols in state.ids; state.ranks must have the rank of the pair that begins at
+  /// each (kNoRank at the last). state.sizes are added up, if asked for.
   void apply(bool with_sizes, ModelState& state) const {
     if (state.ids.size() > kShortWord) {
       const auto nothing = [](std::uint32_t, std::uint32_t, std::uint32_t) {};
@@ -58,7 +58,7 @@ class BpeMerges {
     }
   }
 
-  /// Merges as `apply` does, and tells `seen(rank, left, right)` of each merge.
+  /// Merges as `apply` does, and calls `seen(rank, left, right)` for each merge.
   template <class Seen>
   void apply_watched(ModelState& state, Seen&& seen) const {
     merge_long<false>(state, seen);
@@ -108,7 +108,8 @@ class BpeMerges {
     if constexpr (kSizes) sizes.resize(size);
   }
 
-  /// A rank above a place: one comparison takes the lowest rank, then the leftmost place.
+  /// A rank in the high half, a position in the low one: the lowest rank wins, then the leftmost
+  /// position.
   using Candidate = std::uint64_t;
   static Candidate candidate(std::uint32_t rank, std::uint32_t at) {
     return (static_cast<std::uint64_t>(rank) << 32) | at;

@@ -18,20 +18,20 @@ namespace bpe_beam {
 /// Merges by rank, in numbers of tokens.
 struct RankMerges {
   std::vector<MergeRow> rows;
-  std::size_t doubtful;  // the first token that no single merge stands for; else their number
+  std::size_t doubtful;  // the first token that no single merge makes, or the number of tokens
 };
 
 /// Pairs of tokens that make a token, at most: published vocabularies have fewer than a million.
 inline constexpr std::size_t kMaxPairs = std::size_t{1} << 22;
 
-/// Finds the merges of `tokens`, which stand by rank.
+/// Finds the merges of `tokens`, which are in the order of their ranks.
 ///
 /// Call a token sound if the merges of lower rank leave two tokens of its bytes, and doubtful if
 /// it is not sound and two tokens make it of which one has a higher rank than itself. Without
 /// doubtful tokens one merge for each sound token, of those two, gives what ranks give. For take
 /// a text at the time when all merges of ranks below r are done, in ascending order, and none of
 /// these pairs is left. Between two borders of tokens nothing was merged over them, so what lies
-/// there was merged as if it stood alone. Two neighbours that make token r are therefore the two
+/// there was merged as if it were alone. Two neighbours that make token r are therefore the two
 /// that its bytes alone become: r is sound, and this is its one pair. And a merge of rank r makes
 /// no pair of a lower rank q: were q sound, its bytes alone would have become q at its time, and
 /// so here; otherwise q has a part of higher rank, r, and is doubtful. So ranks come in ascending

@@ -1,4 +1,4 @@
-// Texts to ids: a pipeline cuts a text into words, a model turns each word into tokens.
+// Texts to ids: a pipeline splits a text into words, a model encodes each word as tokens.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace bpe_beam {
 
-/// What changes while texts are encoded; one a thread.
+/// The mutable state of encoding; each thread has its own.
 struct EncodingState {
   explicit EncodingState(std::size_t cache_bytes) : cache(cache_bytes) {}
 
@@ -28,8 +28,8 @@ struct EncodingState {
   ModelState model;
 };
 
-/// Ids, and the place of each in the text given, in bytes.
-struct PlacedIds {
+/// Ids, and the offsets of each in the original text, in bytes.
+struct IdsWithOffsets {
   std::vector<std::uint32_t> ids;
   std::vector<std::size_t> added;  // which of them are added tokens that were found in the text
   std::vector<std::size_t> begins;
@@ -41,25 +41,25 @@ class TextEncoder {
   TextEncoder(std::shared_ptr<const Pipeline> pipeline, std::shared_ptr<const WordModel> model)
       : pipeline_(std::move(pipeline)), model_(std::move(model)) {}
 
-  /// Appends the ids of a text; `allowed`: see AddedTokens::cut. Throws MissingSymbol with the
-  /// place in the text given; `out` then holds the ids before it.
+  /// Appends the ids of a text; `allowed`: see AddedTokens::extract. Throws MissingSymbol with its
+  /// offsets in the original text; `out` then has the ids before it.
   void encode(std::string_view text, std::span<const std::uint32_t> allowed, EncodingState& state,
               std::vector<std::uint32_t>& out) const {
     try {
       CachingSink sink{*model_, state, out};
       pipeline_->run(text, allowed, false, state.pipeline, sink);
     } catch (const MissingSymbol&) {
-      // Only a second time, with places, tells where it stands in the text given.
-      PlacedIds placed;
-      encode_placed(text, allowed, state, placed);
+      // The offsets in the original text need a second run.
+      IdsWithOffsets placed;
+      encode_with_offsets(text, allowed, state, placed);
       throw;
     }
   }
 
-  /// Appends the ids of a text and their places. Throws MissingSymbol as above.
-  void encode_placed(std::string_view text, std::span<const std::uint32_t> allowed,
-                     EncodingState& state, PlacedIds& out) const {
-    PlacingSink sink{*model_, state.model, out};
+  /// Appends the ids of a text and their offsets. Throws MissingSymbol as above.
+  void encode_with_offsets(std::string_view text, std::span<const std::uint32_t> allowed,
+                     EncodingState& state, IdsWithOffsets& out) const {
+    OffsetsSink sink{*model_, state.model, out};
     pipeline_->run(text, allowed, true, state.pipeline, sink);
   }
 
@@ -127,37 +127,37 @@ class TextEncoder {
     void added(std::uint32_t id, const TextView&) { out.push_back(id); }
   };
 
-  struct PlacingSink {
+  struct OffsetsSink {
     const WordModel& model;
     ModelState& state;
-    PlacedIds& out;
+    IdsWithOffsets& out;
 
     void words(const TextView& text, std::span<const Word> words) {
       for (const Word& word : words) {
-        const TextView piece = text.sub(word.begin, word.end);
+        const TextView word_text = text.sub(word.begin, word.end);
         try {
-          model.encode(piece.bytes, true, state);
+          model.encode(word_text.bytes, true, state);
         } catch (const MissingSymbol& missing) {
-          const Origin place = place_of(piece.sub(missing.begin, missing.end));
-          throw MissingSymbol{place.begin, place.end};
+          const Origin origin = origin_of(word_text.sub(missing.begin, missing.end));
+          throw MissingSymbol{origin.begin, origin.end};
         }
         std::size_t at = 0;
         for (std::size_t i = 0; i < state.ids.size(); ++i) {
-          push(state.ids[i], place_of(piece.sub(at, at + state.sizes[i])));
+          push(state.ids[i], origin_of(word_text.sub(at, at + state.sizes[i])));
           at += state.sizes[i];
         }
       }
     }
 
-    void added(std::uint32_t id, const TextView& place) {
+    void added(std::uint32_t id, const TextView& text) {
       out.added.push_back(out.ids.size());
-      push(id, place_of(place));
+      push(id, origin_of(text));
     }
 
-    void push(std::uint32_t id, const Origin& place) {
+    void push(std::uint32_t id, const Origin& origin) {
       out.ids.push_back(id);
-      out.begins.push_back(place.begin);
-      out.ends.push_back(place.end);
+      out.begins.push_back(origin.begin);
+      out.ends.push_back(origin.end);
     }
   };
 

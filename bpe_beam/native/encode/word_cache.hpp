@@ -46,7 +46,7 @@ class WordCache {
   Slot& slot_of(const WordKey& key) { return slots_[hash_key(key, seed_) & mask_]; }
 
  private:
-  // A key's length is at most 15: the upper half of its byte tells how many ids there are.
+  // A key's length is at most 15: the upper half of its byte is the number of ids.
   static constexpr int kCountShift = 60;
   static constexpr std::uint64_t kCountBits = std::uint64_t{0xF} << kCountShift;
 

@@ -1,4 +1,4 @@
-// What turns one word into tokens: the interface of the models, and what they share.
+// The interface of the models, which encode one word as tokens, and what they share.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct MissingSymbol {
   std::size_t end;
 };
 
-/// What changes while words are encoded; one a thread.
+/// The mutable state of a model; each thread has its own.
 struct ModelState {
   std::vector<std::uint32_t> ids;       // the tokens of the word at hand
   std::vector<std::uint32_t> sizes;     // bytes of the word that each covers, where asked for
@@ -61,7 +61,7 @@ class TokenMap {
     slots_.resize(slots);
     text_.reserve(bytes);
     for (const auto& [token, id] : tokens) {
-      Slot& slot = slots_[place_of(token)];
+      Slot& slot = slots_[slot_of(token)];
       if (slot.id != kNoId) continue;
       slot = {text_.size(), token.size(), id};
       text_ += token;
@@ -69,7 +69,7 @@ class TokenMap {
   }
 
   [[nodiscard]] std::uint32_t find(std::string_view token) const {
-    return slots_[place_of(token)].id;
+    return slots_[slot_of(token)].id;
   }
 
  private:
@@ -79,8 +79,8 @@ class TokenMap {
     std::uint32_t id = kNoId;
   };
 
-  /// Where the token is, or would be.
-  [[nodiscard]] std::size_t place_of(std::string_view token) const {
+  /// The token's slot, or the free one for it.
+  [[nodiscard]] std::size_t slot_of(std::string_view token) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = std::hash<std::string_view>{}(token) & mask;
     while (slots_[at].id != kNoId && text_of(slots_[at]) != token) at = (at + 1) & mask;

@@ -1,7 +1,7 @@
 // Learns merges from words and their counts: BPE by counts, WordPiece by likelihood.
 //
-// Which pair is next is a queue's affair (count_queue.hpp, likelihood_queue.hpp); what a merge does
-// to words and pairs, the table's (merge_table.hpp).
+// A queue chooses the next pair (count_queue.hpp, likelihood_queue.hpp); the table changes words
+// and pairs for a merge (merge_table.hpp).
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@ namespace bpe_beam {
 
 enum class Score { kCount, kLikelihood };
 
-/// How the next pair is chosen, and when there is none.
+/// How the next pair is chosen, and when learning ends.
 struct LearningRules {
   std::size_t vocab_size = 0;
-  std::int64_t min_frequency = 0;  // 0 is as 1
+  std::int64_t min_frequency = 0;  // 0 means 1
   TieBreak tie_break = TieBreak::kLowestId;
   Score score = Score::kCount;
   /// Symbols are decorated: the same token may be made of other symbols elsewhere.
   bool decorated = false;
-  /// Nothing is learned after a merge whose joined token had an id before.
+  /// Whether learning ends after a merge whose joined token had an id before.
   bool stop_at_known = false;
   /// Learning ends before the merge by which the parts of all merges together would have more
   /// bytes than this: a text of one letter makes tokens as long as itself.
@@ -40,17 +40,17 @@ class BpeLearner {
  public:
   /// Words with spans or a prefix count as decorated.
   BpeLearner(WordsToLearn words, const LearningRules& rules) {
-    const bool by_place = rules.decorated || !words.spans.empty() || !words.prefix.empty();
+    const bool with_spans = rules.decorated || !words.spans.empty() || !words.prefix.empty();
     if (rules.score == Score::kLikelihood) {
-      by_place ? start<LikelihoodQueue<true>>(std::move(words), rules)
+      with_spans ? start<LikelihoodQueue<true>>(std::move(words), rules)
                : start<LikelihoodQueue<false>>(std::move(words), rules);
     } else {
-      by_place ? start<CountQueue<true>>(std::move(words), rules)
+      with_spans ? start<CountQueue<true>>(std::move(words), rules)
                : start<CountQueue<false>>(std::move(words), rules);
     }
   }
 
-  /// Learns at most `limit` more merges; returns them. An empty result means the end: the
+  /// Learns and returns at most `limit` more merges. An empty result means the end: the
   /// vocabulary is full, no pair is frequent enough, it has stopped, or its text is full.
   std::vector<LearnedMerge> learn(std::size_t limit) { return learner_->learn(limit); }
 
@@ -94,10 +94,11 @@ class BpeLearner {
         const std::uint32_t pair = queue_.pop_best();
         if (pair == PairMap::kNone) break;
         if (!take_text(pair)) break;
-        learned.push_back(table_.merge(pair, [this](std::uint32_t it) { queue_.gained(it); }));
-        queue_.fell(learned.back().left);
-        if (learned.back().right != learned.back().left) queue_.fell(learned.back().right);
-        stopped_ = stop_at_known_ && learned.back().joined < known;
+        learned.push_back(table_.merge(pair, [this](std::uint32_t it) { queue_.count_rose(it); }));
+        const auto& [left, right, joined, count] = learned.back();
+        queue_.frequency_fell(left);
+        if (right != left) queue_.frequency_fell(right);
+        stopped_ = stop_at_known_ && joined < known;
       }
       return learned;
     }
@@ -119,7 +120,7 @@ class BpeLearner {
     }
 
    private:
-    /// Counts the bytes of a pair's parts; false, for good, when there are too many.
+    /// Subtracts the bytes of a pair's parts from what is left; false if they are more.
     bool take_text(std::uint32_t index) {
       const auto& pair = table_.pairs()[index];
       const std::uint64_t bytes =

@@ -1,9 +1,9 @@
 // The pair of the highest count.
 //
-// Pairs wait in a heap that is put right lazily: an entry whose count (or first place) has changed
-// goes back in with the new one. Only pairs of a count of `floor_` and more are in there; when it
-// is empty, the floor falls. Most pairs occur once or twice and are never merged, so most never
-// enter the heap.
+// Pairs wait in a heap that is put right lazily: an entry whose count (or first position) has
+// changed goes back in with the new one. Only pairs of a count of `floor_` and more are in there;
+// when it is empty, the floor falls. Most pairs occur once or twice and are never merged, so most
+// never enter the heap.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,12 @@
 
 namespace bpe_beam {
 
-/// What decides between pairs of equal worth, but for kGreatestBytes: the lower wins.
+/// The number that decides between pairs of equal score: the lower one wins. Not for
+/// kGreatestBytes.
 template <typename Table>
 std::uint64_t tie_of(Table& table, typename Table::Pair& pair, TieBreak tie_break) {
   if (tie_break == TieBreak::kLowestId) return PairMap::key(pair.left, pair.right);
-  return tie_break == TieBreak::kFirstSeen ? table.first_place(pair) : 0;
+  return tie_break == TieBreak::kFirstSeen ? table.first_position(pair) : 0;
 }
 
 /// True where the bytes of pair `a` are less than those of pair `b`: for kGreatestBytes.
@@ -31,7 +32,7 @@ bool less_bytes(const Table& table, std::uint32_t a, std::uint32_t b) {
   return table.tokens()[x.right] < table.tokens()[y.right];
 }
 
-template <bool kByPlace>
+template <bool kWithSpans>
 class CountQueue {
  public:
   /// What the heap's one valid entry of a pair says; queued == 0: none.
@@ -39,14 +40,14 @@ class CountQueue {
     std::int64_t queued = 0;
     std::uint64_t tie = 0;
   };
-  using Table = MergeTable<Mark, kByPlace>;
+  using Table = MergeTable<Mark, kWithSpans>;
 
   CountQueue(Table& table, std::int64_t min_frequency, TieBreak tie_break)
       : table_(table), min_frequency_(min_frequency), tie_break_(tie_break) {}
 
   /// A pair may count more than before: makes sure that the heap holds an entry at least as good
   /// as the pair is now.
-  void gained(std::uint32_t index) {
+  void count_rose(std::uint32_t index) {
     auto& pair = table_.pairs()[index];
     if (pair.count < floor_) return;
     const std::uint64_t tie = tie_of(table_, pair, tie_break_);
@@ -54,8 +55,8 @@ class CountQueue {
     requeue(index, tie);
   }
 
-  /// A token became rarer, which changes no pair's place here.
-  void fell(std::uint32_t) {}
+  /// The frequency of a token has fallen, which changes no order here.
+  void frequency_fell(std::uint32_t) {}
 
   /// Takes the best pair out of the heap; kNone when none is frequent enough.
   std::uint32_t pop_best() {
@@ -131,7 +132,7 @@ class CountQueue {
       entering += table_.pairs()[i].count >= floor_ ? 1 : 0;
     }
     heap_.reserve(entering + entering / 8);
-    for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) gained(i);
+    for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) count_rose(i);
     return true;
   }
 

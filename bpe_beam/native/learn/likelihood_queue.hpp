@@ -1,10 +1,10 @@
 // The pair of the highest count / (frequency of left x frequency of right): WordPiece's score.
 //
-// Scores rise when a token gets rarer, so one lazy heap over all pairs would have to hear of every
-// pair of every token that a merge touches. Instead each pair has an owner: the one of its two
-// tokens that was more frequent when the pair was first queued. An owner keeps a heap of its pairs
-// by count / (frequency of the other token), which does not depend on its own frequency; and one
-// heap over all owners holds the best pair of each by its whole score. When a token gets rarer,
+// Scores rise when a token gets rarer, so one lazy heap over all pairs would need an update for
+// every pair of every token that a merge touches. Instead each pair has an owner: the one of its
+// two tokens that was more frequent when the pair was first queued. An owner keeps a heap of its
+// pairs by count / (frequency of the other token), which does not depend on its own frequency; and
+// one heap over all owners holds the best pair of each by its whole score. When a token gets rarer,
 // its one entry among the owners is renewed, and so are those of its pairs that others own: few,
 // for their owners are more frequent than it.
 //
@@ -42,7 +42,7 @@ inline int compare_ratios(std::int64_t a_count, unsigned __int128 a_divisor, std
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-template <bool kByPlace>
+template <bool kWithSpans>
 class LikelihoodQueue {
  public:
   static constexpr std::uint32_t kNone = PairMap::kNone;
@@ -54,24 +54,24 @@ class LikelihoodQueue {
     std::uint64_t tie = 0;
     std::uint32_t owner = kNone;
   };
-  using Table = MergeTable<Mark, kByPlace>;
+  using Table = MergeTable<Mark, kWithSpans>;
   using Pair = typename Table::Pair;
 
   LikelihoodQueue(Table& table, std::int64_t min_frequency, TieBreak tie_break)
       : table_(table), min_frequency_(min_frequency), tie_break_(tie_break) {
-    for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) gained(i);
+    for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) count_rose(i);
   }
 
   /// A pair may count more than before.
-  void gained(std::uint32_t index) {
+  void count_rose(std::uint32_t index) {
     Pair& pair = table_.pairs()[index];
     if (pair.count < min_frequency_) return;
     if (pair.mark.owner == kNone) give_owner(index);
     renew(index);
   }
 
-  /// A token became rarer: the scores of its pairs rose.
-  void fell(std::uint32_t token) {
+  /// The frequency of a token has fallen: the scores of its pairs have risen.
+  void frequency_fell(std::uint32_t token) {
     grow_to(token);
     std::vector<std::uint32_t>& lent = tokens_[token].lent;
     std::size_t kept = 0;

@@ -1,14 +1,14 @@
-// The words, pairs and places that merges are learned from, and the effect of one merge on them.
+// The words and pairs that merges are learned from, and the effect of one merge on them.
 //
-// All words stand one after another in one array of symbols, a barrier between them. A token that
-// covers several places has its id at its first and at its last place, and nothing between: so the
-// tokens before and after a place are found without links. Every pair keeps the places where it
-// was made; a place is live while the pair still stands there.
+// All words are in one array of symbols, with a barrier between two words. A token that covers
+// several positions has its id at its first and at its last position, and nothing between: the
+// tokens before and after a position are found without links. Each pair has a list of the positions
+// where it was made; a position is live while the pair is still there.
 //
-// How many places a token covers follows from its string where symbols are plain characters or
+// How many positions a token covers follows from its string where symbols are plain characters or
 // bytes. Where they are decorated (`##b`, `m</w>`) it does not: text that holds the decoration
-// itself makes the same string from other symbols. There, and only there (kByPlace), each place
-// knows the span of its token; that takes 4 bytes a symbol more.
+// itself makes the same string from other symbols. Only there (kWithSpans) an array has
+// the span of the token at each position; it takes 4 bytes a symbol more.
 //
 // All merges together take O(n log n) in the symbols. Memory: 12 bytes a symbol, and 64 bytes and
 // a slot of the index for each pair that ever was, at most some 100; natural text makes a pair for
@@ -37,8 +37,8 @@ enum class TieBreak { kLowestId, kFirstSeen, kGreatestBytes };
 
 /// What there is to learn from, and how tokens are joined.
 struct WordsToLearn {
-  /// The words' initial ids, one after another, word w at offsets[w]..offsets[w+1]. Where places
-  /// matter (kFirstSeen) words stand in the order of their first occurrence.
+  /// The words' initial ids, one after another, word w at offsets[w]..offsets[w+1]. For
+  /// kFirstSeen the words must be in the order of their first occurrence.
   std::span<const std::uint32_t> symbols;
   std::span<const std::int64_t> offsets;
   /// How often each word occurs.
@@ -46,7 +46,7 @@ struct WordsToLearn {
   /// The bytes of every id there is, empty for a token that no merge can make; ids whose bytes
   /// are equal are refused.
   std::vector<std::string> tokens;
-  /// How many characters each of `symbols` covers; empty: one each. Needs kByPlace.
+  /// How many characters each of `symbols` covers; empty: one each. Needs kWithSpans.
   std::span<const std::uint32_t> spans;
   /// Dropped from the right part when a pair is joined.
   std::string prefix;
@@ -72,7 +72,7 @@ struct LearnedMerge {
 using Position = std::uint32_t;
 
 /// `Mark` is what a queue notes at each pair.
-template <typename Mark, bool kByPlace>
+template <typename Mark, bool kWithSpans>
 class MergeTable {
  public:
   struct Pair {
@@ -80,9 +80,9 @@ class MergeTable {
     std::uint32_t right;
     std::int64_t count = 0;
     Mark mark{};
-    bool in_order = true;    // places ascend
-    std::uint32_t head = 0;  // places before it are known to be dead
-    PositionList places;
+    bool in_order = true;    // positions ascend
+    std::uint32_t head = 0;  // positions before it are known to be dead
+    PositionList positions;
   };
   using Pairs = ChunkedVector<Pair>;
 
@@ -93,27 +93,27 @@ class MergeTable {
         limited_(max_length_ != UINT64_MAX),
         counts_(words.counts.begin(), words.counts.end()) {
     if (words.offsets.size() != words.counts.size() + 1) {
-      throw std::invalid_argument("offsets must be one longer than counts");
+      throw std::invalid_argument("offsets must have one item more than counts");
     }
-    if (!words.spans.empty() && (!kByPlace || words.spans.size() != words.symbols.size())) {
-      throw std::invalid_argument("spans must be one for each symbol, and told by place");
+    if (!words.spans.empty() && (!kWithSpans || words.spans.size() != words.symbols.size())) {
+      throw std::invalid_argument("spans must have one item for each symbol");
     }
     frequency_.assign(tokens_.size(), 0);
-    if constexpr (!kByPlace) widths_.assign(tokens_.size(), 0);
+    if constexpr (!kWithSpans) widths_.assign(tokens_.size(), 0);
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       if (tokens_[id].empty()) continue;
       if (!id_of_.emplace(tokens_[id], static_cast<std::uint32_t>(id)).second) {
         throw std::invalid_argument("two ids have the same token");
       }
     }
-    reserve_places(words);
+    reserve_positions(words);
     lay_out(words.symbols, words.offsets, words.spans);
     count_pairs();
   }
 
   /// The bytes of every token, in the order of ids.
   [[nodiscard]] const std::vector<std::string>& tokens() const { return tokens_; }
-  /// How often a token stands in the words now.
+  /// How often a token occurs in the words now.
   [[nodiscard]] std::int64_t frequency(std::uint32_t token) const { return frequency_[token]; }
   Pairs& pairs() { return pairs_; }
   [[nodiscard]] const Pairs& pairs() const { return pairs_; }
@@ -122,38 +122,40 @@ class MergeTable {
     return pair_index_.find(pairs_, left, right);
   }
 
-  /// The place where the pair stands first; kMaxPositions when nowhere.
-  Position first_place(Pair& pair) {
-    const std::span<Position> places = pair.places.positions();
+  /// The first position of the pair; kMaxPositions if there is none.
+  Position first_position(Pair& pair) {
+    const std::span<Position> positions = pair.positions.positions();
     if (!pair.in_order) {
-      std::ranges::sort(places.subspan(pair.head));
+      std::ranges::sort(positions.subspan(pair.head));
       pair.in_order = true;
     }
-    while (pair.head < places.size() && !stands_at(pair, places[pair.head])) ++pair.head;
-    return pair.head < places.size() ? places[pair.head] : static_cast<Position>(kMaxPositions);
+    while (pair.head < positions.size() && !is_at(pair, positions[pair.head])) ++pair.head;
+    if (pair.head == positions.size()) return static_cast<Position>(kMaxPositions);
+    return positions[pair.head];
   }
 
-  /// Joins the pair wherever it stands. `on_gain` is then called with each pair that may count
-  /// more than before, some of them more than once.
+  /// Joins the pair at all its positions. Then calls `on_gain` with each pair whose count may have
+  /// risen, with some more than once.
   template <typename OnGain>
   LearnedMerge merge(std::uint32_t index, OnGain on_gain) {
     const std::uint32_t left = pairs_[index].left;
     const std::uint32_t right = pairs_[index].right;
     const LearnedMerge learned{left, right, joined_token(left, right), pairs_[index].count};
-    PositionList taken = pairs_[index].places.take();
-    const std::span<Position> places = taken.positions();
-    if (!pairs_[index].in_order) std::ranges::sort(places);
+    PositionList taken = pairs_[index].positions.take();
+    const std::span<Position> positions = taken.positions();
+    if (!pairs_[index].in_order) std::ranges::sort(positions);
     pairs_[index].head = 0;
     pairs_[index].in_order = true;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      if (i + kAhead < places.size()) {
-        __builtin_prefetch(&symbols_[places[i + kAhead]]);
-        __builtin_prefetch(&word_of_[places[i + kAhead]]);
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      if (i + kAhead < positions.size()) {
+        __builtin_prefetch(&symbols_[positions[i + kAhead]]);
+        __builtin_prefetch(&word_of_[positions[i + kAhead]]);
       }
-      // A right part that is the prefix alone leaves the left as it was, its place listed twice.
-      if (kByPlace && i > 0 && places[i] == places[i - 1]) continue;
-      if (!stands_at(pairs_[index], places[i])) continue;
-      limited_ ? merge_at<true>(places[i], learned) : merge_at<false>(places[i], learned);
+      // If the right part is the prefix alone, the joined token equals the left one, and its
+      // position is listed twice.
+      if (kWithSpans && i > 0 && positions[i] == positions[i - 1]) continue;
+      if (!is_at(pairs_[index], positions[i])) continue;
+      limited_ ? merge_at<true>(positions[i], learned) : merge_at<false>(positions[i], learned);
     }
     pairs_[index].count -= merged_count_;
     frequency_[left] -= merged_count_;
@@ -168,8 +170,8 @@ class MergeTable {
 
  private:
   static constexpr std::uint32_t kBarrier = 0xFFFFFFFF;  // between words
-  static constexpr std::uint32_t kInside = 0xFFFFFFFE;   // a place within a token
-  static constexpr std::size_t kAhead = 16;              // places fetched before they are needed
+  static constexpr std::uint32_t kInside = 0xFFFFFFFE;   // a position within a token
+  static constexpr std::size_t kAhead = 16;              // positions fetched before they are needed
   static constexpr std::uint64_t kMaxSpan = 0x7FFFFFFF;
 
   /// What one merge takes from the pair of a neighbour and a part, and gives to the joined one.
@@ -177,12 +179,12 @@ class MergeTable {
     std::uint32_t token;
     std::int64_t lost = 0;
     std::int64_t gained = 0;
-    std::vector<Position> places;
+    std::vector<Position> positions;
   };
 
   /// Neighbours of one merge by token: a dense index, emptied by walking the list.
   struct Neighbours {
-    std::vector<std::uint32_t> index;  // by token: its place in `list`, or kNone
+    std::vector<std::uint32_t> index;  // by token: its index in `list`, or kNone
     std::vector<Neighbour> list;
     std::size_t used = 0;
 
@@ -193,7 +195,7 @@ class MergeTable {
         list[used].token = token;
         list[used].lost = 0;
         list[used].gained = 0;
-        list[used].places.clear();
+        list[used].positions.clear();
         ++used;
       }
       return list[index[token]];
@@ -205,31 +207,31 @@ class MergeTable {
     }
   };
 
-  // ---- places ----
+  // ---- positions ----
 
   /// Of the token that begins at `at`.
   [[nodiscard]] std::uint32_t span_from(std::size_t at) const {
-    if constexpr (kByPlace) return static_cast<std::uint32_t>(spans_[at]);
+    if constexpr (kWithSpans) return static_cast<std::uint32_t>(spans_[at]);
     return widths_[symbols_[at]];
   }
 
   /// Of the token that ends at `at`.
   [[nodiscard]] std::uint32_t span_to(std::size_t at) const {
-    if constexpr (kByPlace) return static_cast<std::uint32_t>(std::abs(spans_[at]));
+    if constexpr (kWithSpans) return static_cast<std::uint32_t>(std::abs(spans_[at]));
     return widths_[symbols_[at]];
   }
 
   void set_span(std::size_t begin, std::uint32_t span) {
-    if constexpr (kByPlace) {
-      // At a token's last place it is negative: no token begins there.
+    if constexpr (kWithSpans) {
+      // At a token's last position it is negative: no token begins there.
       spans_[begin + span - 1] = -static_cast<std::int32_t>(span);
       spans_[begin] = static_cast<std::int32_t>(span);
     }
   }
 
-  [[nodiscard]] bool stands_at(const Pair& pair, Position at) const {
+  [[nodiscard]] bool is_at(const Pair& pair, Position at) const {
     if (symbols_[at] != pair.left) return false;
-    if constexpr (!kByPlace) {
+    if constexpr (!kWithSpans) {
       // It began a token when it was listed; tokens only grow, and this one is as wide as then.
       return symbols_[at + span_from(at)] == pair.right;
     }
@@ -251,45 +253,47 @@ class MergeTable {
       const std::int64_t begin = offsets[word];
       const std::int64_t end = offsets[word + 1];
       if (begin < 0 || end < begin || static_cast<std::size_t>(end) > symbols.size()) {
-        throw std::invalid_argument("offsets do not ascend within the symbols");
+        throw std::invalid_argument("offsets must ascend within the symbols");
       }
-      if (counts_[word] < 1) throw std::invalid_argument("a word's count is below 1");
+      if (counts_[word] < 1) throw std::invalid_argument("a word's count must be at least 1");
       total += static_cast<__int128>(counts_[word]) * (end - begin);
       if (total > INT64_MAX) throw std::overflow_error("the words' symbols are beyond 64 bits");
       for (std::int64_t i = begin; i < end; ++i) {
         const auto at = static_cast<std::size_t>(i);
-        place(symbols[at], spans.empty() ? 1 : spans[at], word);
+        append_symbol(symbols[at], spans.empty() ? 1 : spans[at], word);
       }
       end_word(word);
     }
   }
 
-  void reserve_places(const WordsToLearn& words) {
+  void reserve_positions(const WordsToLearn& words) {
     std::uint64_t positions = counts_.size() + 1 + (words.spans.empty() ? words.symbols.size() : 0);
     for (const std::uint32_t span : words.spans) {
-      if (span < 1 || span > kMaxSpan) throw std::invalid_argument("a symbol's span is not valid");
+      if (span < 1 || span > kMaxSpan) {
+        throw std::invalid_argument("a symbol's span must be from 1 to 2^31 - 1");
+      }
       positions += span;
     }
     const std::uint64_t most =
-        std::min(words.max_positions, kByPlace ? kMaxSpannedPositions : kMaxPositions);
+        std::min(words.max_positions, kWithSpans ? kMaxSpannedPositions : kMaxPositions);
     if (positions > most) {
       throw std::length_error("more than " + std::to_string(most) +
                               " symbols and words: too many for one learner");
     }
     symbols_.reserve(positions);
     word_of_.reserve(positions);
-    if constexpr (kByPlace) spans_.reserve(positions);
+    if constexpr (kWithSpans) spans_.reserve(positions);
   }
 
-  void place(std::uint32_t symbol, std::uint32_t span, std::size_t word) {
+  void append_symbol(std::uint32_t symbol, std::uint32_t span, std::size_t word) {
     if (symbol >= tokens_.size() || tokens_[symbol].empty()) {
       throw std::invalid_argument("a symbol has no token");
     }
-    if constexpr (!kByPlace) widths_[symbol] = 1;
+    if constexpr (!kWithSpans) widths_[symbol] = 1;
     frequency_[symbol] += counts_[word];
     symbols_.push_back(symbol);
     word_of_.push_back(static_cast<std::uint32_t>(word));
-    if constexpr (kByPlace) {
+    if constexpr (kWithSpans) {
       const std::size_t begin = symbols_.size() - 1;
       spans_.resize(begin + span, 0);
       set_span(begin, span);
@@ -303,10 +307,10 @@ class MergeTable {
   void end_word(std::size_t word) {
     symbols_.push_back(kBarrier);
     word_of_.push_back(static_cast<std::uint32_t>(word));
-    if constexpr (kByPlace) spans_.push_back(1);
+    if constexpr (kWithSpans) spans_.push_back(1);
   }
 
-  /// Counts the initial pairs. Two passes, so that each list of places is made at its size.
+  /// Counts the initial pairs. Two passes, so that each list of positions is allocated at its size.
   void count_pairs() {
     std::vector<std::uint32_t> sizes;
     for_each_initial_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
@@ -315,9 +319,9 @@ class MergeTable {
       pairs_[index].count += counts_[word_of_[at]];
       ++sizes[index];
     });
-    for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i].places.reserve(sizes[i]);
+    for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i].positions.reserve(sizes[i]);
     for_each_initial_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
-      pairs_[find(left, right)].places.push_back(at);
+      pairs_[find(left, right)].positions.push_back(at);
     });
   }
 
@@ -326,10 +330,10 @@ class MergeTable {
     std::size_t at = 1;
     while (at + 1 < symbols_.size()) {
       // Only words that come with spans begin with wider symbols.
-      const std::size_t span = kByPlace && symbols_[at] != kBarrier ? span_from(at) : 1;
+      const std::size_t span = kWithSpans && symbols_[at] != kBarrier ? span_from(at) : 1;
       const std::size_t next = at + span;
       if (symbols_[at] != kBarrier && symbols_[next] != kBarrier &&
-          (!kByPlace || may_join(span + span_from(next)))) {
+          (!kWithSpans || may_join(span + span_from(next)))) {
         visit(static_cast<Position>(at), symbols_[at], symbols_[next]);
       }
       at = next;
@@ -341,7 +345,7 @@ class MergeTable {
     std::uint32_t& index = pair_index_(pairs_, left, right);
     if (index == PairMap::kNone) {
       if (pairs_.size() >= PairMap::kNone) throw std::length_error("more than 2^32 pairs");
-      pairs_.push_back({.left = left, .right = right, .places = {}});
+      pairs_.push_back({.left = left, .right = right, .positions = {}});
       index = static_cast<std::uint32_t>(pairs_.size() - 1);
     }
     return index;
@@ -359,7 +363,7 @@ class MergeTable {
       tokens_.push_back(std::move(bytes));
       frequency_.push_back(0);
     }
-    if constexpr (!kByPlace) {
+    if constexpr (!kWithSpans) {
       if (is_new) widths_.push_back(0);
       const std::uint32_t width = widths_[left] + widths_[right];
       // A special token gets its width when it is first made by a merge.
@@ -400,12 +404,12 @@ class MergeTable {
   /// One occurrence's share of it: pairs of these lengths, if they count.
   template <bool kLimited>
   void note(Neighbours& neighbours, std::uint32_t token, std::uint64_t lost, std::uint64_t gained,
-            std::int64_t count, Position place) {
+            std::int64_t count, Position position) {
     Neighbour& neighbour = neighbours.of(token);
     if (!kLimited || may_join(lost)) neighbour.lost += count;
     if (kLimited && !may_join(gained)) return;
     neighbour.gained += count;
-    neighbour.places.push_back(place);
+    neighbour.positions.push_back(position);
   }
 
   /// Moves the counts of (before, left) to (before, joined) and of (right, after) to
@@ -428,13 +432,13 @@ class MergeTable {
   }
 
   void gain(std::uint32_t index, const Neighbour& neighbour) {
-    if (neighbour.places.empty()) return;
+    if (neighbour.positions.empty()) return;
     Pair& pair = pairs_[index];
     pair.count += neighbour.gained;
-    if (!pair.places.empty() && pair.places.positions().back() > neighbour.places.front()) {
-      pair.in_order = false;
-    }
-    pair.places.append(neighbour.places);
+    const bool ascends = pair.positions.empty() ||
+                         pair.positions.positions().back() <= neighbour.positions.front();
+    pair.in_order = pair.in_order && ascends;
+    pair.positions.append(neighbour.positions);
     gained_.push_back(index);
   }
 
@@ -444,11 +448,11 @@ class MergeTable {
   std::uint64_t max_length_;
   bool limited_;
   std::vector<std::int64_t> frequency_;  // by token
-  std::vector<std::uint32_t> widths_;    // by token: places it covers; 0: not made yet (!kByPlace)
+  std::vector<std::uint32_t> widths_;    // by token: its positions; 0: not made yet (!kWithSpans)
   std::vector<std::int64_t> counts_;     // by word
-  std::vector<std::uint32_t> symbols_;   // by place
-  std::vector<std::uint32_t> word_of_;   // by place
-  std::vector<std::int32_t> spans_;      // by place (kByPlace)
+  std::vector<std::uint32_t> symbols_;   // by position
+  std::vector<std::uint32_t> word_of_;   // by position
+  std::vector<std::int32_t> spans_;      // by position (kWithSpans)
   PairIndex<Pairs> pair_index_;
   Pairs pairs_;
   Neighbours before_;

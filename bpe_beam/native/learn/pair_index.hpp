@@ -29,7 +29,7 @@ class PairIndex {
   }
 
   /// The pair's number in the list. Where it is kNone the pair is new: it must get a number, and
-  /// stand in the list, before the next call.
+  /// be in the list, before the next call.
   std::uint32_t& operator()(const Pairs& pairs, std::uint32_t left, std::uint32_t right) {
     if ((size_ + 1) * 8 > slots_.size() * 5) grow();
     Slot& slot = slots_[slot_of(pairs, left, right)];
@@ -52,13 +52,13 @@ class PairIndex {
     return static_cast<std::uint32_t>(PairMap::hash(PairMap::key(left, right)));
   }
 
-  /// Where a search for this hash begins: slots stand in the order of hashes, so that growing
+  /// Where a search for this hash begins: slots are in the order of hashes, so that growing
   /// copies them one after another.
   [[nodiscard]] std::size_t home(std::uint32_t hash) const {
     return static_cast<std::size_t>((static_cast<unsigned __int128>(hash) * slots_.size()) >> 32);
   }
 
-  /// The slot that holds the pair, or the free one where it belongs.
+  /// The pair's slot, or the free one for it.
   [[nodiscard]] std::size_t slot_of(const Pairs& pairs, std::uint32_t left,
                                     std::uint32_t right) const {
     const std::uint32_t hash = hash_of(left, right);

@@ -1,4 +1,4 @@
-// A list of 32-bit positions in 24 bytes: two stand in the list itself, more of them apart.
+// A list of 32-bit positions in 24 bytes: up to two are in the list itself, more are allocated.
 //
 // Most pairs of a learner occur once or twice; a std::vector would allocate 32 bytes for each.
 #pragma once
@@ -30,7 +30,7 @@ class PositionList {
   /// Makes room for so many positions in total, and no more.
   void reserve(std::size_t wanted) {
     if (wanted <= capacity_) return;
-    if (wanted > UINT32_MAX) throw std::length_error("more than 2^32 places of one pair");
+    if (wanted > UINT32_MAX) throw std::length_error("more than 2^32 positions of one pair");
     auto larger = std::make_unique_for_overwrite<std::uint32_t[]>(wanted);
     std::ranges::copy(positions(), larger.get());
     apart_ = std::move(larger);
@@ -52,7 +52,7 @@ class PositionList {
 
   void push_back(std::uint32_t position) { append({&position, 1}); }
 
-  /// Empties the list, and gives what it held.
+  /// Empties the list and returns what was in it.
   [[nodiscard]] PositionList take() {
     PositionList taken;
     std::swap(taken.apart_, apart_);

@@ -1,4 +1,4 @@
-// What finds the places that a normalizer replaces.
+// Matchers find the parts of a text that a normalizer replaces.
 #pragma once
 
 #include <cstddef>
@@ -74,7 +74,7 @@ class LiteralMatcher final : public Matcher {
   std::vector<std::size_t> borders_;
 };
 
-/// Finds the empty place after each word: `(?<=\S)(?=\s|$)`.
+/// Finds the empty match after each word: `(?<=\S)(?=\s|$)`.
 class WordEndMatcher final : public Matcher {
  public:
   void find(std::string_view text, std::vector<Span>& out) const override {

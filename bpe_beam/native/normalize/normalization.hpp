@@ -1,9 +1,9 @@
-// The Unicode normalization forms (UAX 15), with the place of every character.
+// The Unicode normalization forms (UAX 15), with the origin of every character.
 //
 // Most text is normalized already: characters that are inert in a form are copied in runs, and only
-// what lies between them is decomposed, reordered and composed. Places follow Hugging Face's
-// alignments: a character that replaces takes the place of the character of the input that is next
-// in line, an inserted one that of the character before; reordered marks count as they come out.
+// what lies between them is decomposed, reordered and composed. Origins follow Hugging Face's
+// alignments: a character that replaces has the origin of the next character of the input, an
+// inserted one that of the character before; reordered marks count in their new order.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ inline std::uint32_t compose(std::uint32_t first, std::uint32_t second) {
   return exact ? found->composed : 0;
 }
 
-/// Characters between two inert ones: takes them one by one, gives them back normalized.
+/// Characters between two inert ones: takes them one by one, returns them normalized.
 class NormalizationRun {
  public:
   NormalizationRun(NormalizationForm form, bool with_origins)
@@ -82,22 +82,22 @@ class NormalizationRun {
   /// Calls emit(code point, origin) for each code point of the result, and is empty again.
   template <typename Emit>
   void finish(Emit emit) {
-    if (pieces_.empty()) return;
+    if (characters_.empty()) return;
     sort_marks();
-    if (composing_) compose_pieces();
-    std::size_t next = 0;  // the character of the input that is next in line
-    for (const Piece& piece : pieces_) {
-      const std::size_t from = piece.change > 0 ? next - 1 : next;
-      emit(piece.point, with_origins_ ? origins_[from] : Origin{});
-      if (piece.change <= 0) next += static_cast<std::size_t>(1 - piece.change);
+    if (composing_) compose_characters();
+    std::size_t next = 0;  // the next character of the input
+    for (const Character& character : characters_) {
+      const std::size_t from = character.change > 0 ? next - 1 : next;
+      emit(character.point, with_origins_ ? origins_[from] : Origin{});
+      if (character.change <= 0) next += static_cast<std::size_t>(1 - character.change);
     }
-    pieces_.clear();
+    characters_.clear();
     origins_.clear();
     marks_begin_ = 0;
   }
 
  private:
-  struct Piece {
+  struct Character {
     std::uint32_t point;
     std::uint32_t combining_class;
     // 1: inserted; 0: replaces a character; -n: replaces one, and n that follow it are gone.
@@ -107,9 +107,9 @@ class NormalizationRun {
   void push(std::uint32_t point, std::uint32_t combining_class, std::int64_t change) {
     if (combining_class == 0) {
       sort_marks();
-      marks_begin_ = pieces_.size() + 1;
+      marks_begin_ = characters_.size() + 1;
     }
-    pieces_.push_back({point, combining_class, change});
+    characters_.push_back({point, combining_class, change});
   }
 
   void add_syllable(std::uint32_t point) {
@@ -122,45 +122,45 @@ class NormalizationRun {
 
   /// Sorts the marks since the last starter by class; stable, so equal classes keep their order.
   void sort_marks() {
-    if (pieces_.size() < marks_begin_ + 2) return;
-    const auto by_class = [](const Piece& a, const Piece& b) {
+    if (characters_.size() < marks_begin_ + 2) return;
+    const auto by_class = [](const Character& a, const Character& b) {
       return a.combining_class < b.combining_class;
     };
-    const auto begin = pieces_.begin() + static_cast<std::ptrdiff_t>(marks_begin_);
-    if (!std::is_sorted(begin, pieces_.end(), by_class)) {
-      std::stable_sort(begin, pieces_.end(), by_class);
+    const auto begin = characters_.begin() + static_cast<std::ptrdiff_t>(marks_begin_);
+    if (!std::is_sorted(begin, characters_.end(), by_class)) {
+      std::stable_sort(begin, characters_.end(), by_class);
     }
   }
 
-  void compose_pieces() {
+  void compose_characters() {
     std::size_t kept = 0, starter = 0;
     bool has_starter = false;
     std::uint32_t last_class = 0;  // of the marks kept since the starter; 0: none
     bool after_mark = false;
-    for (const Piece& piece : pieces_) {
-      const bool blocked = after_mark && last_class >= piece.combining_class;
+    for (const Character& character : characters_) {
+      const bool blocked = after_mark && last_class >= character.combining_class;
       if (has_starter && !blocked) {
-        if (const std::uint32_t joined = compose(pieces_[starter].point, piece.point)) {
-          pieces_[starter].point = joined;
-          pieces_[starter].change += piece.change - 1;
+        if (const std::uint32_t joined = compose(characters_[starter].point, character.point)) {
+          characters_[starter].point = joined;
+          characters_[starter].change += character.change - 1;
           continue;
         }
       }
-      after_mark = piece.combining_class != 0;
-      last_class = piece.combining_class;
+      after_mark = character.combining_class != 0;
+      last_class = character.combining_class;
       if (!after_mark) {
         starter = kept;
         has_starter = true;
       }
-      pieces_[kept++] = piece;
+      characters_[kept++] = character;
     }
-    pieces_.resize(kept);
+    characters_.resize(kept);
   }
 
   bool composing_;
   bool compatible_;
   bool with_origins_;
-  std::vector<Piece> pieces_;
+  std::vector<Character> characters_;
   std::vector<Origin> origins_;  // of the characters added
   std::size_t marks_begin_ = 0;
 };
@@ -173,7 +173,7 @@ inline void normalize(NormalizationForm form, const TextView& in, TextBuffer& ou
   const std::size_t size = in.bytes.size();
   NormalizationRun run(form, out.with_origins());
   const auto put = [&](std::uint32_t point, const Origin& origin) { out.put(point, origin); };
-  std::size_t copied = 0;  // what stands before is written
+  std::size_t copied = 0;  // the end of what is written
   std::size_t join = 0;    // where the character begins that the next one could join
   for (std::size_t at = 0; at < size;) {
     if (const std::size_t ascii_end = ascii_run_end(in.bytes, at); ascii_end > at) {

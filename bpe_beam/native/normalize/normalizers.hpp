@@ -1,5 +1,5 @@
-// The normalizers: each is a step from a text to a text that keeps where every character comes
-// from. What they do, and the places they give, is what Hugging Face's do.
+// The normalizers: each is a step from a text to a text with the origin of every character. Results
+// and origins equal those of Hugging Face.
 //
 // Bytes that are not UTF-8 are copied as they are, each as a character of its own.
 #pragma once
@@ -152,7 +152,7 @@ class Strip final : public Normalizer {
   bool right_;
 };
 
-/// Puts a text before any text that is not empty; it has the place of the first character.
+/// Puts a text before any text that is not empty; it has the origin of the first character.
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(std::string text) : text_(std::move(text)) {}
@@ -187,8 +187,8 @@ class ByteLevelText final : public Normalizer {
   std::array<std::string, 256> characters_;
 };
 
-/// Puts a text in the place of every match. It has the place of the character before the match's
-/// end; at the very beginning, the empty place there.
+/// Replaces every match by a text. Its origin is that of the character before the match's end; at
+/// the very beginning of the text it is empty.
 class Replace final : public Normalizer {
  public:
   Replace(std::unique_ptr<Matcher> matcher, std::string content)

@@ -1,10 +1,10 @@
 // CSV and TSV, by RFC 4180: a block of records to columns of texts, ids and sources.
 //
 // A field that begins with a quote ends at the next one that is not doubled; any other ends at the
-// delimiter or the newline, and quotes in it are letters. Where the quotes of a record make no sense
-// (something stands behind a closing quote, or there is none up to the file's end) only its first
-// line is given up, and the next line is taken for a record's beginning: a stray quote must not
-// swallow what follows. What is read from a place on depends on that place alone.
+// delimiter or the newline, and quotes in it are letters. Where the quotes of a record make no
+// sense (text follows a closing quote, or there is no closing quote up to the file's end) only its
+// first line is rejected, and the next line begins a record: a stray quote must not swallow what
+// follows. The records from a position on depend on that position alone.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace bpe_beam {
 
-/// Which columns to take (kNowhere: none), how many there must be, and what is the source of a
-/// record that names none.
+/// The columns to read (kNotFound: none), how many there must be, and the source of a record
+/// without one.
 struct CsvColumns {
   char delimiter;
   std::size_t count;
@@ -29,7 +29,7 @@ struct CsvColumns {
   std::string_view other_source;
 };
 
-/// A field as it stands between its quotes, if it has some.
+/// A field without its quotes.
 struct CsvField {
   std::string_view raw;
   bool doubled = false;  // it has doubled quotes
@@ -51,7 +51,7 @@ struct CsvField {
   }
 };
 
-/// What is known of a record.
+/// The extent of a record, and its flaw.
 struct CsvRecord {
   std::size_t end = 0;   // of the record without its newline, or of its first line
   std::size_t next = 0;  // where the next record begins
@@ -98,7 +98,7 @@ std::optional<CsvRecord> read_csv_record(std::span<const char> data, std::size_t
         if (end - quote < 2 || quote[1] != '"') break;
         field.doubled = true;
       }
-      // behind a quote a quote may follow, behind a carriage return a newline
+      // After a quote a quote may follow, after a carriage return a newline.
       const bool seen = end - quote > 2 || (end - quote == 2 && quote[1] != '\r');
       if (!seen && !final) return std::nullopt;
       field.raw = {at + 1, static_cast<std::size_t>(quote - at - 1)};
@@ -124,35 +124,35 @@ std::optional<CsvRecord> read_csv_record(std::span<const char> data, std::size_t
 
 inline constexpr std::size_t kCsvTriedRecords = 32;
 
-/// Where the first record seems to begin that does so behind a newline at `start` or later, when
-/// nobody knows whether `start` lies within quotes: where that many records in a row, or all there
-/// are, have `count` fields and sound quotes, as lines of a text in quotes hardly have. kNowhere if
-/// there is no such place, or more data must tell.
-inline std::size_t guess_csv_record(std::span<const char> data, std::size_t start, bool final,
+/// Returns the speculative start of the first record after a newline at `start` or later, where it
+/// is unknown whether `start` is within quotes: the next kCsvTriedRecords records, or all that
+/// follow, have `count` fields and valid quotes, which lines of a quoted text hardly have. Returns
+/// kNotFound if there is no such position, or if deciding needs more data.
+inline std::size_t find_csv_record(std::span<const char> data, std::size_t start, bool final,
                                     char delimiter, std::size_t count) {
   constexpr std::array<char, 1> kNewline = {'\n'};
   for (std::size_t newline = start;; ++newline) {
     newline = find_bytes(data, kNewline, newline);
-    if (newline == kNowhere) return kNowhere;
+    if (newline == kNotFound) return kNotFound;
     std::size_t at = newline + 1;
     bool sound = true;
     for (std::size_t tried = 0; sound && tried < kCsvTriedRecords && at < data.size(); ++tried) {
       const auto record =
           read_csv_record(data, at, final, delimiter, [](std::size_t, const CsvField&) {});
-      if (!record) return kNowhere;
+      if (!record) return kNotFound;
       sound = record->flaw == Flaw::kNone && (record->fields == count || record->end == at);
       at = record->next;
     }
     if (sound && (final || at < data.size())) return newline + 1;
-    if (sound) return kNowhere;
+    if (sound) return kNotFound;
   }
 }
 
-/// Cuts a window into records and takes the text, the id and the source out of each. Empty lines
+/// Splits a window into records and reads the text, the id and the source of each. Empty lines
 /// are no records, an empty id is none, and an empty source is the other one.
 inline Records csv_records(std::span<const char> data, const Cut& cut, const CsvColumns& columns) {
   Records out;
-  const bool with_sources = columns.taken[2] != kNowhere;
+  const bool with_sources = columns.taken[2] != kNotFound;
   Reached& at = out.reached = {cut.start, cut.start, 0};
   while (at.start < cut.stop && at.records < cut.max_records && at.start < data.size()) {
     std::array<CsvField, 3> taken;

@@ -1,7 +1,7 @@
 // JSON text to calls of a handler, one for each value, key and bracket, in order.
 //
-// The grammar is RFC 8259's. What a reader refuses somebody else may still read and explain: it says
-// only that it refuses. UTF-8 is not checked; outside of strings nothing but ASCII is allowed.
+// The grammar is RFC 8259's. A reader says only that it refuses a text; a slower reader explains
+// why. UTF-8 is not checked; outside of strings nothing but ASCII is allowed.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace bpe_beam {
 /// Reads one JSON text.
 ///
 /// The handler has `begin_object()`, `key(JsonString)`, `end_object()`, `begin_array()`,
-/// `end_array()`, `string(JsonString)`, `number(string_view)` and `literal(char)` ('t', 'f' or 'n').
-/// Each returns false to refuse the text.
+/// `end_array()`, `string(JsonString)`, `number(string_view)` and `literal(char)` ('t', 'f' or
+/// 'n'). Each returns false to refuse the text.
 template <class Handler>
 class JsonReader : private JsonScanner {
  public:

@@ -1,4 +1,4 @@
-// Strings of JSON: where they end, and what they stand for.
+// Strings of JSON: where they end, and their text.
 #pragma once
 
 #if defined(__SSE2__)
@@ -56,19 +56,20 @@ inline int hex_value(char c) {
   return -1;
 }
 
-/// A string of a JSON text: what stands between the quotes, escapes checked but not resolved.
+/// A string of a JSON text: the bytes between the quotes, escapes checked but not resolved.
 struct JsonString {
   std::string_view raw;
   bool escaped = false;
 };
 
-/// Copies [at, end) up to its first backslash; returns that, or `end`. At `to` there is room for all.
+/// Copies [at, end) up to its first backslash; returns that, or `end`. At `to` there is room for
+/// all.
 inline const char* copy_to_backslash(const char* at, const char* end, char* to) {
 #if defined(__SSE2__)
   const __m128i backslash = _mm_set1_epi8('\\');
   for (; end - at >= 16; at += 16, to += 16) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    // What stands behind the backslash is written over later, and lies within the room.
+    // The bytes after the backslash are within the room and overwritten later.
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
     const auto hits = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, backslash)));
     if (hits != 0) return at + std::countr_zero(hits);
@@ -78,7 +79,7 @@ inline const char* copy_to_backslash(const char* at, const char* end, char* to) 
   return at;
 }
 
-/// Resolves the escapes of `string` behind what `out` holds; the caller finishes it. False, and
+/// Appends the text of `string` to `out`; the caller finishes it. False, and
 /// nothing added, if an escape is half of a surrogate pair.
 inline bool append_unescaped(const JsonString& string, Strings& out) {
   char* const begin = out.room(string.raw.size());  // no escape is shorter than its character

@@ -2,15 +2,15 @@
 //
 // A line is checked whole, by RFC 8259 and as strictly as Python's `json`: a flaw anywhere rejects
 // the line, whichever fields are read. Of equal keys the last one wins, at every level, as in
-// `json`. Unlike `json`, NaN and Infinity are refused and nesting has a limit. Recursion goes as deep
-// as the paths of the fields, never as deep as the data.
+// `json`. Unlike `json`, NaN and Infinity are refused and nesting has a limit. Recursion goes as
+// deep as the paths of the fields, never as deep as the data.
 //
 // Why not simdjson: with the same checks and the same columns (its DOM, one thread, AVX-512) it
 // takes 1.03 times our time for long English texts, 0.86 for short ones, 0.74 for texts in many
 // scripts and 0.45 for texts written in \u escapes only; when it skips the checks of unread fields,
-// 0.80 for short texts. Reading is a small part of a job, so this does not pay for a dependency that
-// every machine and worker needs. It could not replace this parser either: it names no position of a
-// flaw, and it refuses integers of more than 64 bits, which may be ids.
+// 0.80 for short texts. Reading is a small part of a job, so this does not pay for a dependency
+// that every machine and worker needs. It could not replace this parser either: it names no
+// position of a flaw, and it refuses integers of more than 64 bits, which may be ids.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr std::size_t kMaxPathDepth = 16;
 /// Names of members, from the outermost object in; at most kMaxPathDepth of them. Empty: no field.
 using JsonPath = std::span<const std::string>;
 
-/// The fields to take out of each line, and what is the source of a line that names none.
+/// The fields to read from each line; `other_source` is the source of a line without one.
 struct JsonFields {
   JsonPath text;
   JsonPath id;
@@ -40,7 +40,7 @@ struct JsonFields {
   std::string_view other_source;
 };
 
-/// Reads one line. After `read()` the fields asked for stand in the members; on a flaw `position`
+/// Reads one line. After `read()` the members are the fields; on a flaw `position`
 /// is the byte of the line at which it was seen.
 class JsonLine : private JsonScanner {
  public:
@@ -119,7 +119,7 @@ class JsonLine : private JsonScanner {
     Field field;
     field.position = position();
     field.kind = Kind::kOther;
-    // the last of equal keys wins, so what one before held is gone
+    // The last of equal keys wins: fields of the earlier one are dropped.
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       if (below >> i & 1) fields_[i] = {};
     }
@@ -147,8 +147,8 @@ class JsonLine : private JsonScanner {
     return append_unescaped(key, resolved) && resolved.bytes() == name;
   }
 
-  /// Reads a value of any kind, `outer` containers deep. What surrounds it stands in a flag a
-  /// level, so depth costs no stack.
+  /// Reads a value of any kind, `outer` containers deep. A flag a level says what surrounds it,
+  /// so depth costs no stack.
   Flaw skip_value(std::size_t outer) {
     std::array<bool, kMaxJsonDepth> is_object;
     std::size_t depth = outer;
@@ -203,10 +203,10 @@ inline bool append_name(const JsonLine::Field& field, Strings& out) {
   return field.kind != JsonLine::Kind::kString || append_unescaped(field.string, out);
 }
 
-/// Cuts a window into lines and takes the text, the id and, if it has a path, the source out of
-/// each. A number as id or source is its JSON text; an id of another kind (and a missing one) is
-/// none, a source of another kind (and a missing or an empty one) is `other_source`. Blank lines
-/// are no records.
+/// Splits a window into lines and reads the text, the id and, if it has a path, the source of each.
+/// A number as id or source is its JSON text; an id of another kind (and a missing one) is none, a
+/// source of another kind (and a missing or an empty one) is `other_source`. Blank lines are no
+/// records.
 inline Records jsonl_records(std::span<const char> data, const Cut& cut, const JsonFields& fields) {
   Records out;
   out.text.room(data.size() - std::min(cut.start, data.size()));

@@ -1,4 +1,4 @@
-// Cutting a block of a file into records at a separator, and checking that they are UTF-8.
+// Splits a block of a file into records at a separator.
 //
 // The readers of bpe_beam/corpus hold a window of a file in memory and call in here once a window,
 // so that no Python object is made for a record. All positions are relative to the window.
@@ -21,23 +21,22 @@
 
 namespace bpe_beam {
 
-inline constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+inline constexpr std::size_t kNotFound = static_cast<std::size_t>(-1);
 
-/// The first place of `what` (not empty) in `data` at or after `from`, or kNowhere.
+/// The first position of `what` (not empty) in `data` at or after `from`, or kNotFound.
 inline std::size_t find_bytes(std::span<const char> data, std::span<const char> what,
                               std::size_t from) {
-  if (from >= data.size() || what.size() > data.size() - from) return kNowhere;
+  if (from >= data.size() || what.size() > data.size() - from) return kNotFound;
   const char* const begin = data.data() + from;
   const std::size_t length = data.size() - from;
   const void* const hit = what.size() == 1
                               ? std::memchr(begin, what[0], length)
                               : memmem(begin, length, what.data(), what.size());  // linear at worst
-  return hit == nullptr ? kNowhere
+  return hit == nullptr ? kNotFound
                         : static_cast<std::size_t>(static_cast<const char*>(hit) - data.data());
 }
 
-/// Where a search for `separator` must go on, after [.., search) and then the rest of `data` held
-/// none.
+/// Where to continue a search for `separator` that found none in `data`.
 inline std::size_t search_again_from(std::span<const char> data, std::span<const char> separator,
                                      std::size_t search) {
   const std::size_t tail = separator.empty() ? 0 : separator.size() - 1;
@@ -45,7 +44,7 @@ inline std::size_t search_again_from(std::span<const char> data, std::span<const
 }
 
 struct SeparatorEnd {
-  std::size_t end;     // kNowhere if there is none yet
+  std::size_t end;     // kNotFound if there is none yet
   std::size_t search;  // where to go on
 };
 
@@ -55,26 +54,26 @@ inline SeparatorEnd first_separator_end(std::span<const char> data, std::span<co
                                         std::size_t search, std::size_t at_least) {
   for (;;) {
     const std::size_t hit = find_bytes(data, separator, search);
-    if (hit == kNowhere) return {kNowhere, search_again_from(data, separator, search)};
+    if (hit == kNotFound) return {kNotFound, search_again_from(data, separator, search)};
     search = hit + separator.size();
     if (search >= at_least) return {search, search};
   }
 }
 
-/// The last place q of `data` that no occurrence of `separator` (two bytes or more) lies across, by
-/// what is in `data`: none starts at the |separator| - 1 places before q. What the scan from the
-/// file's start takes before q therefore ends at or before q, and a scan that begins at q agrees
-/// with it from there on. kNowhere if there is none; places nearer than |separator| - 1 to either
-/// end of `data` cannot be judged.
+/// The last position q of `data` that no occurrence of `separator` (two bytes or more) lies across,
+/// by what is in `data`: none starts at the |separator| - 1 positions before q. What the scan from
+/// the file's start takes before q therefore ends at or before q, and a scan that begins at q
+/// agrees with it from there on. kNotFound if there is none; positions nearer than |separator| - 1
+/// to either end of `data` cannot be judged.
 inline std::size_t last_gap(std::span<const char> data, std::span<const char> separator) {
   const std::size_t length = separator.size();
-  if (length < 2 || data.size() < length) return kNowhere;
-  std::size_t free = 0;  // places in a row, going down, at which no occurrence starts
+  if (length < 2 || data.size() < length) return kNotFound;
+  std::size_t free = 0;  // positions in a row, going down, at which no occurrence starts
   for (std::size_t at = data.size() - length + 1; at-- > 0;) {
     free = std::memcmp(data.data() + at, separator.data(), length) == 0 ? 0 : free + 1;
     if (free == length - 1) return at + length - 1;
   }
-  return kNowhere;
+  return kNotFound;
 }
 
 /// Why a record cannot be used. The numbers are those of `kFlawNames`.
@@ -115,7 +114,7 @@ class Strings {
  public:
   explicit Strings(std::size_t bytes) { grow(bytes); }
 
-  /// Room for `more` bytes behind what is there; `add` says how many of them were used.
+  /// Returns room for `more` bytes after the last one; `add` says how many of them were used.
   char* room(std::size_t more) {
     if (more > capacity_ - size_) grow(std::max(size_ + more, 2 * capacity_));
     return data_.get() + size_;
@@ -158,13 +157,13 @@ class Strings {
   std::vector<std::int64_t> ends_{0};
 };
 
-/// A record of no use: data[begin, end), why, and at which of its bytes; `index` counts records of
-/// this call, good, bad and blank.
+/// A rejected record: data[begin, end), the flaw, and at which byte of the record it is; `index`
+/// counts records of this call, good, bad and blank.
 struct BadRecord {
   std::int64_t begin, end, flaw, position, index;
 };
 
-/// Which part of a window to cut, and how.
+/// The part of a window to read records from.
 struct Cut {
   std::size_t start;        // where the first record starts
   std::size_t search;       // >= start: no separator begins before this (as far as read before)
@@ -174,20 +173,20 @@ struct Cut {
   std::size_t max_bytes;    // longer records are bad ones
 };
 
-/// How far it came: the next call takes up here.
+/// Where the next call continues.
 struct Reached {
   std::size_t start, search, records;
 };
 
 /// Calls `take(begin, end)` for each whole record, left to right. An empty separator makes what
-/// there is one record, even if it is nothing. The last separator opens no empty record behind it.
+/// there is one record, even if it is nothing. The last separator opens no empty record after it.
 template <class Take>
 Reached for_each_record(std::span<const char> data, std::span<const char> separator, const Cut& cut,
                         Take take) {
   Reached at{cut.start, std::max(cut.start, cut.search), 0};
   while (at.start < cut.stop && at.records < cut.max_records) {
-    const std::size_t end = separator.empty() ? kNowhere : find_bytes(data, separator, at.search);
-    if (end == kNowhere) {
+    const std::size_t end = separator.empty() ? kNotFound : find_bytes(data, separator, at.search);
+    if (end == kNotFound) {
       at.search = search_again_from(data, separator, at.search);
       if (cut.final && (at.start < data.size() || separator.empty())) {
         take(at.start, data.size());
@@ -214,8 +213,8 @@ struct Records {
   Reached reached{};
 };
 
-/// Cuts text into records. With the separator "\n" a "\r" before it belongs to it. The id is
-/// `id_prefix` and the record's place in the file, `base` being that of data[0]; without a prefix
+/// Splits text into records. With the separator "\n" a "\r" before it belongs to it. The id is
+/// `id_prefix` and the record's offset in the file, `base` being that of data[0]; without a prefix
 /// there are no ids.
 inline Records text_records(std::span<const char> data, std::span<const char> separator,
                             const Cut& cut, std::optional<std::string_view> id_prefix,

@@ -1,7 +1,7 @@
 // A cheap first test for pairs: which ids are a left of some pair of a set, and which a right.
 //
 // Most of a word's boundaries fail it, so that few cost a look-up by hash. One byte an id; ids
-// beyond a million share bytes, which lets more pairs pass and never keeps one out.
+// beyond a million share bytes, which gives more false positives and never a false negative.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class PairSides {
     sides_[right & mask_] |= kRight;
   }
 
-  /// Whether the set may hold the pair: false is certain.
+  /// Returns false only if the set does not have the pair.
   [[nodiscard]] bool may_hold(std::uint32_t left, std::uint32_t right) const {
     return ((sides_[left & mask_] & kLeft) & (sides_[right & mask_] >> 1)) != 0;
   }

@@ -30,20 +30,20 @@ struct PairColumns {
   std::vector<std::int64_t> counts;
 };
 
-/// Which pairs may not be joined: those of `max_length` and more characters, unless of two.
+/// Pairs of `max_length` or more characters may not be joined; pairs of two characters always may.
 struct PairWidths {
   std::span<const std::uint32_t> widths;  // by id
   std::uint64_t max_length;
 };
 
-/// The fixed hash: a pair's shard among `shards`, the same for ever.
+/// The pair's shard among `shards`. Artifacts depend on this hash: it must never change.
 inline std::uint32_t shard_of(std::uint64_t key, std::uint32_t shards) {
   constexpr std::uint64_t kSeed = 0x8EBC6AF09C88C6E3;
   constexpr std::uint64_t kOdd = 0x589965CC75374CC3;
   return static_cast<std::uint32_t>(((fold_multiply(key ^ kSeed, kOdd) >> 32) * shards) >> 32);
 }
 
-/// After a call that threw, what the table holds is a part of what it was given.
+/// After a call has thrown, the table contains a part of the call's pairs.
 class PairTable {
  public:
   PairTable() { resize(kMinSlots); }
@@ -56,7 +56,7 @@ class PairTable {
     add_words_if(words, [](std::uint32_t, std::uint32_t, std::size_t) { return true; });
   }
 
-  /// The same, without the pairs that may not be joined.
+  /// Counts the adjacent pairs of words that may be joined.
   void add_words(const PackedWords& words, const PairWidths& rule) {
     add_words_if(words, [&](std::uint32_t left, std::uint32_t right, std::size_t word) {
       const std::uint64_t joined = width_of(rule, left, word) + width_of(rule, right, word);
@@ -68,7 +68,7 @@ class PairTable {
            std::span<const std::int64_t> counts) {
     Gathered gathered(*this);
     for (std::size_t i = 0; i < counts.size(); ++i) {
-      if (counts[i] < 1) throw std::invalid_argument("a pair's count is below 1");
+      if (counts[i] < 1) throw std::invalid_argument("a pair's count must be at least 1");
       gathered.add(PairMap::key(lefts[i], rights[i]), counts[i]);
     }
     gathered.flush();
@@ -84,7 +84,7 @@ class PairTable {
 
   /// The pairs of each of `shards` shards, sorted by left and right.
   [[nodiscard]] std::vector<PairColumns> split(std::uint32_t shards) const {
-    if (shards < 1) throw std::invalid_argument("shards is below 1");
+    if (shards < 1) throw std::invalid_argument("shards must be at least 1, got 0");
     std::vector<std::vector<Slot>> members(shards);
     for (const Slot& slot : slots_) {
       if (slot.count != 0) members[shard_of(slot.key, shards)].push_back(slot);
@@ -134,7 +134,7 @@ class PairTable {
     return columns(heap);
   }
 
-  /// Forgets every pair and gives the memory back.
+  /// Removes all pairs and frees their memory.
   void clear() {
     std::vector<Slot>().swap(slots_);
     size_ = 0;
@@ -228,7 +228,7 @@ class PairTable {
     }
   }
 
-  /// So that `more` new pairs fit.
+  /// Makes room for `more` new pairs.
   void make_room(std::size_t more) {
     while ((size_ + more) * 8 > slots_.size() * 5) resize(slots_.size() * 2);
   }
@@ -295,7 +295,7 @@ class PairTable {
     return result;
   }
 
-  // One a table: see WordTable.
+  // Each table has its own seed: see WordTable.
   std::uint64_t seed_ = table_seed();
   std::size_t size_ = 0;
   std::size_t mask_ = 0;

@@ -1,7 +1,7 @@
 // Applies batches of merges to packed words.
 //
-// A word in which nothing is merged is copied as bytes. Whether a batch has the pair at a boundary
-// is asked of its ids first: most boundaries need no look-up.
+// A word in which nothing is merged is copied as bytes. PairSides rules out most boundaries without
+// a look-up.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace bpe_beam {
 
 class Rewriter {
  public:
-  /// The next batch; a word's merges of a batch come after those of the batches before.
+  /// Adds a batch, which is applied to each word after the batches before it.
   void add_batch(std::span<const MergeRow> merges) {
     Batch& batch = batches_.emplace_back(BpeMerges(merges, false));
     for (const MergeRow& merge : merges) batch.sides.add(merge.left, merge.right);
   }
 
-  /// The words as the merges leave them, in their order, without those of one symbol and none.
+  /// Returns the words after the merges, in their order, without words of fewer than two symbols.
   [[nodiscard]] PackedColumns rewrite(const PackedWords& words) const {
     PackedColumns out;
     out.data.reserve(words.bytes());
@@ -60,7 +60,7 @@ class Rewriter {
     std::vector<char> scratch;
   };
 
-  /// Whether anything was merged.
+  /// Returns whether a pair was merged.
   bool apply(ModelState& state) const {
     bool changed = false;
     for (const Batch& batch : batches_) {
@@ -71,7 +71,7 @@ class Rewriter {
     return changed;
   }
 
-  /// Fills state.ranks; false: nothing is to be merged.
+  /// Fills state.ranks; returns whether there is a pair to merge.
   static bool look_up_ranks(const Batch& batch, ModelState& state) {
     const std::size_t size = state.ids.size();
     if (size < 2) return false;

@@ -1,4 +1,5 @@
-// Tokens that are cut out of a text before the model sees it: leftmost first, of those the longest.
+// Tokens that are extracted from a text before the model encodes it: leftmost first, of those the
+// longest.
 //
 // A byte trie finds them, so a text costs time in its length and the longest token, whatever the
 // number of tokens.
@@ -26,7 +27,7 @@ namespace bpe_beam {
 struct AddedToken {
   std::string content;
   std::uint32_t id = 0;
-  bool single_word = false;  // only where no word character stands beside it
+  bool single_word = false;  // only without a word character beside it
   bool lstrip = false;       // takes the spaces before it, too
   bool rstrip = false;       // takes the spaces after it, too
   bool special = true;       // counts only where it is allowed
@@ -42,11 +43,11 @@ class AddedTokens {
 
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
 
-  /// Calls `on_plain(TextView)` for what stands between tokens and `on_token(id, TextView)` for
+  /// Calls `on_plain(TextView)` for the text between tokens and `on_token(id, TextView)` for
   /// the tokens, in order. Special tokens count if their id is in `allowed` (sorted); a disallowed
-  /// one is plain text, and a shorter token that it overlapped stays lost.
+  /// one is plain text, and a shorter token that it overlaps is not found.
   template <class OnPlain, class OnToken>
-  void cut(const TextView& text, std::span<const std::uint32_t> allowed, OnPlain&& on_plain,
+  void extract(const TextView& text, std::span<const std::uint32_t> allowed, OnPlain&& on_plain,
            OnToken&& on_token) const {
     const std::string_view bytes = text.bytes;
     std::size_t done = 0;
@@ -66,7 +67,7 @@ class AddedTokens {
       if (token.rstrip && match.end > spaces_end) spaces_end = spaces_after(bytes, match.end);
       const std::size_t end = token.rstrip ? spaces_end : match.end;
       if (done < begin) on_plain(text.sub(done, begin));
-      // One that lies within those spaces is nothing, as in Hugging Face.
+      // A token within those spaces is dropped, as in Hugging Face.
       if (begin < end) on_token(token.id, text.sub(begin, end));
       done = end;
     }

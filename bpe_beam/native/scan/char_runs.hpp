@@ -52,7 +52,8 @@ inline std::size_t ascii_letters(const char* at) {
   constexpr std::uint64_t kHigh = 0x80 * kOnes;
   std::uint64_t bytes = 0;
   std::memcpy(&bytes, at, 8);
-  // Within seven bits no sum carries into the next byte; its high bit tells the comparison.
+  // Within seven bits no sum carries into the next byte; its high bit is the result of the
+  // comparison.
   const std::uint64_t lower = (bytes | (kEitherCase ? 0x20 * kOnes : 0)) & ~kHigh;
   const std::uint64_t from_a = lower + (0x80 - 'a') * kOnes;
   const std::uint64_t beyond_z = lower + (0x80 - 'z' - 1) * kOnes;
@@ -124,8 +125,8 @@ inline const char* numbers_end(const char* at, const char* end, std::size_t most
 /// break of the run of spaces. If it has none, the run; but before a character that is no space
 /// all of it except the last, unless that is all there is.
 ///
-/// Each space is looked at three times at most: what a line break leaves over holds none, and what
-/// is left over then is one space.
+/// Each space is read three times at most: after the last line break of a run there is none, and
+/// after the rest of the run there is one space.
 inline const char* spaces_or_lines_end(const char* start, const char* end) {
   const char* lines_end = nullptr;
   const char* last = start;

@@ -1,5 +1,5 @@
-// From a text to its words: added tokens are cut out, the rest is normalized, added tokens that
-// are found in normalized text are cut out of that, and what is left is cut into words.
+// From a text to its words: added tokens are extracted, the rest is normalized, added tokens of
+// normalized text are extracted from that, and the rest is split into words.
 //
 // Counting and encoding run this one pipeline. It is immutable and shared by threads; what changes
 // meanwhile is a PipelineState, one a thread.
@@ -26,8 +26,8 @@
 
 namespace bpe_beam {
 
-/// The place of a piece of text in the text given; `text` is not empty and has origins.
-inline Origin place_of(const TextView& text) {
+/// The origin of a whole text, which must not be empty and must have origins.
+inline Origin origin_of(const TextView& text) {
   return {text.origins[0].begin, text.origins[text.bytes.size() - 1].end};
 }
 
@@ -46,7 +46,7 @@ class PipelineState {
   }
 
   TextBuffer normalized;
-  Pieces pieces;
+  Segments segments;
 
  private:
   std::vector<Origin> origins_;
@@ -54,13 +54,13 @@ class PipelineState {
 
 class Pipeline {
  public:
-  /// How many words a sink gets at once, at most: enough to hide the way to memory.
+  /// A sink gets at most so many words at once: enough to hide the latency of memory.
   static constexpr std::size_t kWords = 32;
 
   /// Patterns that are in use are many times as fast, also on a machine that is busy.
   static constexpr double kTextBytesPerSecond = 20'000;
 
-  /// `raw` tokens are found in the text as given, `normalized` ones in normalized text (they come
+  /// `raw` tokens are found in the original text, `normalized` ones in normalized text (they come
   /// normalized themselves). A null normalizer takes text as it is; no steps leave it whole. A text
   /// may take `text_seconds`, and one more for each kTextBytesPerSecond.
   Pipeline(AddedTokens raw, AddedTokens normalized, std::unique_ptr<Normalizer> normalizer,
@@ -76,7 +76,7 @@ class Pipeline {
   }
 
   /// Calls `sink.words(TextView, span<const Word>)` with words in order, at most kWords at a time,
-  /// and `sink.added(id, TextView)` for added tokens; `allowed`: see AddedTokens::cut.
+  /// and `sink.added(id, TextView)` for added tokens; `allowed`: see AddedTokens::extract.
   template <class Sink>
   void run(std::string_view text, std::span<const std::uint32_t> allowed, bool with_origins,
            PipelineState& state, Sink& sink) const {
@@ -85,7 +85,7 @@ class Pipeline {
     const TextView whole =
         with_origins || needs_origins_ ? state.with_origins(text) : TextView{text, nullptr};
     const auto added = [&](std::uint32_t id, const TextView& place) { sink.added(id, place); };
-    raw_.cut(
+    raw_.extract(
         whole, allowed,
         [&](const TextView& plain) {
           TextView clean = plain;
@@ -94,8 +94,8 @@ class Pipeline {
             normalizer_->apply(plain, state.normalized);
             clean = state.normalized.view();
           }
-          normalized_.cut(
-              clean, allowed, [&](const TextView& piece) { cut_words(piece, state, sink); },
+          normalized_.extract(
+              clean, allowed, [&](const TextView& segment) { split_words(segment, state, sink); },
               added);
         },
         added);
@@ -103,20 +103,20 @@ class Pipeline {
 
  private:
   template <class Sink>
-  void cut_words(const TextView& text, PipelineState& state, Sink& sink) const {
+  void split_words(const TextView& text, PipelineState& state, Sink& sink) const {
     if (scan_ != nullptr) {
       with_scanner(scan_->name(), [&](auto scanner) { scan(scanner, text, sink); });
       return;
     }
-    state.pieces.reset(text);
+    state.segments.reset(text);
     for (const auto& step : steps_) {
-      step->apply(state.pieces);
-      Deadline::spend(state.pieces.text().bytes.size());
-      check_growth(text.bytes.size(), state.pieces.text().bytes.size());
+      step->apply(state.segments);
+      Deadline::spend(state.segments.text().bytes.size());
+      check_growth(text.bytes.size(), state.segments.text().bytes.size());
     }
-    const std::span<const Word> words = state.pieces.spans();
+    const std::span<const Word> words = state.segments.spans();
     for (std::size_t i = 0; i < words.size(); i += kWords) {
-      sink.words(state.pieces.text(), words.subspan(i, std::min(kWords, words.size() - i)));
+      sink.words(state.segments.text(), words.subspan(i, std::min(kWords, words.size() - i)));
     }
   }
 

@@ -1,5 +1,5 @@
-// Pre-tokenizers: a list of steps over the pieces of a text. A step cuts each piece into smaller
-// ones, or writes each piece anew; what is left when the last is done are the words.
+// Pre-tokenizers: a list of steps over the segments of a text. A step splits each segment into
+// smaller ones, or rewrites each segment; the segments after the last step are the words.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@
 
 namespace bpe_beam {
 
-/// A text and the pieces of it that are still there, in order.
-class Pieces {
+/// A text and the segments of it that are left, in order.
+class Segments {
  public:
-  /// Starts with the whole text as one piece.
+  /// Starts with the whole text as one segment.
   void reset(const TextView& text) {
     text_ = text;
     spans_.clear();
@@ -32,16 +32,16 @@ class Pieces {
 
   [[nodiscard]] const TextView& text() const { return text_; }
   [[nodiscard]] std::span<const Word> spans() const { return spans_; }
-  [[nodiscard]] TextView piece(const Word& span) const { return text_.sub(span.begin, span.end); }
+  [[nodiscard]] TextView segment(const Word& span) const { return text_.sub(span.begin, span.end); }
 
-  /// Cuts every piece: `cut(piece, out)` appends its parts, in offsets of the piece; empty parts
-  /// are left out.
-  template <class Cut>
-  void cut_each(Cut&& cut) {
+  /// Splits every segment: `split(segment, out)` appends its parts, in offsets of the segment.
+  /// Drops empty parts.
+  template <class Split>
+  void split_each(Split&& split) {
     next_.clear();
     for (const Word& span : spans_) {
       const std::size_t first = next_.size();
-      cut(piece(span).bytes, next_);
+      split(segment(span).bytes, next_);
       std::size_t kept = first;
       for (std::size_t i = first; i < next_.size(); ++i) {
         if (next_[i].begin == next_[i].end) continue;
@@ -52,7 +52,7 @@ class Pieces {
     spans_.swap(next_);
   }
 
-  /// Writes every piece anew: `write(piece, out)`; pieces that become empty are left out.
+  /// Rewrites every segment: `write(segment, out)`. Drops segments that become empty.
   template <class Write>
   void write_each(Write&& write) {
     TextBuffer& out = buffers_[which_];
@@ -61,7 +61,7 @@ class Pieces {
     next_.clear();
     for (const Word& span : spans_) {
       const std::size_t begin = out.size();
-      write(piece(span), out);
+      write(segment(span), out);
       if (out.size() > begin) next_.push_back({begin, out.size()});
     }
     text_ = out.view();
@@ -79,8 +79,8 @@ class Pieces {
 class PreTokenizerStep {
  public:
   virtual ~PreTokenizerStep() = default;
-  virtual void apply(Pieces& pieces) const = 0;
-  /// Whether the step gives the right answer only where the text has origins.
+  virtual void apply(Segments& segments) const = 0;
+  /// Whether the step needs a text with origins.
   [[nodiscard]] virtual bool needs_origins() const { return false; }
 };
 
@@ -90,15 +90,15 @@ class ScanStep : public PreTokenizerStep {
   /// `name`: one of kScannerNames.
   explicit ScanStep(std::string name) : name_(std::move(name)) {
     if (!with_scanner(name_, [](auto) {})) {
-      throw std::invalid_argument("there is no scanner of the name " + name_);
+      throw std::invalid_argument("scanner must be one of SCANNERS, got " + name_);
     }
   }
 
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  void apply(Pieces& pieces) const override {
+  void apply(Segments& segments) const override {
     with_scanner(name_, [&](auto scanner) {
-      pieces.cut_each([&](std::string_view text, std::vector<Word>& out) {
+      segments.split_each([&](std::string_view text, std::vector<Word>& out) {
         for (std::size_t at = 0; at < text.size();) {
           const Word word = scanner.next(text, at);
           out.push_back(word);
@@ -112,19 +112,19 @@ class ScanStep : public PreTokenizerStep {
   std::string name_;
 };
 
-/// What becomes of the matches of a pattern that cuts.
+/// What happens to the matches of a pattern that splits.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
-/// Cuts at the matches of a pattern; `invert` takes what lies between them for the matches.
+/// Splits at the matches of a pattern; with `invert` at the text between the matches.
 class SplitStep : public PreTokenizerStep {
  public:
   SplitStep(std::unique_ptr<Matcher> matcher, SplitBehavior behavior, bool invert)
       : matcher_(std::move(matcher)), behavior_(behavior), invert_(invert) {}
 
-  void apply(Pieces& pieces) const override {
+  void apply(Segments& segments) const override {
     std::vector<Span> found;
     std::vector<Part> parts;
-    pieces.cut_each([&](std::string_view text, std::vector<Word>& out) {
+    segments.split_each([&](std::string_view text, std::vector<Word>& out) {
       found.clear();
       matcher_->find(text, found);
       Deadline::spend(text.size() + kStepsOfFind);
@@ -169,7 +169,7 @@ class SplitStep : public PreTokenizerStep {
     }
   }
 
-  // A run of matches: the last goes to what follows it, the others stand alone.
+  // A run of matches: the last joins the text after it, the others are words of their own.
   static void join_backward(const std::vector<Part>& parts, std::vector<Word>& out) {
     const auto first = static_cast<std::ptrdiff_t>(out.size());
     bool previous = false;
@@ -190,24 +190,24 @@ class SplitStep : public PreTokenizerStep {
   bool invert_;
 };
 
-/// Writes each piece anew, as a normalizer does.
+/// Rewrites each segment with a normalizer.
 class RewriteStep : public PreTokenizerStep {
  public:
   explicit RewriteStep(std::unique_ptr<Normalizer> normalizer)
       : normalizer_(std::move(normalizer)) {}
 
-  void apply(Pieces& pieces) const override {
-    pieces.write_each(
-        [this](const TextView& piece, TextBuffer& out) { normalizer_->apply(piece, out); });
+  void apply(Segments& segments) const override {
+    segments.write_each(
+        [this](const TextView& segment, TextBuffer& out) { normalizer_->apply(segment, out); });
   }
 
  private:
   std::unique_ptr<Normalizer> normalizer_;
 };
 
-/// Puts a text before each piece that does not begin with it, or only before a piece that stands
-/// at the very beginning of the text given (which takes origins to know). What is put there has
-/// the place of the piece's first character.
+/// Prepends a text to each segment that does not begin with it; with `first_only` only to a segment
+/// at the very beginning of the original text (which needs origins). The text has the origin of the
+/// segment's first character.
 class PrependStep : public PreTokenizerStep {
  public:
   PrependStep(std::string text, bool first_only)
@@ -215,13 +215,14 @@ class PrependStep : public PreTokenizerStep {
 
   [[nodiscard]] bool needs_origins() const override { return first_only_; }
 
-  void apply(Pieces& pieces) const override {
-    pieces.write_each([this](const TextView& piece, TextBuffer& out) {
-      const bool wanted = !first_only_ || (piece.origins != nullptr && piece.origins[0].begin == 0);
-      if (wanted && !piece.bytes.starts_with(text_)) {
-        out.put(text_, piece.origins == nullptr ? Origin{} : piece.origins[0]);
+  void apply(Segments& segments) const override {
+    segments.write_each([this](const TextView& segment, TextBuffer& out) {
+      const Origin* const origins = segment.origins;
+      const bool wanted = !first_only_ || (origins != nullptr && origins[0].begin == 0);
+      if (wanted && !segment.bytes.starts_with(text_)) {
+        out.put(text_, origins == nullptr ? Origin{} : origins[0]);
       }
-      out.copy(piece, 0, piece.bytes.size());
+      out.copy(segment, 0, segment.bytes.size());
     });
   }
 

@@ -1,4 +1,4 @@
-// All scanners under one roof: each finds the next word at or after a place.
+// The scanners by name: each finds the next word at or after a position.
 //
 // A word is never empty, so begin == end == text.size() says that there is none left. The scanners
 // of the byte-level patterns, and Digits, Punctuation and WholeText, leave nothing out: their words
@@ -24,7 +24,7 @@ struct Word {
   std::size_t end;
 };
 
-/// A scanner that gives the end of the word that begins at a place.
+/// Makes a scanner of one that returns the end of the word that begins at a position.
 template <typename Scanner>
 struct Contiguous {
   static Word next(std::string_view text, std::size_t from) {
@@ -47,7 +47,7 @@ enum class Part : std::uint8_t {
   kNotAscii
 };
 
-/// Words are runs of characters that `Rule` gives the same part, by their properties.
+/// Words are runs of characters of one part; `Rule` maps the properties of a character to its part.
 template <typename Rule>
 struct RunScanner {
   static Word next(std::string_view text, std::size_t from) {

@@ -1,6 +1,6 @@
-// The CPU time that one text may take. The parts of a tokenizer come out of files: some are so slow
-// that a text would never end, by mistake or on purpose. Only the thread's own work counts: a sound
-// text must not fail because the machine is busy, or because its thread waits for a lock.
+// The CPU time that one text may take. A tokenizer file may describe steps so slow that a text
+// never ends, by mistake or on purpose. Waiting does not count: a valid text must not fail because
+// the machine is busy, or because its thread waits for a lock.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline double thread_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The deadline of the text that a thread works on, in the thread's CPU time. Code that may take
+/// The deadline of the text that a thread processes, in the thread's CPU time. Code that may take
 /// long reports how much it did.
 class Deadline {
   static constexpr std::size_t kBetweenLooks = std::size_t{1} << 20;

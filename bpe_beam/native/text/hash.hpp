@@ -62,7 +62,7 @@ inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed) {
   return fold_multiply(fold_multiply(a ^ state, b ^ kOdd2) ^ kOdd1, state ^ kOdd2);
 }
 
-/// The fixed hash: a word's partition among `partitions`, the same for ever.
+/// The word's partition among `partitions`. Artifacts depend on this hash: it must never change.
 inline std::uint32_t partition_of(std::string_view word, std::uint32_t partitions) {
   // The upper half, scaled: no bias worth a division.
   return static_cast<std::uint32_t>(((hash_bytes(word, 0) >> 32) * partitions) >> 32);

@@ -1,5 +1,5 @@
 // Text on its way through normalizers and pre-tokenizers: bytes, and, when asked for, where each
-// byte comes from in the text that was given.
+// byte comes from in the original text.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace bpe_beam {
 
-/// Bytes [begin, end) of the text that was given.
+/// Bytes [begin, end) of the original text.
 struct Origin {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -19,7 +19,7 @@ struct Origin {
 };
 
 /// A view of UTF-8 text. `origins` has one entry a byte (all bytes of a character have the
-/// character's), or is null when nobody asks for places.
+/// character's), or is null when no offsets are needed.
 struct TextView {
   std::string_view bytes;
   const Origin* origins = nullptr;
@@ -80,7 +80,7 @@ class TextBuffer {
     if (with_origins_) origins_.insert(origins_.end(), in.origins + begin, in.origins + end);
   }
 
-  /// Writes a code point that stands for what is at byte `at` of `in`.
+  /// Writes a code point that replaces the character at byte `at` of `in`.
   void put(std::uint32_t point, const TextView& in, std::size_t at) {
     put(point, with_origins_ ? in.origins[at] : Origin{});
   }
@@ -90,13 +90,13 @@ class TextBuffer {
     if (with_origins_) origins_.insert(origins_.end(), size, origin);
   }
 
-  /// Writes bytes of UTF-8 that all stand for one place.
+  /// Writes bytes of UTF-8 that all have one origin.
   void put(std::string_view bytes, const Origin& origin) {
     bytes_.append(bytes);
     if (with_origins_) origins_.insert(origins_.end(), bytes.size(), origin);
   }
 
-  /// Writes bytes that stand, one for one, for those at `at` of `in`.
+  /// Writes bytes that replace, one for one, those at `at` of `in`.
   void put_bytewise(std::string_view bytes, const TextView& in, std::size_t at) {
     bytes_.append(bytes);
     if (with_origins_) {

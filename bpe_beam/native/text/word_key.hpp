@@ -12,7 +12,7 @@ namespace bpe_beam {
 
 /// Bytes 0-7 in `low`; bytes 8-14 in `high`, whose top byte is the length. A word of 16 bytes and
 /// more has its hash in `low` and kLong in the top byte of `high`; the rest of `high` is its
-/// owner's. The key {0, 0} is the empty word, which no table holds: it marks a free slot.
+/// owner's. The key {0, 0} is the empty word, which no table contains: it marks a free slot.
 struct WordKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

@@ -63,7 +63,7 @@ Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int
 """Left, right and count of each pair."""
 
 _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
-_cached_hot_pairs: RoundCache[_native.HotPairs | None] = RoundCache()
+_cached_hot_pairs: RoundCache[_native.FrequentPairs | None] = RoundCache()
 
 
 def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> PairShard:
@@ -124,7 +124,7 @@ def segment_words(
         blocks = open_blocks(task, stack, "segments", number)
         for columns in read_words(storage, words.name, words.sha256):
             with checked(words.name):
-                cut = columns if hot is None else hot.cut(*columns, singles=task.singles)
+                cut = columns if hot is None else hot.segments(*columns, singles=task.singles)
             symbols += symbols_of(cut)
             table.add(cut)
             if table.memory_bytes > TABLE_BYTES:
@@ -250,7 +250,7 @@ def _read_pairs(task: RoundTask, file: FileInfo) -> Pairs:
 
 def _hot_pairs(
     task: RoundTask, word_batches: Iterable[WordBatch], shards: Iterable[PairShard]
-) -> _native.HotPairs | None:
+) -> _native.FrequentPairs | None:
     rows = list(shards)
     words = [word_batch.stats for word_batch in word_batches]
     require_all("pairs", (row.blocks for row in words), (row.stats.blocks for row in rows))
@@ -259,7 +259,7 @@ def _hot_pairs(
     if floor is None:
         return None
     left, right, _ = read_hot(task, [row.hot for row in rows], floor)
-    return _native.HotPairs(left, right)
+    return _native.FrequentPairs(left, right)
 
 
 def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> str:

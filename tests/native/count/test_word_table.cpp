@@ -21,11 +21,11 @@ using namespace bpe_beam;
 namespace {
 
 using Counts = std::map<std::string, std::int64_t>;
-using Places = std::map<std::string, Place>;
+using Places = std::map<std::string, WordPosition>;
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-void add(WordTable& table, std::string_view word, std::int64_t count = 1, Place place = {}) {
+void add(WordTable& table, std::string_view word, std::int64_t count = 1, WordPosition place = {}) {
   const ExactCopy copy(word);
   table.add(copy.view(), count, place, copy.view().size());
 }
@@ -75,7 +75,7 @@ Places places_of(const WordTable& table) {
   const WordColumns all = table.split(1)[0];
   Places places;
   for (std::size_t i = 0; i < all.counts.size(); ++i) {
-    places[word_of(all, i)] = Place{all.documents[i], all.words[i]};
+    places[word_of(all, i)] = WordPosition{all.documents[i], all.words[i]};
   }
   return places;
 }
@@ -146,7 +146,7 @@ void grows() {
     // Every third one long; all twice.
     const std::string word =
         "w" + std::to_string(i * 7919 % 25000) + (i % 3 == 0 ? "-a-long-word-a-long-word" : "");
-    add(table, word, 1, Place{i, 1});
+    add(table, word, 1, WordPosition{i, 1});
     ++expected[word];
   }
   CHECK(counts_of(table, 7) == expected);
@@ -175,14 +175,14 @@ void clear_gives_the_memory_back() {
     WordTable table(with_places);
     const std::size_t empty = table.memory_bytes();
     for (int i = 0; i < 5000; ++i) {
-      add(table, std::to_string(i) + "-a-long-word-a-long-word", 1, Place{5, 5});
+      add(table, std::to_string(i) + "-a-long-word-a-long-word", 1, WordPosition{5, 5});
       add(table, std::to_string(i));
     }
     table.clear();
     CHECK(table.size() == 0);
     CHECK(counts_of(table).empty());
     CHECK(table.memory_bytes() == empty);
-    add(table, "a", 3, Place{9, 9});
+    add(table, "a", 3, WordPosition{9, 9});
     CHECK(counts_of(table) == (Counts{{"a", 3}}));
     if (with_places) CHECK(places_of(table) == (Places{{"a", {9, 9}}}));
   }
@@ -210,7 +210,7 @@ void a_text_of_many_words() {
         std::string(1, static_cast<char>('a' + i / 598 % 26));
     text += word;
     ++expected[word];
-    places.try_emplace(word, Place{4, words});
+    places.try_emplace(word, WordPosition{4, words});
     ++words;
   }
   CHECK(add_text(table, text, 4) == words);
@@ -277,13 +277,13 @@ void texts_that_a_pipeline_changes() {
 
 /// The document first, then the word in it; the order of adding does not matter.
 void places_are_the_earliest() {
-  const Place nine{9, 0}, five_two{5, 2}, five_one{5, 1};
-  std::vector<Place> order = {nine, five_two, five_one};
+  const WordPosition nine{9, 0}, five_two{5, 2}, five_one{5, 1};
+  std::vector<WordPosition> order = {nine, five_two, five_one};
   std::sort(order.begin(), order.end());
   do {
     for (const std::string_view word : {"short", "a word of more than fifteen bytes"}) {
       WordTable table(true);
-      for (const Place& place : order) add(table, word, 1, place);
+      for (const WordPosition& place : order) add(table, word, 1, place);
       CHECK(places_of(table).begin()->second == five_one);
       CHECK(table.split(1)[0].counts[0] == 3);
     }
@@ -301,11 +301,11 @@ void add_table_adds() {
     WordTable a(with_places);
     WordTable b(with_places);
     const std::string long_word(100, 'l');
-    add(a, "both", 2, Place{3, 3});
-    add(a, "a", 1, Place{1, 1});
-    add(b, "both", 5, Place{2, 9});
-    add(b, "b", kMost, Place{7, 0});
-    add(b, long_word, 4, Place{8, 0});
+    add(a, "both", 2, WordPosition{3, 3});
+    add(a, "a", 1, WordPosition{1, 1});
+    add(b, "both", 5, WordPosition{2, 9});
+    add(b, "b", kMost, WordPosition{7, 0});
+    add(b, long_word, 4, WordPosition{8, 0});
     a.add_table(b);
     a.add_table(WordTable(with_places));
     CHECK(counts_of(a) == (Counts{{"both", 7}, {"a", 1}, {"b", kMost}, {long_word, 4}}));
@@ -340,11 +340,11 @@ void add_table_of_a_large_one() {
 /// Equal contents give equal columns, in whatever order and pieces they came.
 void split_depends_on_the_contents_alone() {
   std::mt19937_64 random(1);
-  std::vector<std::pair<std::string, Place>> entries;
+  std::vector<std::pair<std::string, WordPosition>> entries;
   for (std::uint64_t i = 0; i < 4000; ++i) {
     std::string word = "w" + std::to_string(random() % 1500);
     if (i % 4 == 0) word += " with more than fifteen bytes";
-    entries.emplace_back(word, Place{random() % 50, random() % 50});
+    entries.emplace_back(word, WordPosition{random() % 50, random() % 50});
   }
   for (const std::uint32_t partitions : {1U, 2U, 32U, 5000U}) {
     std::vector<WordColumns> first;

@@ -36,7 +36,7 @@ void counts_frequencies_and_places() {
   CHECK(table.find(1, 0) == PairMap::kNone);
   CHECK(table.pairs()[ab].count == 5);
   CHECK(table.pairs()[bb].count == 2);
-  CHECK(table.first_place(table.pairs()[ab]) < table.first_place(table.pairs()[bb]));
+  CHECK(table.first_position(table.pairs()[ab]) < table.first_position(table.pairs()[bb]));
 
   std::vector<std::uint32_t> gained;
   const LearnedMerge learned = table.merge(ab, [&](std::uint32_t it) { gained.push_back(it); });
@@ -49,7 +49,7 @@ void counts_frequencies_and_places() {
   CHECK(table.pairs()[table.find(2, 1)].count == 2);
   CHECK(table.pairs()[ab].count == 0);
   CHECK(table.pairs()[bb].count == 0);
-  const std::uint32_t nowhere = table.first_place(table.pairs()[bb]);
+  const std::uint32_t nowhere = table.first_position(table.pairs()[bb]);
   CHECK(nowhere == static_cast<std::uint32_t>(kMaxPositions));
 }
 

@@ -89,19 +89,19 @@ void test_guess() {
   const std::string_view text = "x,y\nz\"\n\n1,\"a\nb,c\n\"\"d\"\n2,e\n";
   const ExactCopy copy(text);
   const auto guess = [&](std::size_t start, bool final) {
-    return guess_csv_record(copy.view(), start, final, ',', 2);
+    return find_csv_record(copy.view(), start, final, ',', 2);
   };
   CHECK(guess(0, true) == 7);
   CHECK(guess(7, true) == 8);
   CHECK(guess(8, true) == 22);  // not within the quotes
   CHECK(guess(22, true) == 26);
-  CHECK(guess(26, true) == kNowhere);
-  CHECK(guess(0, false) == kNowhere);
+  CHECK(guess(26, true) == kNotFound);
+  CHECK(guess(0, false) == kNotFound);
   std::string many;
   for (std::size_t i = 0; i < kCsvTriedRecords + 1; ++i) many += "a,b\n";
-  CHECK(guess_csv_record(many, 0, false, ',', 2) == kNowhere);
+  CHECK(find_csv_record(many, 0, false, ',', 2) == kNotFound);
   many += "a,b\n";
-  CHECK(guess_csv_record(many, 0, false, ',', 2) == 4);
+  CHECK(find_csv_record(many, 0, false, ',', 2) == 4);
 }
 
 }  // namespace

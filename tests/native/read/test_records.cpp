@@ -35,16 +35,16 @@ void test_strings() {
 void test_search() {
   CHECK(find_bytes(std::string_view("abcab"), std::string_view("ab"), 0) == 0);
   CHECK(find_bytes(std::string_view("abcab"), std::string_view("ab"), 1) == 3);
-  CHECK(find_bytes(std::string_view("abcab"), std::string_view("ab"), 4) == kNowhere);
-  CHECK(find_bytes(std::string_view("abcab"), std::string_view("b"), 5) == kNowhere);
-  CHECK(find_bytes(std::string_view("a"), std::string_view("ab"), 0) == kNowhere);
-  CHECK(find_bytes(std::string_view(), std::string_view("a"), 0) == kNowhere);
+  CHECK(find_bytes(std::string_view("abcab"), std::string_view("ab"), 4) == kNotFound);
+  CHECK(find_bytes(std::string_view("abcab"), std::string_view("b"), 5) == kNotFound);
+  CHECK(find_bytes(std::string_view("a"), std::string_view("ab"), 0) == kNotFound);
+  CHECK(find_bytes(std::string_view(), std::string_view("a"), 0) == kNotFound);
 
   const std::string_view run("aaaaab");
   CHECK(first_separator_end(run, std::string_view("aa"), 0, 3).end == 4);
   CHECK(first_separator_end(run, std::string_view("aa"), 1, 3).end == 3);
   const SeparatorEnd none = first_separator_end(run, std::string_view("aa"), 0, 5);
-  CHECK(none.end == kNowhere && none.search == 5);
+  CHECK(none.end == kNotFound && none.search == 5);
 }
 
 // The gap that is found lies across no occurrence, and is the last such place that can be judged.
@@ -55,7 +55,7 @@ void test_last_gap() {
     std::string separator(2 + random() % 3, 'a');
     for (char& c : data) c = random() % 4 == 0 ? 'b' : 'a';
     for (char& c : separator) c = random() % 4 == 0 ? 'b' : 'a';
-    std::size_t expected = kNowhere;
+    std::size_t expected = kNotFound;
     const std::size_t length = separator.size();
     for (std::size_t q = length - 1; q + length - 1 <= data.size(); ++q) {
       bool crossed = false;
@@ -67,7 +67,7 @@ void test_last_gap() {
     const ExactCopy copy(data);
     CHECK(last_gap(copy.view(), separator) == expected);
   }
-  CHECK(last_gap(std::string_view("abc"), std::string_view("a")) == kNowhere);
+  CHECK(last_gap(std::string_view("abc"), std::string_view("a")) == kNotFound);
 }
 
 Pairs naive(std::string_view data, std::string_view separator) {

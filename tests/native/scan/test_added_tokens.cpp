@@ -35,7 +35,7 @@ Cuts parts_of(const AddedTokens& tokens, std::string_view bytes, const Allowed& 
     CHECK(!view.bytes.empty() && view.origins == origins.data() + begin);
     parts.push_back({id, begin, begin + view.bytes.size()});
   };
-  tokens.cut({text, origins.data()}, allowed,
+  tokens.extract({text, origins.data()}, allowed,
              [&](const TextView& view) { add(kPlain, view); }, add);
   // Without origins, the same.
   std::size_t i = 0;
@@ -45,7 +45,7 @@ Cuts parts_of(const AddedTokens& tokens, std::string_view bytes, const Allowed& 
     CHECK(view.bytes.size() == parts[i].end - parts[i].begin);
     ++i;
   };
-  tokens.cut({text, nullptr}, allowed, [&](const TextView& view) { same(kPlain, view); }, same);
+  tokens.extract({text, nullptr}, allowed, [&](const TextView& view) { same(kPlain, view); }, same);
   CHECK(i == parts.size());
   return parts;
 }
@@ -188,7 +188,7 @@ void random_ones_equal_the_definition() {
     for (int i = 0; i < 10; ++i) {
       const std::string text = random_text(random, 24);
       const Cuts parts = parts_of(added, text, allowed);
-      CHECK(parts == naive_cut(tokens, text, allowed));
+      CHECK(parts == naive_segments(tokens, text, allowed));
       found += parts.size() > 1;
     }
   }
@@ -201,7 +201,7 @@ void a_million_spaces() {
   for (const auto& [left, right] : {std::pair{true, false}, {false, true}, {true, true}}) {
     const AddedTokens tokens({{"\n", 1, false, left, right, false}});
     std::size_t count = 0;
-    tokens.cut({text, nullptr}, {}, [](const TextView&) { CHECK(false); },
+    tokens.extract({text, nullptr}, {}, [](const TextView&) { CHECK(false); },
                [&](std::uint32_t, const TextView&) { ++count; });
     CHECK(count > 0);
   }

@@ -39,7 +39,7 @@ StepSpec rewrite(std::uint32_t normalizer) {
 NaivePieces pieces_of(const std::vector<StepSpec>& steps, std::string_view bytes) {
   const ExactCopy copy(bytes);
   const std::vector<Origin> origins = own_places(bytes);
-  Pieces with, without;
+  Segments with, without;
   with.reset({copy.view(), origins.data()});
   without.reset({copy.view(), nullptr});
   bool needed = false;
@@ -50,11 +50,11 @@ NaivePieces pieces_of(const std::vector<StepSpec>& steps, std::string_view bytes
     step->apply(without);
   }
   NaivePieces pieces;
-  for (const Word& span : with.spans()) pieces.push_back(NaivePiece::of(with.piece(span)));
+  for (const Word& span : with.spans()) pieces.push_back(NaivePiece::of(with.segment(span)));
   if (!needed) {
     CHECK(without.spans().size() == pieces.size() && without.text().origins == nullptr);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      CHECK(without.piece(without.spans()[i]).bytes == pieces[i].bytes);
+      CHECK(without.segment(without.spans()[i]).bytes == pieces[i].bytes);
     }
   }
   return pieces;
@@ -119,13 +119,13 @@ void prepends() {
 /// One object for text after text, as the pipeline uses it.
 void used_again() {
   const auto step = rewrite(1).make();
-  Pieces pieces;
+  Segments pieces;
   for (const std::string_view text : {"ABC", "", "D", "EFGHIJKLMNOPQRSTUVWXYZ"}) {
     const ExactCopy copy(text);
     pieces.reset({copy.view(), nullptr});
     for (int i = 0; i < 3; ++i) step->apply(pieces);
     CHECK(pieces.spans().size() == (text.empty() ? 0 : 1));
-    if (!text.empty()) CHECK(pieces.piece(pieces.spans()[0]).bytes.size() == text.size());
+    if (!text.empty()) CHECK(pieces.segment(pieces.spans()[0]).bytes.size() == text.size());
   }
 }
 
@@ -157,7 +157,7 @@ void a_million_pieces() {
     for (const std::string_view at : {"a", "-", "aa", "a-", ""}) {
       const auto kind = static_cast<SplitBehavior>(behavior);
       const std::vector<StepSpec> steps = {split(std::string(at), kind), prepend("x", true)};
-      Pieces pieces;
+      Segments pieces;
       const std::vector<Origin> origins(text.size());
       pieces.reset({text, origins.data()});
       for (const StepSpec& step : steps) step.make()->apply(pieces);

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "rounds/hot_pairs.hpp"
+#include "rounds/frequent_pairs.hpp"
 #include "naive_rounds.hpp"
 
 using namespace bpe_beam;
@@ -14,7 +14,7 @@ namespace {
 
 CountedWords cut(const CountedWords& words, const std::set<SymbolPair>& hot, bool singles) {
   const PairLists lists(hot);
-  return unpacked(HotPairs(lists.lefts, lists.rights).cut(view_of(packed(words)), singles));
+  return unpacked(FrequentPairs(lists.lefts, lists.rights).segments(view_of(packed(words)), singles));
 }
 
 void between_pairs_that_are_not_hot() {
@@ -53,18 +53,18 @@ void equals_the_definition() {
       words.push_back({ids, static_cast<std::int64_t>(random()) + 1});
     }
     for (const bool singles : {false, true}) {
-      CHECK(cut(words, hot, singles) == naive_cut(words, hot, singles));
+      CHECK(cut(words, hot, singles) == naive_segments(words, hot, singles));
     }
   }
 }
 
 void what_is_refused() {
-  const HotPairs none({}, {});
-  CHECK_THROWS(std::invalid_argument, none.cut(view_of(packed({{{1, 2}, 0}})), true));
+  const FrequentPairs none({}, {});
+  CHECK_THROWS(std::invalid_argument, none.segments(view_of(packed({{{1, 2}, 0}})), true));
   PackedColumns broken = packed({{{1, 300}, 1}});
   broken.data.pop_back();
   broken.offsets.back() -= 1;
-  CHECK_THROWS(std::invalid_argument, none.cut(view_of(broken), true));
+  CHECK_THROWS(std::invalid_argument, none.segments(view_of(broken), true));
 }
 
 }  // namespace

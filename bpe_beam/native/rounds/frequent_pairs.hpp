@@ -1,6 +1,7 @@
-// Cuts words where two symbols meet whose pair is not one of a set, the hot pairs.
+// Splits words into segments: at each infrequent-pair boundary, where the pair of the two symbols
+// is not one of the frequent pairs.
 //
-// The segments are parts of the packed words, copied as bytes.
+// Segments are parts of the packed words, copied as bytes.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +16,31 @@
 
 namespace bpe_beam {
 
-class HotPairs {
+class FrequentPairs {
  public:
-  HotPairs(std::span<const std::uint32_t> lefts, std::span<const std::uint32_t> rights) {
+  FrequentPairs(std::span<const std::uint32_t> lefts, std::span<const std::uint32_t> rights) {
     std::size_t slots = 64;
     while (slots < lefts.size() * 2) slots *= 2;
     slots_.assign(slots, kFree);
     for (std::size_t i = 0; i < lefts.size(); ++i) insert(lefts[i], rights[i]);
   }
 
-  [[nodiscard]] bool holds(std::uint32_t left, std::uint32_t right) const {
+  [[nodiscard]] bool contains(std::uint32_t left, std::uint32_t right) const {
     return sides_.may_hold(left, right) && find(PairMap::key(left, right));
   }
 
-  /// The segments of words in their order, each with its word's count; those of one symbol only
-  /// with `singles`. Equal ones are not added up.
-  [[nodiscard]] PackedColumns cut(const PackedWords& words, bool singles) const {
+  /// Returns the segments of words in their order, each with its word's count. Equal segments are
+  /// not added up.
+  ///
+  /// Args:
+  ///   words: Packed words.
+  ///   singles: Whether to return segments of one symbol, too.
+  [[nodiscard]] PackedColumns segments(const PackedWords& words, bool singles) const {
     PackedColumns out;
     out.data.reserve(words.bytes());
     for (std::size_t word = 0; word < words.size(); ++word) {
       check_count(words.counts[word], word);
-      if (words.begin(word) != words.end(word)) cut_word(words, word, singles, out);
+      if (words.begin(word) != words.end(word)) split_word(words, word, singles, out);
     }
     return out;
   }
@@ -43,7 +48,7 @@ class HotPairs {
  private:
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
 
-  void cut_word(const PackedWords& words, std::size_t word, bool singles,
+  void split_word(const PackedWords& words, std::size_t word, bool singles,
                 PackedColumns& out) const {
     const char* const end = words.end(word);
     const char* segment = words.begin(word);
@@ -58,7 +63,7 @@ class HotPairs {
     while (at != end) {
       const char* const boundary = at;
       const std::uint32_t right = symbol_of(at, end, word);
-      if (holds(left, right)) {
+      if (contains(left, right)) {
         single = false;
       } else {
         keep(boundary);
@@ -74,7 +79,7 @@ class HotPairs {
     sides_.add(left, right);
     const std::uint64_t key = PairMap::key(left, right);
     if (key == kFree) {
-      holds_free_ = true;
+      has_free_ = true;
       return;
     }
     std::size_t at = PairMap::hash(key) & (slots_.size() - 1);
@@ -85,12 +90,12 @@ class HotPairs {
   [[nodiscard]] bool find(std::uint64_t key) const {
     std::size_t at = PairMap::hash(key) & (slots_.size() - 1);
     while (slots_[at] != key && slots_[at] != kFree) at = (at + 1) & (slots_.size() - 1);
-    return slots_[at] == key && (key != kFree || holds_free_);
+    return slots_[at] == key && (key != kFree || has_free_);
   }
 
   PairSides sides_;
   std::vector<std::uint64_t> slots_;  // half full at most
-  bool holds_free_ = false;           // the pair whose key marks a free slot
+  bool has_free_ = false;           // the pair whose key marks a free slot
 };
 
 }  // namespace bpe_beam
