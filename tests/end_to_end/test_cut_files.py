@@ -359,5 +359,5 @@ def test_in_a_pipeline_of_ones_own(misleading: Path, tmp_path: Path) -> None:
     assert sorted(texts(**wrong, cut_compressed=False)) == sorted(TEXTS)
     pipeline = beam.Pipeline(runner=FnApiRunner())
     pipeline | ReadDocuments([str(path)], range_bytes=700) | CountWords(with_places=True)
-    with pytest.raises(Exception, match="give ReadDocuments cut_compressed=False"):
+    with pytest.raises(Exception, match="set cut_compressed=False in ReadDocuments"):
         pipeline.run()
