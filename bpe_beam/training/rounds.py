@@ -2,9 +2,9 @@
 
 A learner over all words needs them in memory. In rounds it needs only where something can happen:
 
-**Cold cuts.** Let N(l, r) be how often the pair of l and r stands in all words when the round
-begins, each word weighted by its count, and T a threshold. Words are cut at boundaries whose pair
-counts less than T, and their pieces, *segments*, added up. From these the ordinary learner with
+**Infrequent-pair boundaries.** Let N(l, r) be how often l and r are adjacent in all words when the
+round begins, each word weighted by its count, and T a threshold. Words are cut at boundaries whose
+pair counts less than T, and the parts, *segments*, added up. From these the ordinary learner with
 `min_frequency` T takes the very merges that it would take from the words, ties included, until a
 merge makes a token that had an id already. `reference_rounds.py` proves it, and does it in plain
 Python. Cutting at fewer boundaries, or learning with a higher T than was cut by, is right as well.

@@ -40,7 +40,7 @@ def width_of(symbols: npt.NDArray[np.uint32], widths: npt.NDArray[np.uint32]) ->
     return int(widths[symbols].sum(dtype=np.int64))
 
 
-class Hot(NamedTuple):
+class FrequentPairs(NamedTuple):
     """The pairs that segments were cut by, and how often each stands in the words."""
 
     lefts: npt.NDArray[np.uint32]
@@ -66,7 +66,7 @@ def gather(pieces: Iterable[Columns]) -> Segments:
 
 def cut_to_fit(
     read: Callable[[], Iterable[Columns]],
-    hot: Hot,
+    frequent: FrequentPairs,
     floor: int,
     room: Room,
     widths: npt.NDArray[np.uint32] | None,
@@ -75,7 +75,7 @@ def cut_to_fit(
 
     Args:
         read: Gives the segments, as often as it is called.
-        hot: All pairs that count at least `floor`.
+        frequent: All pairs that count at least `floor`.
         floor: The threshold that they were cut by.
         room: What the learner may take.
         widths: The characters that each id covers, where the learner is told.
@@ -87,11 +87,11 @@ def cut_to_fit(
     Cost: reads all segments for each threshold that it tries, each twice the one before. Holds no
     more than the room's memory.
     """
-    most = int(hot.counts.max(initial=0))
+    most = int(frequent.counts.max(initial=0))
     while floor < most:
         floor = min(max(floor + 1, floor * 3 // 2), most)
-        kept = hot.counts >= floor
-        pairs = _native.FrequentPairs(hot.lefts[kept], hot.rights[kept])
+        kept = frequent.counts >= floor
+        pairs = _native.FrequentPairs(frequent.lefts[kept], frequent.rights[kept])
         segments = _added_up(read(), pairs, room, widths)
         if segments is not None:
             return segments, floor

@@ -44,7 +44,7 @@ from bpe_beam.training.rounds import (
     next_divisor,
 )
 from bpe_beam.training.seen_symbols import SeenSymbols
-from bpe_beam.training.segments import Hot, cut_to_fit, gather
+from bpe_beam.training.segments import FrequentPairs, cut_to_fit, gather
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room, has_spans, most_positions
 from bpe_beam.training.words import memory_needed
@@ -280,10 +280,10 @@ class RoundsJob:
             return taken, floor, "segments"
         if not self._by_count:
             raise self._too_little(came)
-        hot = Hot(*read_hot(task, came.hot, floor))
+        frequent = FrequentPairs(*read_hot(task, came.hot, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
-        found = cut_to_fit(came.read_segments, hot, floor, task.room, widths)
+        found = cut_to_fit(came.read_segments, frequent, floor, task.room, widths)
         if found is not None:
             return learn_round(vocabulary, found[0], found[1], cut=True), found[1], "segments"
         return self._plain(vocabulary, task, came), came.most, "the best pairs"
