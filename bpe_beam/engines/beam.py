@@ -123,7 +123,7 @@ def run_pipeline(
 
 @contextlib.contextmanager
 def _interrupts(debug: bool) -> Iterator[None]:
-    """Lets an interrupt out as what it is, and Beam's other threads fail in silence after it."""
+    """Raise an interrupt as KeyboardInterrupt, and silence Beam's other threads after it."""
     try:
         yield
     except BaseException as error:
@@ -135,7 +135,7 @@ def _interrupts(debug: bool) -> Iterator[None]:
 
 
 def _quiet_threads() -> None:
-    """Lets the threads of Beam's workers in this process end in silence.
+    """Silence the threads of Beam's workers in this process when they end.
 
     Flink and Spark hang up on them when a job has ended, upon which each raises; if the next job
     follows, there is time for that to be shown.
@@ -171,7 +171,7 @@ def _processes(run: RunSettings, tasks: int, holds_gil: bool) -> Iterator[str | 
 
 @contextlib.contextmanager
 def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
-    """Calls `watch` now and then, but for a runner in process."""
+    """Call `watch` every few seconds, unless the runner is in process."""
     ended = threading.Event()
 
     def look() -> None:
@@ -195,7 +195,7 @@ def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
 
 def _runner(run: RunSettings) -> PipelineRunner:
     if not run.in_process:
-        return _held_runner(str(run.runner), run.runner_options)
+        return _cached_runner(str(run.runner), run.runner_options)
     # By class, never by the alias DirectRunner, which tries to download another runner first.
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
@@ -203,7 +203,7 @@ def _runner(run: RunSettings) -> PipelineRunner:
 
 
 @functools.lru_cache(maxsize=1)
-def _held_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
+def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
     """The runner of all pipelines that a job launches with these flags.
 
     Beam would start a job server for each, a Java process of 400 MB that lives as long as this one.
@@ -215,15 +215,15 @@ def _held_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
     runner = create_runner(name)
     if isinstance(runner, PortableRunner):
         start = runner.default_job_server
-        held: list[JobServer] = []
+        started: list[JobServer] = []
 
         def server(options: PipelineOptions) -> JobServer:
             new = start(options)  # which may change the options, and starts nothing yet
             if not isinstance(new, StopOnExitJobServer):
                 return new
-            if not held:
-                held.append(new)
-            return held[0]
+            if not started:
+                started.append(new)
+            return started[0]
 
         runner.default_job_server = server
     return runner

@@ -20,7 +20,7 @@ _RUNNING = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
 
 @contextlib.contextmanager
 def cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
-    """Cancels a job if the block is left by an error; if interrupted, ends Beam's job server too.
+    """Cancel a job if the block is left by an error; if interrupted, end Beam's job server too.
 
     Args:
         result: Of `Pipeline.run`.
@@ -50,7 +50,7 @@ def cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
 
 
 def _cancel_on_flink(master: str, job_id: str) -> None:
-    """Cancels the job that Flink knows by the name that Beam's own id begins with."""
+    """Cancel the job that Flink knows by the name that Beam's own id begins with."""
     url = (master if "://" in master else f"http://{master}").rstrip("/")
     with urllib.request.urlopen(f"{url}/jobs/overview", timeout=_SECONDS) as answer:
         jobs = json.load(answer)["jobs"]

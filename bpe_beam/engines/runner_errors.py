@@ -33,7 +33,7 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 def our_error(error: BaseException) -> UsageError | DataError | None:
-    """Finds the error of ours that a runner's exception stands for, or what it should have said.
+    """Find the error of ours that a runner's exception carries or should have raised.
 
     Args:
         error: What a job raised.

@@ -58,7 +58,7 @@ def known_flags() -> Mapping[str, bool]:
 
 
 def from_mapping(options: Mapping[str, Any]) -> list[str]:
-    """Turns a YAML mapping into flags.
+    """Turn a YAML mapping into flags.
 
     Args:
         options: Values by flag name without dashes. A list repeats the flag, a mapping becomes
@@ -91,7 +91,7 @@ def from_mapping(options: Mapping[str, Any]) -> list[str]:
 
 
 def check_runner(name: str) -> None:
-    """Refuses a runner that Beam does not have.
+    """Refuse a runner that Beam does not have.
 
     Args:
         name: As Beam takes it: in any case, with or without "Runner", or a class by its full name.
@@ -109,7 +109,7 @@ def check_runner(name: str) -> None:
 
 
 def check(flags: Sequence[str]) -> None:
-    """Refuses flags that Beam would ignore or could not read.
+    """Refuse flags that Beam would ignore or could not read.
 
     Args:
         flags: Each whole: `--name=value` or `--name`.

@@ -41,7 +41,7 @@ def summary_of_template(job: str, settings: CountSettings | TokenizeSettings) ->
 
 
 class FinishJob(beam.PTransform):
-    """Finishes a job where its pipeline runs, once all that it takes has been made.
+    """Finish a job where its pipeline runs, once all that it takes has been made.
 
     The output is the folder's URL.
 
@@ -64,7 +64,7 @@ class FinishJob(beam.PTransform):
         self.settings = replace(settings, run=here)
 
     def expand(self, made: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Wires the steps."""
+        """Return the URL of the finished folder."""
         # Not as a side input, which Dataflow gives a coder of its own, a pickling one.
         return (
             made
@@ -80,7 +80,7 @@ class _UnderOneKey(beam.DoFn):
     """A name for one worker to gather."""
 
     def process(self, name: str) -> Iterator[tuple[int, str]]:
-        """Keys it."""
+        """Yield the name under the one key."""
         yield 0, name
 
 
@@ -94,7 +94,7 @@ class _Finish(beam.DoFn):
         self.settings = settings
 
     def process(self, _: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """Runs the job to its end, now that everything is made."""
+        """Run the job to its end, now that everything is made."""
         job = importlib.import_module(f"bpe_beam.jobs.{self.job}")
         job.run(self.settings, Progress("none"))
         yield self.settings.output

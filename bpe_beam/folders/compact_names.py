@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"([^0-9]*)([0-9]{1,15})(.*)", re.DOTALL)
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that could lie outside the folder it is relative to.
+    """Refuse a name that could lie outside the folder it is relative to.
 
     Raises:
         DataError: If `name` is empty, absolute, or holds `.`, `..` or an empty part.
@@ -30,7 +30,7 @@ def check_name(name: str) -> None:
 
 
 def pack_names(names: Collection[str]) -> dict[str, Any]:
-    """Writes names as runs and single names.
+    """Write names as runs and single names.
 
     Args:
         names: Names relative to a folder, `/` between parts. Repeated ones count once.
@@ -63,7 +63,7 @@ def pack_names(names: Collection[str]) -> dict[str, Any]:
 
 
 def unpack_names(packed: object) -> frozenset[str]:
-    """Reads what `pack_names` wrote.
+    """Read what `pack_names` wrote.
 
     Args:
         packed: The value, read from a file that may be damaged or written by anyone.

@@ -1,7 +1,6 @@
-"""What the folder of a job holds, for whoever was given the wrong one.
+"""What a folder is, for errors about a folder of the wrong kind.
 
-Looked at only when a folder turned out not to be what was wanted: to say what it is helps more than
-to say what it lacks.
+To say what a folder is helps more than to say what it lacks.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ A_TOKENIZER = "a tokenizer"
 WINDOWS = "windows of shards"
 
 _MOST_BYTES = 256 << 20
-"""Of a manifest that is looked at; of a longer one nothing is told."""
+"""The most bytes of a manifest that is read; of a longer one the kind is not known."""
 
 _OF_JOBS = {
     "count": COUNTS,
@@ -32,16 +31,16 @@ _OF_JOBS = {
 
 
 def kind_of(storage: Storage, folder: str) -> str | None:
-    """What a folder holds, finished or not.
+    """Return the kind of a folder, finished or not.
 
     Returns:
-        `COUNTS`, `SHARDS`, `A_TOKENIZER` or `WINDOWS`; None if that cannot be told.
+        `COUNTS`, `SHARDS`, `A_TOKENIZER` or `WINDOWS`; None if it is none of these.
     """
     names = storage.list_names(folder)
     if JOB_FILE in names:
         job = _object(storage, storage.join(folder, JOB_FILE)).get("job")
         return _OF_JOBS.get(job) if isinstance(job, str) else None
-    # Of a pipeline of the user's own, or with only what was needed copied.
+    # Written by a user's own pipeline, or copied without `job.json`.
     if MANIFEST_FILE in names:
         manifest = _object(storage, storage.join(folder, MANIFEST_FILE))
         return SHARDS if "shards" in manifest else COUNTS if "parts" in manifest else None
@@ -49,15 +48,15 @@ def kind_of(storage: Storage, folder: str) -> str | None:
 
 
 def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
-    """Refuses a folder that holds something else than what is wanted.
+    """Refuse a folder of another kind than the wanted one.
 
     Args:
-        storage: The door to storage.
-        folder: What was given.
-        wanted: As `kind_of` has it.
+        storage: The storage client.
+        folder: The folder.
+        wanted: A kind, see `kind_of`.
 
     Raises:
-        UsageError: It does; says what, and what to give if that is in it.
+        UsageError: The folder is of another kind: says which, and what to give instead.
     """
     kind = kind_of(storage, folder)
     if kind is None or kind == wanted:
@@ -72,7 +71,7 @@ def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
 
 
 def _object(storage: Storage, url: str) -> dict[str, Any]:
-    """A JSON object that anyone may have written; empty if it is none."""
+    """Return the JSON object in a file; empty if there is none."""
     try:
         value = json.loads(storage.read_head(url, _MOST_BYTES))
     except (ValueError, RecursionError, DataError):

@@ -101,7 +101,7 @@ def plan_of(
 
 
 def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
-    """What a job's results depend on, of its input; stands in `job.json`."""
+    """Return what a job's results depend on, of its input, as `job.json` has it."""
     return {
         "reading": identity_of(given),
         "plan": {

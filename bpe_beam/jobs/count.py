@@ -53,7 +53,7 @@ _PLAN = "plan.json"
 
 
 def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
-    """Counts a corpus.
+    """Count a corpus.
 
     Args:
         settings: What to do.
@@ -117,7 +117,7 @@ def check_finished(
     """Refuse finished counts with more rejects or larger losses than are allowed now.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         url: The counts' folder.
         given: Tells how many rejects, and what losses, are too many.
         plan: What was counted.

@@ -45,7 +45,7 @@ from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 
 
 def run(settings: TokenizeSettings, progress: Progress) -> dict[str, Any]:
-    """Tokenizes a corpus.
+    """Tokenize a corpus.
 
     Args:
         settings: What to do.

@@ -37,7 +37,7 @@ _SHOWN_PROBLEMS = 20
 
 
 def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
-    """Verifies a folder of shards.
+    """Verify a folder of shards.
 
     Args:
         settings: What to do.
@@ -173,7 +173,7 @@ def _compare(
     workers: int,
     progress: Progress,
 ) -> None:
-    """Encodes every split again and compares it with its shard, `workers` at a time.
+    """Encode every split again and compare it with its shard, `workers` at a time.
 
     Raises:
         DataError: A shard that differs; tells where.

@@ -1,4 +1,4 @@
-"""Processes that work for a pipeline in process, where Python's lock would let one thread work.
+"""Worker processes for a pipeline in process, where Python's lock would let one thread run.
 
 Beam's threads stay: each hands its split to a process, and waits. When a process dies the others
 are killed, and every call to them fails with the same error, so that all threads end at once;
@@ -54,7 +54,7 @@ def worker_processes(count: int) -> Iterator[str]:
 
 
 def call(pool: str | None, function: Callable[..., T], *args: Any) -> T:
-    """Calls a function, in one of the processes of that name if they are this process's.
+    """Call a function, in one of the processes of that name if they are this process's.
 
     Args:
         pool: A name from `worker_processes`; None or one from elsewhere: the call is made here.
@@ -106,7 +106,7 @@ class WorkerProcesses:
             self._idle.put(worker)
 
     def end(self, reason: str) -> None:
-        """Ends all processes, whatever they do; calls fail for this reason, or an earlier one."""
+        """End all processes; calls that run fail for this reason, or an earlier one."""
         with self._lock:
             if self._reason is None:
                 self._reason = reason
@@ -138,7 +138,7 @@ class _Worker:
         self._connection = Connection(ours.detach())
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Has the process call a function, and passes its reports on."""
+        """Return what a function gives in the process, and pass its progress reports on."""
         request = pickle.dumps((function, args))
         while True:
             try:
@@ -158,7 +158,7 @@ class _Worker:
                 return value
 
     def end(self) -> None:
-        """Kills the process; what it writes is an attempt that nobody will look at."""
+        """Kill the process; what it was writing stays an attempt."""
         self._process.kill()
         self._process.wait()
 
@@ -174,8 +174,10 @@ class _Worker:
 
 
 def _serve(descriptor: int, caller: int) -> None:
-    """Answers calls until the caller is gone. Ctrl-C, which reaches the whole group, is ignored by
-    now: the caller decides what becomes of us."""
+    """Answer calls until the caller is gone.
+
+    Ctrl-C, which reaches the whole group, is ignored by now: the caller decides when to end.
+    """
     _end_with(caller)
     connection = Connection(descriptor)
     # By the thread that works, like the answers: the two do not mix.
@@ -188,8 +190,10 @@ def _serve(descriptor: int, caller: int) -> None:
 
 
 def _end_with(caller: int) -> None:
-    """Has the system end this process with its caller. Elsewhere than on Linux it is noticed at the
-    next report or answer; a pattern may search for long before that."""
+    """Have the system end this process with its caller.
+
+    Only Linux does; elsewhere the process notices it at its next report or answer.
+    """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

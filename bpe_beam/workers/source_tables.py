@@ -35,7 +35,7 @@ class SourceTables:
         max_bytes: int | None = None,
         on_full: Callable[[SourceBlocks], None] | None = None,
     ) -> None:
-        """Makes it empty.
+        """Make it empty.
 
         Args:
             rules: How texts are split into words.
@@ -68,7 +68,7 @@ class SourceTables:
         return self._take_all_but(None)
 
     def add(self, batch: pa.RecordBatch) -> int:
-        """Counts a batch of documents.
+        """Count a batch of documents.
 
         Returns:
             How many words it has.
@@ -112,7 +112,7 @@ class SourceTables:
         return max_bytes - others
 
     def _hand_over(self, source: str, blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
-        """Hands on the words of a table that is being filled, and those of all others."""
+        """Hand on the words of a table that is being filled, and those of all others."""
         assert self._on_full is not None
         taken = {**self._take_all_but(source), source: list(blocks)}
         self._on_full(dict(sorted(taken.items())))
@@ -133,7 +133,7 @@ class SourceTables:
 
 
 def add_facts(sums: dict[str, dict[str, int]], source: str, facts: Mapping[str, int]) -> None:
-    """Adds facts of a source to what is known of it."""
+    """Add the sums of a source to those known of it."""
     known = sums.setdefault(source, dict.fromkeys(facts, 0))
     for name, value in facts.items():
         known[name] += value
@@ -142,7 +142,7 @@ def add_facts(sums: dict[str, dict[str, int]], source: str, facts: Mapping[str, 
 def add_token_facts(
     sums: dict[str, dict[str, int]], batch: pa.RecordBatch, ends: npt.NDArray[np.int64]
 ) -> None:
-    """Adds what a batch of documents has of each source to what is known of it.
+    """Add what a batch of documents has of each source to what is known of it.
 
     Args:
         sums: `documents`, `text_bytes` and `tokens` by source.

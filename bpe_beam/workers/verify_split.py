@@ -29,7 +29,7 @@ class CompareTask:
     """What is needed to compare splits with shards; plain and picklable.
 
     Attributes:
-        storage: The door to storage.
+        storage: The storage client.
         folder: The folder of the shards.
         reading: How splits become documents.
         encoding: How documents become ids.

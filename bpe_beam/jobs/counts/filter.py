@@ -84,7 +84,7 @@ def run(settings: FilterCountsSettings, progress: Progress) -> dict[str, Any]:
 
 
 class _Filtering:
-    """Writes the parts of the new folder."""
+    """Write the parts of the new folder."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class _Filtering:
         self.factors = {name: int(name in kept) for name in manifest.sources or ()}
 
     def make(self, partition: int) -> CountsPart:
-        """Writes one part."""
+        """Write one part."""
         part = self.manifest.parts[partition]
         table = read_part(self.storage, self.settings.folder, self.manifest, part)
         with_places = self.manifest.with_places

@@ -103,7 +103,7 @@ def _refuse_twice(folders: Sequence[str]) -> None:
 
 
 def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) -> None:
-    """Refuses counts of another kind than the first."""
+    """Refuse counts of another kind than the first."""
     for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
         first, other = _kind(manifests[0]), _kind(manifest)
         lines = [
@@ -121,7 +121,7 @@ def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) 
 
 
 def _refuse_overflow(manifests: Sequence[CountsManifest]) -> None:
-    """Refuses counts whose totals a manifest cannot hold."""
+    """Refuse counts whose totals a manifest cannot hold."""
     for name in ("documents", "text_bytes", "words"):
         total = sum(getattr(manifest, name) for manifest in manifests)
         if total >= 2**63:
@@ -162,7 +162,7 @@ def _merge_part(
     output: str,
     partition: int,
 ) -> CountsPart:
-    """Adds one partition of all folders up."""
+    """Add one partition of all folders up."""
     with_places = folders[0][1].with_places
     tables: dict[str, WordTable] = {}
     files = 0

@@ -42,13 +42,13 @@ def manifest_hash(storage: Storage, counts: str) -> str:
 def claim(
     storage: Storage, output: str, job: Mapping[str, Any], partitions: int, overwrite: bool
 ) -> OutputFolder:
-    """Takes the folder for counts of so many parts; see `OutputFolder.claim`."""
+    """Take the folder for counts of so many parts; see `OutputFolder.claim`."""
     names = [part_name(i, partitions) for i in range(partitions)]
     return OutputFolder.claim(storage, output, job, names, overwrite, restore=_restore)
 
 
 def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
-    """Refuses an output that is an input: `--overwrite` would remove it before it is read."""
+    """Refuse an output that is an input: `--overwrite` would remove it before it is read."""
     for folder in folders:
         if same_folder(output, folder):
             raise UsageError(f"output {output} is a folder that is read: give another")
@@ -57,7 +57,7 @@ def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
 def make_parts(
     folder: OutputFolder, partitions: int, progress: Progress, make: Callable[[int], CountsPart]
 ) -> tuple[CountsPart, ...]:
-    """Makes the parts that do not stand yet, one after another.
+    """Return all parts, after writing those without a receipt one after another.
 
     Args:
         folder: Claimed.

@@ -22,7 +22,7 @@ _MOST_COLUMNS = 8
 
 
 def run(settings: ShowCountsSettings, progress: Progress) -> dict[str, Any]:
-    """Writes the words to stdout.
+    """Write the words to stdout.
 
     Args:
         settings: What to look at.

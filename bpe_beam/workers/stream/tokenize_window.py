@@ -27,7 +27,7 @@ class Stream:
     """All that watcher and workers need to know; plain and picklable.
 
     Attributes:
-        storage: The door to storage.
+        storage: The storage client.
         output: The stream's folder.
         fingerprint: The stream's: its windows carry it.
         watched: Where files come.

@@ -1,7 +1,7 @@
-"""What a stream does at each look at its folder: new windows, work to hand out, manifests.
+"""The watcher of a stream: looks at a folder, adds windows, hands out tasks, writes manifests.
 
-All that it decides stands on storage before it acts on it, so a watcher may be killed and made
-again at any moment, and two may work at once.
+All its decisions are on storage before it acts on them. So a watcher may be killed and replaced at
+any moment, and two may run at once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Watcher:
         self._idle_since: float | None = None
 
     def go_on_from(self, position: int) -> None:
-        """Forgets what was handed out from a position on.
+        """Forget what was handed out from a position on.
 
         A runner that takes up the watcher's element at an earlier position than before has lost
         what it was given since. To hand out twice does no harm.
@@ -73,7 +73,7 @@ class Watcher:
             }
 
     def look(self, now: float, position: int = 0) -> list[tuple[int, str]]:
-        """Looks once.
+        """Look once.
 
         Args:
             now: The time in seconds; only differences matter.
@@ -164,7 +164,7 @@ class Watcher:
         return tasks
 
     def _finish(self, window: Window) -> None:
-        """Writes the manifest of a window whose shards are all there."""
+        """Write the manifest of a window whose shards are all there."""
         folder = self._log.folder(window)
         if not folder.is_finished():
             results = folder.results(window.plan)
