@@ -398,10 +398,10 @@ class TestRunnersThatLose:
         add = getattr(rounds_by_hand, step)
         left = [1]
 
-        def disturbed(task: Any, shard: int, places: list[Any]) -> str:
+        def disturbed(task: Any, shard: int, places: list[Any]) -> Any:
             if left and task.floor < 20 and left.pop():
                 places = places[1:] if what == "lost" else [*places, places[0]]
-            return str(add(task, shard, places))
+            return add(task, shard, places)
 
         monkeypatch.setattr(rounds_by_hand, step, disturbed)
         with pytest.raises(DataError, match=r"the runner (handed on|gave a block)"):
