@@ -112,4 +112,4 @@ def test_what_cannot_be_a_template(corpus: Path, tokenizer: Path, tmp_path: Path
     (tmp_path / "list").write_text(str(corpus))
     given = ("--input", f"@{tmp_path / 'list'}", "--output", tmp_path / "out")
     ran = run("count", *given, *template)
-    assert ran.code == 2 and "the list must be a URL" in ran.message
+    assert ran.code == 2 and "must be lists at URLs" in ran.message
