@@ -92,7 +92,7 @@ void the_word_is_named() {
     unpack_word({"a\x80\x01", offsets, {}}, 1, symbols);
     CHECK(false);
   } catch (const std::invalid_argument& error) {
-    CHECK(std::string_view(error.what()).starts_with("word 1 is no packed word"));
+    CHECK(std::string_view(error.what()).starts_with("word 1 is not a packed word"));
   }
   CHECK_THROWS(std::invalid_argument, (check_count(0, 3), 0));
   CHECK_THROWS(std::invalid_argument, (check_count(-5, 3), 0));
