@@ -60,7 +60,7 @@ def test_where_there_is_none(scanner: str) -> None:
 
 
 def test_a_scanner_that_there_is_not() -> None:
-    with pytest.raises(ValueError, match="no scanner of the name gpt3"):
+    with pytest.raises(ValueError, match="scanner must be one of SCANNERS, got gpt3"):
         list(safe_cuts("gpt3", b"a b"))
 
 

@@ -36,5 +36,5 @@ def test_a_special_token_that_words_spell_in_bytes(
 
 def test_text_steps_are_refused_when_it_is_made() -> None:
     recipe = BpeRecipe(300, symbols="characters", end_of_word_symbol="_")
-    with pytest.raises(UsageError, match="it needs the pretokenizer whitespace_split"):
+    with pytest.raises(UsageError, match="needs the pre-tokenizer whitespace_split"):
         LearnMerges(recipe)

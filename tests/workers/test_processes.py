@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from called_elsewhere import kill_oneself, raise_, raise_unpicklable, reporting
 
-from bpe_beam import progress
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Progress
 from bpe_beam.workers import processes
@@ -49,23 +49,6 @@ def test_errors_come_back_as_they_are(pool: str) -> None:
     with pytest.raises(RuntimeError, match="Unpicklable: no way"):
         call(pool, raise_unpicklable)
     assert call(pool, divmod, 7, 2) == (3, 1)
-
-
-class Unpicklable(Exception):
-    def __init__(self, one: int, two: int) -> None:
-        super().__init__("no way")
-
-
-def raise_unpicklable() -> None:
-    raise Unpicklable(1, 2)
-
-
-def raise_(error: Exception) -> None:
-    raise error
-
-
-def reporting(stage: str) -> None:
-    progress.report(stage, done=2, bytes=10)
 
 
 def test_reports_arrive(pool: str) -> None:
@@ -115,10 +98,6 @@ def test_the_death_of_one_ends_the_calls_of_all(pool: str) -> None:
     assert str(other.value) == str(dead.value)
     with pytest.raises(DataError, match="died by signal 9"):
         call(pool, os.getpid)
-
-
-def kill_oneself() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's way to end with a parent")

@@ -125,7 +125,7 @@ void hostile_texts() {
   const std::vector<std::string> repeated = {"a",    " ",  "-",  "\n", "\u0301",
                                              "\xC3", "<s", "a ", "語"};
   for (std::uint32_t normalizer = 0; normalizer < kNormalizers; ++normalizer) {
-    PipelineSpec spec = scanning(std::string(kScannerNames[normalizer]));
+    PipelineSpec spec = scanning(std::string(kScannerNames[normalizer % kScannerNames.size()]));
     spec.normalizer = normalizer;
     spec.raw = {{"<s>", 1}, {.content = " ", .id = 2, .lstrip = true, .rstrip = true}};
     spec.clean = {{.content = "\n", .id = 3, .rstrip = true}, plain("-----", 4)};

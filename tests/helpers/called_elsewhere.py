@@ -1,0 +1,29 @@
+"""Functions for worker processes to call: they import helpers, never a test's own module."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from bpe_beam import progress
+
+
+class Unpicklable(Exception):
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("no way")
+
+
+def raise_unpicklable() -> None:
+    raise Unpicklable(1, 2)
+
+
+def raise_(error: Exception) -> None:
+    raise error
+
+
+def reporting(stage: str) -> None:
+    progress.report(stage, done=2, bytes=10)
+
+
+def kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
