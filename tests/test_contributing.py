@@ -26,7 +26,7 @@ from bpe_beam.tokenizer import (
 pytestmark = pytest.mark.quick
 
 PACKAGE = Path(bpe_beam.__file__).parent
-CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
+CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 CHECKED = ("a pre-tokenizer", "a normalizer", "a decoder, a post-processor", "a model")
 
 
