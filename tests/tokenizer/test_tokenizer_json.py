@@ -352,7 +352,7 @@ def test_the_file_is_named(tmp_path: Any) -> None:
         ),
         (
             nested("Sequence", "normalizers", 900).encode(),
-            "components are nested too deeply|nests too deep|nested too deeply",
+            "components must be nested at most 32 deep|nests too deep|nested too deeply",
         ),
         (b"[" * 1_000_000, "nested too deeply"),
         (b'{"a":' * 1_000_000, "nested too deeply"),
