@@ -20,7 +20,7 @@ class UsageError(ValueError):
     Args:
         problem: What is wrong. With `parameters` it is a predicate, such as "must be positive".
         parameters: The settings that are wrong, by the names of their fields: the subject.
-        remedy: What to do. `{name}` in it stands for another setting.
+        remedy: The way out. `{name}` in it stands for another setting.
     """
 
     def __init__(self, problem: str, parameters: tuple[str, ...] = (), remedy: str = "") -> None:
@@ -69,3 +69,18 @@ class TextError(DataError):
     def __reduce__(self) -> tuple[type[TextError], tuple[int, str]]:
         """Return how to make the error again in another process."""
         return TextError, (self.number, self.reason)
+
+
+def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not among the choices.
+
+    Args:
+        name: The parameter, for the message.
+        value: Its value.
+        choices: What it may be.
+
+    Raises:
+        UsageError: The value is not among them.
+    """
+    if value not in choices:
+        raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}", (name,))

@@ -5,9 +5,13 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from made_text import documents
+
+if TYPE_CHECKING:
+    from bpe_beam import Tokenizer
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,3 +36,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def texts() -> list[str]:
     """Some hundred documents of a line each."""
     return documents(400)
+
+
+@pytest.fixture(scope="session")
+def sample() -> str:
+    """The text that the small tokenizers were learned from."""
+    from small_tokenizers import SAMPLE
+
+    return SAMPLE
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """All 256 bytes, six special tokens (one begins another), 150 merges."""
+    # Not at the top: sources that were not built are refused first, see pytest_configure.
+    from small_tokenizers import SPECIAL_TOKENS, learn
+
+    return learn("bytes", SPECIAL_TOKENS, 150)

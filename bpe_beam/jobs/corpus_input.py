@@ -256,8 +256,10 @@ def read_whole(
 
 
 def _as_before(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> bool:
-    """Whether tasks that ran again wrote what they did before, where a finished folder is repaired:
-    if not, the corpus has changed, and what was restored is of another."""
+    """Whether tasks that ran again, to repair a finished folder, wrote the same bytes as before.
+
+    If not, the corpus has changed, and the restored splits are of the earlier corpus.
+    """
     return all(
         _contents(receipts[task].files) == _contents(files)
         for task, files in folder.restored.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_beam.corpus.limits import Limit
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 
 
 def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:
@@ -23,20 +23,6 @@ def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -
     """
     if not condition:
         raise UsageError(problem, parameters, remedy)
-
-
-def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is none of the choices.
-
-    Args:
-        name: The parameter.
-        value: Its value.
-        choices: The allowed values.
-
-    Raises:
-        UsageError: The value is another.
-    """
-    require(value in choices, f"must be one of {', '.join(choices)}, got {value!r}", name)
 
 
 def require_between(name: str, value: int, least: int, most: int) -> None:

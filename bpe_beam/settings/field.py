@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
-from bpe_beam.settings.checks import require_between, require_choice, require_text
+from bpe_beam.errors import require_choice
+from bpe_beam.settings.checks import require_between, require_text
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
 MAIN = "main options"

@@ -29,7 +29,7 @@ Ids = TypeVar("Ids")
 
 @record
 class SpecialRules:
-    """What becomes of special tokens that stand in a text.
+    """How special tokens in a text are encoded.
 
     Attributes:
         allowed: Ids of those that count.

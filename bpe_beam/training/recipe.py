@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
@@ -263,21 +263,6 @@ class WordLevelRecipe(_Entries):
 
 
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
-
-
-def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not among the choices.
-
-    Args:
-        name: The parameter, for the message.
-        value: Its value.
-        choices: What it may be.
-
-    Raises:
-        UsageError: The value is not among them.
-    """
-    if value not in choices:
-        raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}", (name,))
 
 
 def _refuse_surrogates(name: str, texts: tuple[str, ...]) -> None:

@@ -15,9 +15,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, require_choice
+from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS
 
 Pair = tuple[str, str]
 

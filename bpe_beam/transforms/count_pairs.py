@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs, encode_pairs
 from bpe_beam.counts.word_table import BLOCK_BYTES
-from bpe_beam.errors import DataError, UsageError
-from bpe_beam.training.recipe import SYMBOLS, require_choice
+from bpe_beam.errors import DataError, UsageError, require_choice
+from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms.coders import PairCountsCoder
 from bpe_beam.transforms.elements import ANY, text_column
 from bpe_beam.transforms.window_tables import (

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_tokenizers import SAMPLE, SPECIAL_TOKENS, learn
+from small_tokenizers import learn
 
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-
-
-@pytest.fixture(scope="session")
-def sample() -> str:
-    """The text that the tokenizers were learned from."""
-    return SAMPLE
-
-
-@pytest.fixture(scope="session")
-def tokenizer() -> Tokenizer:
-    """All 256 bytes, six special tokens (one begins another), 150 merges."""
-    return learn("bytes", SPECIAL_TOKENS, 150)
 
 
 @pytest.fixture(scope="session")

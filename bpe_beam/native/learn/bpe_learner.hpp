@@ -120,7 +120,7 @@ class BpeLearner {
     }
 
    private:
-    /// Subtracts the bytes of a pair's parts from what is left; false if they are more.
+    /// Subtracts the bytes of a pair's parts from the bytes left for merges; false if they are more.
     bool take_text(std::uint32_t index) {
       const auto& pair = table_.pairs()[index];
       const std::uint64_t bytes =

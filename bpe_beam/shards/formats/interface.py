@@ -33,8 +33,8 @@ class ShardWriter(Protocol):
     """Writes one shard as a stream; a context manager.
 
     When the `with` block ends without an exception, the files become visible, each as a whole. When
-    it ends with one, no reader takes what is left for a shard. A shard without tokens has no files.
-    Equal documents give equal bytes.
+    it ends with one, no reader takes the remaining files for a shard. A shard without tokens has no
+    files. Equal documents give equal bytes.
     """
 
     def __enter__(self) -> ShardWriter: ...
