@@ -1,4 +1,4 @@
-"""The two errors that a user can mend; everything else is a defect of this package."""
+"""The two errors that a user can solve; any other is a defect of this package."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
 
 class UsageError(ValueError):
-    """Settings that cannot be used: wrong, missing or contradictory. Exit code 2.
+    """Settings are wrong, missing or contradictory. Exit code 2.
 
-    A `ValueError`, since callers from Python expect one. Where code catches the `ValueError` of a
-    parser around a call that may raise this error, it must let this error pass first.
+    A `ValueError`, since callers from Python expect one. Code that catches the `ValueError` of a
+    parser around a call that may raise this error must let this error pass first.
 
-    The error knows parameters, not flags: the command line shows the flag of each, or the line of
+    The error names parameters, not flags: the command line shows the flag of each, or the line of
     the configuration file that set it.
 
     Args:
-        problem: What is wrong. With `parameters` it is a predicate, such as "must be positive".
+        problem: What is wrong; with `parameters` a predicate, such as "must be positive".
         parameters: The settings that are wrong, by the names of their fields: the subject.
-        remedy: The way out. `{name}` in it stands for another setting.
+        remedy: What to do. `{name}` in it is replaced by the name of another setting.
     """
 
     def __init__(self, problem: str, parameters: tuple[str, ...] = (), remedy: str = "") -> None:
@@ -33,7 +33,7 @@ class UsageError(ValueError):
         """Return the error as one sentence.
 
         Args:
-            name_of: Returns how to call a parameter.
+            name_of: Returns the name to show for a parameter.
         """
         subject = " and ".join(map(name_of, self.parameters))
         remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
@@ -41,12 +41,12 @@ class UsageError(ValueError):
         return f"{text}; {remedy}" if remedy else text
 
     def __reduce__(self) -> tuple[type[UsageError], tuple[str, tuple[str, ...], str]]:
-        """Return how to make the error again in another process."""
+        """Return the constructor and its arguments, to copy the error to another process."""
         return type(self), (self.problem, self.parameters, self.remedy)
 
 
 class DataError(Exception):
-    """A job that ran and failed on what it read or wrote. Exit code 1."""
+    """A job ran and failed on what it read or wrote. Exit code 1."""
 
 
 class NotFoundError(DataError):
@@ -56,9 +56,13 @@ class NotFoundError(DataError):
 class TextError(DataError):
     """One of many texts cannot be encoded.
 
+    Args:
+        number: The text's number, from 0.
+        reason: The reason, without the number.
+
     Attributes:
-        number: Which one, from 0.
-        reason: Why, without the number.
+        number: The text's number, from 0.
+        reason: The reason, without the number.
     """
 
     def __init__(self, number: int, reason: str) -> None:
@@ -67,7 +71,7 @@ class TextError(DataError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[TextError], tuple[int, str]]:
-        """Return how to make the error again in another process."""
+        """Return the constructor and its arguments, to copy the error to another process."""
         return TextError, (self.number, self.reason)
 
 
@@ -77,7 +81,7 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     Args:
         name: The parameter, for the message.
         value: Its value.
-        choices: What it may be.
+        choices: The allowed values.
 
     Raises:
         UsageError: The value is not among them.

@@ -1,4 +1,4 @@
-"""Parts of messages that many rooms write: amounts, the first of many names, near names."""
+"""Parts of messages that many rooms write: sizes, times, the first of many names, near names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def and_more(hidden: int) -> str:
 
 
 def first_few(items: Sequence[str], limit: int) -> list[str]:
-    """Return the first items, and behind them the number of the others as one more item.
+    """Return the first items, followed by the number of the others as one more item.
 
     Args:
-        items: What a message or a summary names.
+        items: The items that a message or a summary names.
         limit: The number of items to keep, at least 1.
     """
     hidden = len(items) - limit
@@ -29,7 +29,7 @@ def list_few(items: Sequence[str], limit: int = 5) -> str:
     """Return the first items with commas, and the number of the others: "a, b and 3 more".
 
     Args:
-        items: What a message names.
+        items: The items that a message names.
         limit: The number of items to name, at least 1.
     """
     hidden = len(items) - limit
@@ -40,7 +40,7 @@ def shortened(value: object) -> str:
     """Return a value as JSON, of at most 80 characters."""
     try:
         if isinstance(value, str):
-            value = value[:100]  # a message needs no more, and escaping a long text takes long
+            value = value[:100]  # a message needs no more, and escaping a long text is slow
         text = json.dumps(value, ensure_ascii=False)
         text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates
     except (TypeError, ValueError, RecursionError):  # no JSON, an integer too long, too deep
@@ -56,7 +56,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
     Args:
         name: The unknown name.
         known: The names that exist.
-        cutoff: The least likeness of a near name, from 0 (any name) to 1 (the same name).
+        cutoff: The least similarity of a near name, from 0 (any name) to 1 (the same name).
     """
     import difflib  # rarely needed, and slow to import
 
@@ -65,16 +65,12 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.7) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a name as people can read it, in quotes where it needs them.
-
-    A name needs quotes if it is empty, begins or ends with a blank, or has characters that a
-    terminal would obey.
-    """
+    """Return a name, in quotes if it is empty, has blanks at its ends or control characters."""
     return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
 def format_bytes(count: int) -> str:
-    """Return a number of bytes in the unit that suits it, by powers of 1,000: "1.2 GB"."""
+    """Return a number of bytes with three digits and a unit (powers of 1,000): "1.2 GB"."""
     size = float(count)
     for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
         if abs(size) < 999.5 or unit == "PB":
@@ -86,7 +82,7 @@ def format_bytes(count: int) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a time in the units that suit it: "0.42 s", "12.3 s", "2 min 5 s", "3 h 4 min"."""
+    """Return a time in one unit or two: "0.42 s", "12.3 s", "2 min 5 s", "3 h 4 min"."""
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
     whole = round(seconds)

@@ -1,24 +1,25 @@
-"""The arguments of a job, from the command line and from YAML files, made into its settings."""
+"""The arguments of a job, from the command line and from YAML files, and the settings they make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from bpe_beam.cli.parser import job_parser, split_arguments
 from bpe_beam.errors import UsageError
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.settings.field import Option, Settings, own_options, parts_of
+from bpe_beam.settings.field import Kind, Option, Settings, own_options, parts_of
 from bpe_beam.settings.jobs import JOBS
-from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.parsing import parse_storage_options
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(msgspec.Struct, frozen=True):
     """The value of one option as it was written.
 
     Attributes:
-        where: How messages call it: its flag, or the file, the line and the key.
+        where: Its name in messages: its flag, or the file, the line and the key.
         value: A list of texts; True or False; or, for a key that is a mapping, the mapping.
         in_file: Whether it is from a YAML file.
     """
@@ -28,27 +29,64 @@ class Argument:
     in_file: bool = False
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True):
     """The arguments of one job; flags have replaced the same keys of files.
 
     Attributes:
         job: The job.
         values: The arguments by key.
-        runner_flags: Flags for the runner, each whole.
+        runner_flags: Flags for the runner, each whole: `--name=value` or `--name`.
     """
 
     job: str
-    values: Mapping[str, Argument]
-    runner_flags: tuple[str, ...] = field(default=())
+    values: Mapping[str, Argument] = {}
+    runner_flags: tuple[str, ...] = ()
 
     def name_of(self, parameter: str) -> str:
-        """Return how to call a setting: the file, line and key that set it, or its flag."""
+        """Return a setting's name in messages: the file, line and key that set it, or its flag."""
         for option in JOBS[self.job].options.values():
             if option.name == parameter:
                 argument = self.values.get(option.key)
                 return argument.where if argument is not None else option.typed
         return parameter
+
+
+def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
+    """Return the arguments of a job: those of its configuration files and of the command line.
+
+    Args:
+        job: The job.
+        argv: The arguments after its name.
+
+    Raises:
+        SystemExit: After printing the help, if the arguments ask for it.
+        UsageError: An option is unknown or lacks its value, or a file cannot be read.
+    """
+    own, runner_flags = split_arguments(job, argv)
+    typed = vars(job_parser(job).parse_args(own))
+    values: dict[str, Argument] = {}
+    files = typed.pop("config", [])
+    options = {option.key: option for option in JOBS[job].options.values()}
+    if files:
+        from bpe_beam.cli.config_file import read_config
+        from bpe_beam.storage import Storage
+
+        keys: dict[str, Kind] = {
+            key: option.kind
+            for key, option in options.items()
+            if not option.positional and key != "config"
+        }
+        if JOBS[job].has_runner:
+            keys["runner_options"] = "mapping"
+        # The options of storage that a file has are not known yet.
+        name = "storage_options"
+        storage = Storage(parse_storage_options(name, typed[name]) if name in typed else {})
+        for file in files:
+            values |= read_config(file, job, keys, storage)
+    for key, value in typed.items():
+        texts = [value] if isinstance(value, str) else value
+        values[key] = Argument(options[key].typed, texts)
+    return Arguments(job, values, tuple(runner_flags))
 
 
 def settings_of(arguments: Arguments) -> Any:
@@ -64,7 +102,7 @@ def settings_of(arguments: Arguments) -> Any:
 
 
 def _make(arguments: Arguments, settings: type[Settings], optional: bool = False) -> Any:
-    """Return settings of a class; None if they are optional and a required one is missing."""
+    """Return settings of a class; None if they are optional and a required option is missing."""
     values: dict[str, Any] = {
         name: _make(arguments, part.settings, part.optional)
         for name, part in parts_of(settings).items()
@@ -125,14 +163,15 @@ def _runner_options(arguments: Arguments) -> tuple[str, ...]:
 
 
 def _without_unused_source(arguments: Arguments) -> Arguments:
-    """Return the arguments of `train` without those of files about the source that is not used.
+    """Return the arguments of `train` without those that a file has for an unused source of words.
 
-    A file may say how a corpus is read, or which counts are used, and the command line name the
-    other of the two: options on the command line win.
+    A file may name a corpus, and the command line counts, or the other way round: the command line
+    wins.
     """
-    if JOBS[arguments.job].settings is not TrainSettings:
+    if arguments.job != "train":
         return arguments
-    reading = {each.key for each in own_options(parts_of(TrainSettings)["input"].settings)}
+    settings = JOBS["train"].settings
+    reading = {each.key for each in own_options(parts_of(settings)["input"].settings)}
     typed = {key for key, argument in arguments.values.items() if not argument.in_file}
     unused: set[str] = set()
     if "counts" in typed and not typed & reading:

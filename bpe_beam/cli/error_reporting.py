@@ -19,9 +19,9 @@ def report(
 
     Args:
         command: The command that failed, such as "bpe-beam count".
-        error: What it raised.
-        name_of: Returns how to call a setting: its flag, or the line of the file that set it.
-        debug: Show the traceback too.
+        error: The error.
+        name_of: Returns a setting's name: its flag, or the line of the file that set it.
+        debug: Whether to show the traceback too.
 
     Returns:
         The exit code: 2 for wrong usage, else 1.
@@ -37,12 +37,12 @@ def report(
     return say(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
 
 
-def say(message: str, code: int) -> int:
-    """Write a message to stderr, if there still is one, and return the code.
+def say(message: str, code: int = 0) -> int:
+    """Write a message to stderr, unless it is closed, and return the exit code.
 
     Args:
         message: The message.
-        code: An exit code.
+        code: The exit code.
     """
     with contextlib.suppress(OSError, ValueError):
         print(message, file=sys.stderr, flush=True)
@@ -50,14 +50,7 @@ def say(message: str, code: int) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """Return one line for an error that is a defect: its type and message, without a traceback.
-
-    Args:
-        error: What a job raised.
-
-    Returns:
-        E.g. "ValueError: no such thing".
-    """
+    """Return one line for an error that is a defect, such as "ValueError: no such thing"."""
     text = str(error).strip()
     if TRACEBACK in text:
         # A worker's failure as text: the exception is the last line that is not indented.
@@ -69,11 +62,11 @@ def describe(error: BaseException) -> str:
 class WithoutTracebacks:
     """A stream that drops tracebacks which are written to it whole.
 
-    Beam's worker threads print the traceback of a failure to stderr on their own, before the
-    failure reaches the caller who will report it.
+    Beam's worker threads print the traceback of a failure to stderr themselves, before the failure
+    reaches the caller who will report it.
 
     Args:
-        stream: Where everything else goes.
+        stream: The stream for everything else.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -1,9 +1,10 @@
 """The command line: `bpe-beam JOB [options] [any option of the chosen Beam runner]`.
 
-Light to import: the modules of a job are imported when it runs, and Beam only by jobs that use it.
+A command imports the settings and the modules of its own job only, and Beam only if the job uses
+it.
 
-Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted (as shells
-have it for SIGINT); 141 the reader of stdout went away (as for SIGPIPE).
+Exit codes: 0 done; 1 the job ran and failed; 2 wrong usage or settings; 130 interrupted (the
+shells' code for SIGINT); 141 the reader of stdout closed it (the code for SIGPIPE).
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from bpe_beam.cli.arguments import Argument, Arguments, settings_of
 from bpe_beam.cli.error_reporting import report, say
-from bpe_beam.cli.parser import first_steps, job_lines, job_parser, overview, split_arguments
+from bpe_beam.cli.help import first_steps, job_lines, overview
 from bpe_beam.cli.process import INTERRUPTED, READER_GONE, drop_stdout, quiet_beam, run_and_exit
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
-from bpe_beam.settings.common import RunSettings
-from bpe_beam.settings.field import Kind
-from bpe_beam.settings.jobs import GROUPS, JOBS, RUNNING_JOBS, SUMMARY_JOBS
-from bpe_beam.settings.parsing import parse_storage_options
+from bpe_beam.settings.jobs import GROUPS, JOBS
+
+if TYPE_CHECKING:
+    from bpe_beam.cli.arguments import Arguments
+    from bpe_beam.settings.common import RunSettings
 
 _HELP = ("-h", "--help", "help")
 _MODULE_NAME = str.maketrans(" -", "._")
@@ -49,10 +50,13 @@ def main(argv: Sequence[str]) -> int:
     job, rest = job_of(argv)
     command = f"bpe-beam {job}".rstrip()
     debug = "--debug" in argv
-    arguments = Arguments(job, {})
+    arguments: Arguments | None = None
     try:
         if not job:
             return _answer(argv)
+        from bpe_beam.cli.arguments import Arguments, read_arguments, settings_of
+
+        arguments = Arguments(job)
         with quiet_beam(debug):
             arguments = read_arguments(job, rest)
             settings = settings_of(arguments)
@@ -63,13 +67,15 @@ def main(argv: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         again = " without --overwrite" if "--overwrite" in argv else ""
-        resumes = f"; the same command{again} resumes" if job in SUMMARY_JOBS else ""
+        resumable = job and JOBS[job].shows_summary
+        resumes = f"; the same command{again} resumes" if resumable else ""
         return say(f"{command}: interrupted{resumes}", INTERRUPTED)
     except BrokenPipeError:
         drop_stdout()
         return READER_GONE
     except Exception as error:
-        return report(command, error, arguments.name_of, debug=debug)
+        name_of = str if arguments is None else arguments.name_of
+        return report(command, error, name_of, debug=debug)
 
 
 def job_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -106,7 +112,10 @@ def _answer(argv: Sequence[str]) -> int:
 
 
 def _run_job(job: str, settings: Any) -> None:
-    from bpe_beam.cli.summary import show_result, show_summary, show_warnings
+    """Run a job, and show its warnings and its summary."""
+    import msgspec
+
+    from bpe_beam.cli.summary import for_people, format_summary
     from bpe_beam.jobs.json_output import write_json
     from bpe_beam.progress import Progress
 
@@ -115,52 +124,20 @@ def _run_job(job: str, settings: Any) -> None:
     progress = Progress(run.progress or ("none" if run.quiet else "auto"), stream=sys.stderr)
     with quiet_beam(run.debug):
         module = importlib.import_module(f"bpe_beam.jobs.{job.translate(_MODULE_NAME)}")
-        summary = module.run(settings, progress)
-    show_warnings(summary, sys.stderr)
-    if job not in SUMMARY_JOBS:
-        show_result(settings, summary)
-    elif not run.quiet:
-        show_summary(summary, sys.stderr)
+        summary = msgspec.to_builtins(module.run(settings, progress))
+    for warning in summary.get("warnings") or ():
+        say(f"bpe-beam {job}: warning: {warning}")
+    if job == "inspect":
+        shown = dict(summary)
+        if shown.get("text_bytes", 0) is None:
+            shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
+        print(format_summary(f"bpe-beam inspect {settings.path}", shown))
+    elif job == "plan" and settings.output != "-":
+        print(format_summary("bpe-beam plan", summary))
+    elif JOBS[job].shows_summary and not run.quiet:
+        say(format_summary(f"bpe-beam {job}", for_people(summary), exact=False))
     if run.summary_file is not None:
         write_json(summary, run.summary_file, run.storage_options)
-
-
-def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
-    """Return the arguments of a job: those of its configuration files and of the command line.
-
-    Args:
-        job: The job.
-        argv: The arguments after its name.
-
-    Raises:
-        SystemExit: After printing the help, if the arguments ask for it.
-        UsageError: An option is unknown or lacks its value, or a file cannot be read.
-    """
-    own, runner_flags = split_arguments(job, argv)
-    typed = vars(job_parser(job).parse_args(own))
-    values: dict[str, Argument] = {}
-    files = typed.pop("config", [])
-    options = {option.key: option for option in JOBS[job].options.values()}
-    if files:
-        from bpe_beam.cli.config_file import read_config
-        from bpe_beam.storage import Storage
-
-        keys: dict[str, Kind] = {
-            key: option.kind
-            for key, option in options.items()
-            if not option.positional and key != "config"
-        }
-        if job in RUNNING_JOBS:
-            keys["runner_options"] = "mapping"
-        # The options of storage that a file has are not known yet.
-        name = "storage_options"
-        storage = Storage(parse_storage_options(name, typed[name]) if name in typed else {})
-        for file in files:
-            values |= read_config(file, job, keys, storage)
-    for key, value in typed.items():
-        texts = [value] if isinstance(value, str) else value
-        values[key] = Argument(options[key].typed, texts)
-    return Arguments(job, values, tuple(runner_flags))
 
 
 def _version() -> str:

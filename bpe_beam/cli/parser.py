@@ -1,20 +1,16 @@
-"""The parser of a job's options and the pages of help, made of the declared options."""
+"""The parser of a job's options, made of the declared options."""
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
+from bpe_beam.cli.help import commands, help_columns, wrapped
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.field import Option
-from bpe_beam.settings.jobs import JOBS, RUNNING_JOBS
-
-_OVERVIEW_JOBS = ("quickstart", "count", "train", "tokenize", "verify", "encode")
-"""The jobs whose examples the overview shows."""
+from bpe_beam.settings.jobs import JOBS
 
 # By kind of option, for flags; positional arguments have their own.
 _NARGS = {"many": "+"}
@@ -22,14 +18,10 @@ _ACTIONS = {"one": "store", "list": "store", "mapping": "store", "many": "extend
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Help as wide as the terminal, from 40 to 100 columns: longer lines are hard to read.
-
-    Indented lines, which are examples, are kept as they are; other lines are wrapped. In a narrow
-    terminal the help of an option is below its name.
-    """
+    """Wrap help to the terminal's width; in a narrow one an option's help is below its name."""
 
     def __init__(self, prog: str) -> None:
-        width = _help_columns()
+        width = help_columns()
         super().__init__(prog, width=width, max_help_position=26 if width >= 70 else 8)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
@@ -40,13 +32,13 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, but an error is raised instead of printed with the whole usage."""
+    """argparse, except that an error is raised and not printed with the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         leftover = "unrecognized arguments: "
         if message.startswith(leftover):
             message = (
-                f"unexpected: {message.removeprefix(leftover)}; quote a value that holds spaces"
+                f"unexpected: {message.removeprefix(leftover)}; quote a value that contains spaces"
             )
         raise UsageError(message)
 
@@ -55,7 +47,7 @@ def job_parser(job: str) -> argparse.ArgumentParser:
     """Return the parser of a job's own options, without the runner's flags."""
     spec = JOBS[job]
     options = list(spec.options.values())
-    running = " [runner flags]" if job in RUNNING_JOBS else ""
+    running = " [runner flags]" if spec.has_runner else ""
     names = "".join(
         f" {o.metavar}" if o.required else f" [{o.metavar}]" for o in options if o.positional
     )
@@ -63,7 +55,7 @@ def job_parser(job: str) -> argparse.ArgumentParser:
         prog=f"bpe-beam {job}",
         usage=f"bpe-beam {job}{names} [options]{running}",
         description=f"{spec.summary[0].upper()}{spec.summary[1:]}.",
-        epilog=f"example:\n{_commands(spec.example)}" + (f"\n\n{spec.note}" if spec.note else ""),
+        epilog=f"example:\n{commands(spec.example)}" + (f"\n\n{spec.note}" if spec.note else ""),
         formatter_class=_HelpFormatter,
         add_help=False,
         allow_abbrev=False,
@@ -84,7 +76,7 @@ def _add_option(section: argparse._ArgumentGroup, option: Option) -> None:
         section.add_argument(option.flag, action="store_true", help=help_text)
         return
     metavar = option.metavar
-    if option.choices and len(f"  {option.flag} {metavar}") > _help_columns():
+    if option.choices and len(f"  {option.flag} {metavar}") > help_columns():
         help_text = f"One of {', '.join(option.choices)}. {help_text}"
         metavar = option.key.rpartition("_")[2].upper()
     nargs = _NARGS.get(option.kind)
@@ -97,7 +89,7 @@ def _add_option(section: argparse._ArgumentGroup, option: Option) -> None:
 def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the job's own arguments, and the runner's flags, each whole: `--name=value`.
 
-    argparse would guess what follows a flag that it does not know.
+    argparse cannot do this: it guesses whether a value follows a flag that it does not know.
 
     Args:
         job: The job.
@@ -133,129 +125,22 @@ def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def _runner_flag_takes_value(job: str, name: str) -> bool:
-    """Whether a flag that is none of the job's is followed by a value.
+    """Return whether a flag of the runner is followed by a value.
 
     Raises:
-        UsageError: If no runner knows it either.
+        UsageError: No runner has the flag.
     """
     others = [other for other in JOBS if name in JOBS[other].options]
     if others:
         raise UsageError(f"{name} is an option of {', '.join(others)}, not of {job}")
     options = JOBS[job].options
-    if job not in RUNNING_JOBS:
+    if not JOBS[job].has_runner:
         raise UsageError(f"{name} is not an option of {job}{did_you_mean(name, options)}")
     from bpe_beam.engines.runner_flags import known_flags
 
     known = known_flags()
     if name not in known:
-        # Our own first: of two that are equally near, those are likelier.
+        # The job's own options come first: of two names equally near, those are likelier.
         near = did_you_mean(name, options) or did_you_mean(name, known)
         raise UsageError(f"{name} is an option neither of {job} nor of a Beam runner{near}")
     return known[name]
-
-
-def overview() -> str:
-    columns = _help_columns()
-    examples = "\n".join(_commands(JOBS[name].example) for name in _OVERVIEW_JOBS)
-    every = "--config F.yaml, --quiet, --debug, --summary-file F, --storage-options JSON"
-    return (
-        "\n\n".join(
-            (
-                "usage: bpe-beam JOB [options] [runner flags]",
-                wrapped(
-                    "Learn subword tokenizers from corpora of any size, and turn them into token "
-                    "shards, on Apache Beam: in process, or on any runner.",
-                    columns,
-                ),
-                "jobs:\n" + job_lines(JOBS),
-                wrapped(
-                    f"Options of every job: {every}. bpe-beam JOB --help shows the rest; bpe-beam "
-                    "--version the version.",
-                    columns,
-                ),
-                f"examples:\n{examples}",
-                wrapped(
-                    "Exit codes: 0 done, 1 the job ran and failed, 2 wrong usage or settings.",
-                    columns,
-                ),
-            )
-        )
-        + "\n"
-    )
-
-
-def job_lines(names: Iterable[str], before: str = "") -> str:
-    """Return what jobs do, each from a line of its own on; in narrow terminals below its name.
-
-    Args:
-        names: The jobs.
-        before: Stands before each name.
-    """
-    columns = _help_columns()
-    lines = []
-    for name in names:
-        command, summary = f"{before}{name}", JOBS[name].summary
-        if columns >= 70:
-            width = len(before) + 15
-            lines.append(wrapped(f"{command:{width}} {summary}", columns, "  ", " " * (width + 3)))
-        else:
-            lines += [f"  {command}", wrapped(summary, columns, " " * 6)]
-    return "\n".join(lines)
-
-
-def _commands(example: str) -> str:
-    """An example, indented; commands that are too long go on behind a backslash."""
-    lines: list[str] = []
-    for line in f"  {example}".splitlines():
-        first, *options = line.replace(" --", "\0--").split("\0")
-        lines.append(first)
-        for option in options:
-            if len(lines[-1]) + len(option) + 3 <= _help_columns():
-                lines[-1] += f" {option}"
-            else:
-                lines[-1] += " \\"
-                lines.append(f"      {option}")
-    return "\n".join(lines)
-
-
-def first_steps() -> str:
-    """What to type for a beginning: for who named no job."""
-    return (
-        "try it all on text that is there:\n"
-        f"{_commands(JOBS['quickstart'].example)}\n"
-        "learn a tokenizer from your own text:\n"
-        f"{_commands(JOBS['train'].example.splitlines()[0])}\n"
-        "all jobs, and the options of one:\n"
-        "  bpe-beam --help\n"
-        "  bpe-beam train --help"
-    )
-
-
-def _help_columns() -> int:
-    """The width of help: the terminal's, from 40 to 100; one column stays free."""
-    return max(40, min(100, shutil.get_terminal_size().columns - 1))
-
-
-def wrapped(text: str, columns: int, indent: str = "", later: str | None = None) -> str:
-    """Text in lines of at most so many columns; lines that begin with blanks stay as they are.
-
-    Args:
-        text: The text, without indentation of its own but for examples.
-        columns: The width, at least 40.
-        indent: What lines begin with.
-        later: What lines after the first begin with; `indent` unless told.
-    """
-    lines: list[str] = []
-    for line in text.splitlines():
-        if line.startswith(" ") or not line:
-            lines.append(indent + line)
-            continue
-        lines += textwrap.wrap(
-            line,
-            columns,
-            initial_indent=indent,
-            subsequent_indent=indent if later is None else later,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    return "\n".join(lines)

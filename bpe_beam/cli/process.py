@@ -1,6 +1,6 @@
-"""What the command line sets for its whole process: signals, exit, memory, log filters.
+"""Settings of the command line's whole process: exit, memory, garbage collection, log filters.
 
-The process is the command's own; programs that import the package get none of this.
+Programs that import the package get none of them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from typing import NoReturn, TextIO, cast
 from bpe_beam.cli.error_reporting import WithoutTracebacks
 
 INTERRUPTED = 130
-READER_GONE = 141
+"""The exit code after Ctrl-C, as in shells."""
 
-# Of glibc's malloc.h; other systems have no mallopt, or ignore the numbers.
+READER_GONE = 141
+"""The exit code after the reader of stdout closed it, as in shells."""
+
+# Numbers of glibc's malloc.h; other systems have no mallopt, or ignore the numbers.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES = 32 << 20
 
@@ -34,21 +37,21 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
         main: Returns the exit code.
         argv: The arguments after the program's name.
     """
-    # Tokens have characters that not every terminal has.
+    # Tokens may have characters that the terminal's encoding lacks.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     codes: list[int] = []
-    # Registered first, so called last: the functions that the job registers have run by then.
+    # Registered first, so called last, after the functions that the job registers.
     atexit.register(_leave, codes)
     _prepare()
     if "--debug" not in argv:
-        # A failure of a runner's worker thread reaches the job, which reports it. The errors of
-        # its other threads, whose connections close at the end of a job, are noise.
+        # A failure of a runner's worker thread reaches the job, which reports it. Its other threads
+        # fail because their connections close at the end of a job.
         threading.excepthook = lambda _: None
     code = main(argv)
     if code == INTERRUPTED:
-        # Python would wait until the threads of a runner have done their last batch; what they
-        # leave unfinished was never visible.
+        # Python would wait until the threads of a runner end their last batch. Their unfinished
+        # files were never visible.
         os._exit(code)
     codes.append(code)
     sys.exit(code)
@@ -74,10 +77,10 @@ def _leave(codes: Sequence[int]) -> None:
 
 def _prepare() -> None:
     """Make jobs faster by settings of the process."""
-    # Imports make a million objects that live on: searching them for garbage again and again takes
-    # a tenth of a small job's time.
+    # Imports make a million long-lived objects; searching them for garbage repeatedly takes a
+    # tenth of a small job's time.
     gc.set_threshold(1_000_000, 50, 50)
-    # NumPy would start threads for linear algebra, which no job uses, and let them spin.
+    # NumPy would start busy threads for linear algebra, which no job uses.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Each batch allocates blocks of some MB. Returning them to the system each time costs a tenth
     # of a count job in page faults.
@@ -88,7 +91,7 @@ def _prepare() -> None:
 
 
 def drop_stdout() -> None:
-    """Send stdout nowhere, once its reader is gone: Python flushes it at exit, and complains."""
+    """Discard stdout after its reader closed it; Python's flush at exit would fail otherwise."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -98,7 +101,7 @@ def quiet_beam(debug: bool) -> Iterator[None]:
     """Keep Beam's log and its tracebacks from stderr: the command reports a failure once.
 
     Args:
-        debug: Show Beam's log instead.
+        debug: Whether to show Beam's log instead.
     """
     if debug:
         logging.basicConfig(level=logging.INFO)

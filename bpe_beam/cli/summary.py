@@ -1,20 +1,19 @@
 """The summary of a job as people read it: aligned lines.
 
-A summary is a plain dictionary that a job returns. Its keys name the units: `..._bytes`, `bytes`,
-`seconds`, `..._per_second`. Some keys have a meaning: `job`; `warnings`, a list of sentences or
-None; `next`, commands worth running now; and `rounds`, of which people see the number and the time.
-A dictionary is shown indented, a dictionary of dictionaries with a line for each; None is left out.
-At the end of a job people see a part of the summary, see `for_people`.
+The keys of a summary name the units: `..._bytes`, `bytes`, `seconds`, `..._per_second`. Some keys
+have a meaning: `job`; `warnings`, a list of sentences or None; `next`, commands worth running now;
+and `rounds`, of which people see the number and the time. A dictionary is shown indented, a
+dictionary of dictionaries with a line for each; None is left out. At the end of a job people see a
+part of the summary, see `for_people`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, TextIO
+from typing import Any
 
 from bpe_beam.messages import and_more, format_bytes, format_seconds, quoted
-from bpe_beam.settings.tools import InspectSettings, PlanSettings
 
 _MOST_LINES = 20
 _LINES_AT_THE_END = 5
@@ -31,17 +30,14 @@ _NOTHING_WRONG = frozenset({"rejects"})
 """Figures that people see only if they are not 0."""
 
 
-def format_summary(summary: Mapping[str, Any], *, exact: bool = True) -> str:
-    """Return a summary as lines.
+def format_summary(title: str, summary: Mapping[str, Any], *, exact: bool = True) -> str:
+    """Return a summary as lines: a title, aligned values, and what to run next.
 
     Args:
-        summary: What a job returned.
+        title: The first line.
+        summary: The summary of a job, as JSON values.
         exact: Whether a size has its bytes in parentheses.
-
-    Returns:
-        Lines, each ended by a newline: a title, aligned values, and what to run next.
     """
-    title = f"bpe-beam {summary['job']}" if "job" in summary else "bpe-beam"
     values = {key: value for key, value in summary.items() if key not in ("job", "next")}
     rows = list(_rows("  ", values, exact))
     width = max((len(label) for label, _ in rows), default=0)
@@ -49,16 +45,13 @@ def format_summary(summary: Mapping[str, Any], *, exact: bool = True) -> str:
     commands = summary.get("next") or []
     if commands:
         lines += ["next:", *(f"  {command}" for command in commands)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a summary that a person needs at the end of a job.
 
-    A figure that this module does not know is kept: what a job adds is seen.
-
-    Args:
-        summary: What a job returned.
+    A figure that this module does not know is kept.
     """
     shown: dict[str, Any] = {}
     for key, value in summary.items():
@@ -70,51 +63,6 @@ def for_people(summary: Mapping[str, Any]) -> dict[str, Any]:
         else:
             shown[key] = value
     return shown
-
-
-def show_summary(summary: Mapping[str, Any], stream: TextIO) -> None:
-    """Shows what people need of a summary; silently not, if the stream is closed.
-
-    Args:
-        summary: What a job returned.
-        stream: stderr, as a rule.
-    """
-    _show(format_summary(for_people(summary), exact=False), stream)
-
-
-def show_warnings(summary: Mapping[str, Any], stream: TextIO) -> None:
-    """Shows the warnings of a summary, a line each; silently not, if the stream is closed.
-
-    Args:
-        summary: What a job returned.
-        stream: stderr, as a rule.
-    """
-    for warning in summary.get("warnings") or ():
-        _show(f"bpe-beam {summary['job']}: warning: {warning}\n", stream)
-
-
-def _show(text: str, stream: TextIO) -> None:
-    try:
-        stream.write(text)
-        stream.flush()
-    except (OSError, ValueError):
-        pass  # the job is done and its results are written, whether anybody reads this or not
-
-
-def show_result(settings: Any, summary: Mapping[str, Any]) -> None:
-    """Print the summary of a job whose summary is its result: `inspect` or `plan`.
-
-    Args:
-        settings: The settings of any job; the others have printed their result.
-        summary: What the job returned.
-    """
-    if isinstance(settings, PlanSettings) and settings.output != "-":
-        print(format_summary(summary), end="")
-    if isinstance(settings, InspectSettings):
-        shown = {**summary, "job": f"inspect {settings.path}"}
-        if summary.get("text_bytes", 0) is None:
-            shown |= {"text_bytes": "unknown", "bytes_per_token": "unknown"}
-        print(format_summary(shown), end="")
 
 
 def _rows(indent: str, values: Mapping[str, Any], exact: bool) -> Iterator[tuple[str, str]]:

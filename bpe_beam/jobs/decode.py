@@ -1,9 +1,10 @@
-"""`decode`: the bytes of the text of ids, on stdout."""
+"""The decode job: the text of ids, on stdout."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+
+import msgspec
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.typed_input import prompt_on_terminal
@@ -14,18 +15,26 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
-def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
-    """Write the bytes as they are; on a terminal, a newline after them.
+class DecodeSummary(msgspec.Struct, frozen=True):
+    """The summary of `decode`."""
+
+    job: str
+    tokens: int
+    text_bytes: int
+
+
+def run(settings: DecodeSettings, progress: Progress) -> DecodeSummary:
+    """Write the bytes of the text of ids, and on a terminal a newline after them.
 
     Args:
-        settings: The ids and the tokenizer.
+        settings: The job's settings.
         progress: Not used: the job takes no time.
 
     Returns:
         The summary.
 
     Raises:
-        UsageError: An argument is no id, or the tokenizer does not exist.
+        UsageError: An argument is not an id, or the tokenizer does not exist.
         DataError: The tokenizer does not have an id, or standard input has something else.
     """
     ids = None if settings.ids is None else parse_ids("ids", " ".join(settings.ids))
@@ -39,7 +48,7 @@ def run(settings: DecodeSettings, progress: Progress) -> dict[str, Any]:
     if sys.stdout.isatty():
         sys.stdout.buffer.write(b"\n")
     sys.stdout.buffer.flush()
-    return {"job": "decode", "tokens": len(ids), "text_bytes": len(data)}
+    return DecodeSummary("decode", len(ids), len(data))
 
 
 def _ids_of_stdin() -> list[int]:

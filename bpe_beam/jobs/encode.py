@@ -1,10 +1,12 @@
-"""`encode`: the ids of one text, on stdout."""
+"""The encode job: the ids of one text, on stdout."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator
-from typing import Any, Literal
+from typing import Literal
+
+import msgspec
 
 from bpe_beam.errors import DataError
 from bpe_beam.jobs.typed_input import prompt_on_terminal
@@ -14,19 +16,28 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
-def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
-    """Print the ids on one line, or a table.
+class EncodeSummary(msgspec.Struct, frozen=True):
+    """The summary of `encode`."""
+
+    job: str
+    text_bytes: int
+    characters: int
+    tokens: int
+
+
+def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
+    """Print the ids of a text on one line, or a table of its tokens.
 
     Args:
-        settings: The text, the tokenizer, and what to print.
+        settings: The job's settings.
         progress: Not used: the job takes no time.
 
     Returns:
         The summary.
 
     Raises:
-        DataError: If standard input is not UTF-8.
-        UsageError: If there is no such tokenizer, or it cannot be run.
+        DataError: Standard input is not UTF-8.
+        UsageError: The tokenizer does not exist, or is not supported.
     """
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
@@ -43,12 +54,7 @@ def run(settings: EncodeSettings, progress: Progress) -> dict[str, Any]:
     else:
         ids = tokenizer.encode(text, allowed_special=allowed, add_special_tokens=added)
         print(*ids)
-    return {
-        "job": "encode",
-        "text_bytes": len(text.encode("utf-8")),
-        "characters": len(text),
-        "tokens": len(ids),
-    }
+    return EncodeSummary("encode", len(text.encode("utf-8")), len(text), len(ids))
 
 
 def _text_of_stdin() -> str:
@@ -67,7 +73,7 @@ def _table(
     text: str, tokens: list[str], ids: list[int], offsets: list[tuple[int, int]]
 ) -> Iterator[str]:
     """Yield a heading, then lines of tokens, ids, offsets in characters, and the text there."""
-    rows = [("token", "id", "place", "text")]
+    rows = [("token", "id", "offsets", "text")]
     for token, token_id, (start, end) in zip(tokens, ids, offsets, strict=True):
         # A special token may have characters that a terminal would obey.
         shown = token if token.isprintable() else repr(token)

@@ -1,16 +1,15 @@
-"""`inspect`: what a tokenizer, a counts folder or a folder of shards contains.
+"""The inspect job: what a tokenizer, a counts folder or a folder of shards contains.
 
 The files of a folder decide which of the three it is. Memory: a tokenizer, or one Parquet part and
-the best words so far, or the first documents of a shard.
+the most frequent words so far, or the first documents of a shard.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import heapq
-import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
@@ -30,65 +29,54 @@ _DOCUMENTS = 3
 _DOCUMENT_TOKENS = 60
 
 
-def run(settings: InspectSettings, progress: Progress) -> dict[str, Any]:
+Figures = dict[str, object]
+"""JSON values by name, for people and programs to read."""
+
+
+def run(settings: InspectSettings, progress: Progress) -> Figures:
     """Return what a tokenizer or a folder contains.
 
     Args:
-        settings: The path.
+        settings: The job's settings.
         progress: Not used: a counts folder is read at disk speed.
 
     Returns:
-        JSON values by name; the command line prints them.
+        The figures; the command line prints them.
 
     Raises:
         UsageError: The path does not exist, or no job wrote it.
         DataError: It is damaged.
     """
     storage = Storage(settings.run.storage_options)
-    return {"job": "inspect", **_look(storage, settings.path)}
+    return {"job": "inspect", **_figures(storage, settings.path)}
 
 
-def _look(storage: Storage, path: str) -> dict[str, Any]:
+def _figures(storage: Storage, path: str) -> Figures:
     if not storage.is_folder(path):
         if not storage.exists(path):
             raise UsageError(f"{path}: no such file or folder")
         return tokenizer_figures(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
-    if JOB_FILE in names and MANIFEST_FILE not in names:
-        kind = kind_of(storage, path)
-        if kind == WINDOWS:
-            raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
-        if kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names:
-            wanted = "" if kind is None else f", which makes {kind},"
-            raise UsageError(
-                f"{path} is not finished: run its job{wanted} again; it resumes where it was"
-            )
+    kind = kind_of(storage, path)
     if MANIFEST_FILE in names:
-        manifest = _manifest(storage, path)
-        if "shards" in manifest:
-            return shards_figures(storage, path)
-        return counts_figures(storage, path)
+        return (shards_figures if kind == SHARDS else counts_figures)(storage, path)
+    if kind == WINDOWS:
+        raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
+    if JOB_FILE in names and (kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names):
+        wanted = "" if kind is None else f", which makes {kind},"
+        raise UsageError(
+            f"{path} is not finished: run its job{wanted} again; it resumes where it was"
+        )
     if TOKENIZER_FILE in names:
         url = storage.join(path, TOKENIZER_FILE)
         return tokenizer_figures(Tokenizer.from_file(url, storage=storage))
     raise UsageError(
-        f"{path} holds neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam "
-        "finished there"
+        f"{path} has neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam finished "
+        "there"
     )
 
 
-def _manifest(storage: Storage, path: str) -> dict[str, Any]:
-    url = storage.join(path, MANIFEST_FILE)
-    try:
-        manifest = json.loads(storage.read_bytes(url))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{url} is not valid JSON: {error}") from error
-    if not isinstance(manifest, dict):
-        raise DataError(f"{url} is not a manifest: it holds no object")
-    return manifest
-
-
-def tokenizer_figures(tokenizer: Tokenizer) -> dict[str, Any]:
+def tokenizer_figures(tokenizer: Tokenizer) -> Figures:
     """Return the components, sizes, special tokens, and some tokens and merges of a tokenizer."""
     spec = tokenizer.spec
     special = tokenizer.special_tokens
@@ -140,7 +128,7 @@ def _reachable_specials(tokenizer: Tokenizer) -> str | None:
         return None
     return (
         f"plain text can give the ids of the special tokens {', '.join(reached)}: the model knows "
-        "them as words; take them out of texts that you do not trust"
+        "them as words; remove them from texts that you do not trust"
     )
 
 
@@ -160,12 +148,16 @@ def _merge(merge: tuple[str, str] | None, in_bytes: bool) -> str:
 
 
 def _length(text: str | bytes) -> int:
-    """Return the number of characters of a token; part of a character is none."""
+    """Return the number of characters of a token; a part of a character counts 0."""
     return len(text) if isinstance(text, str) else 0
 
 
-def counts_figures(storage: Storage, path: str) -> dict[str, Any]:
-    """What a counts folder holds: how the words were made, totals, the most frequent words.
+def counts_figures(storage: Storage, path: str) -> Figures:
+    """Return how the words of a counts folder were made, totals, and the most frequent words.
+
+    Args:
+        storage: The storage client.
+        path: The folder.
 
     Cost: reads every part.
     """
@@ -179,7 +171,7 @@ def counts_figures(storage: Storage, path: str) -> dict[str, Any]:
     manifest = read_manifest(storage, path)
     best: list[tuple[int, str]] = []
     for part in iter_words(storage, path, manifest):
-        # Only a part's best are made into Python values.
+        # Only a part's most frequent words become Python values.
         top = part.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]
         )
@@ -216,10 +208,14 @@ def _left_out(row: Filtered) -> str:
     )
 
 
-def shards_figures(storage: Storage, path: str) -> dict[str, Any]:
-    """What a folder of shards holds: settings, totals, and its first documents as text.
+def shards_figures(storage: Storage, path: str) -> Figures:
+    """Return the settings, the totals and the first documents of a folder of shards.
 
-    Cost: reads the manifest and the indexes of the first shards that hold documents.
+    Args:
+        storage: The storage client.
+        path: The folder.
+
+    Cost: reads the manifest and the indexes of the first shards that have documents.
     """
     from bpe_beam.jobs.corpus_checks import losses_summary  # as for counts
     from bpe_beam.jobs.source_summary import shard_source_facts
@@ -241,7 +237,7 @@ def shards_figures(storage: Storage, path: str) -> dict[str, Any]:
                 more = " ..." if length > len(ids) else ""
                 documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
     totals = manifest.totals
-    # WriteTokens sees ids only, and has no plan.
+    # The transform WriteTokens reads ids only, and has no plan.
     text_bytes = totals.text_bytes if manifest.plan else None
     return {
         "kind": "shards",

@@ -1,4 +1,4 @@
-"""JSON that a job writes where the user says: a path, a URL, or stdout."""
+"""Write JSON to a path, a URL, or stdout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan`: the files that the inputs name, and their splits.
+"""The plan job: the files that the inputs name, and their splits.
 
 Only the first bytes of each file are read.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
@@ -21,11 +20,11 @@ from bpe_beam.storage import Storage
 _FEW = 5
 
 
-def run(settings: PlanSettings, progress: Progress) -> dict[str, Any]:
-    """Make the plan; write it as JSON if the settings name an output.
+def run(settings: PlanSettings, progress: Progress) -> dict[str, object]:
+    """Return the figures of a plan, and write it as JSON if the settings name an output.
 
     Args:
-        settings: The inputs and the output.
+        settings: The job's settings.
         progress: Not used: the job lists files and reads the first bytes of each.
 
     Returns:
@@ -43,7 +42,7 @@ def run(settings: PlanSettings, progress: Progress) -> dict[str, Any]:
     return summary
 
 
-def _figures(plan: Plan, separator: str) -> dict[str, Any]:
+def _figures(plan: Plan, separator: str) -> dict[str, object]:
     sizes = sorted(split.size for split in plan.splits)
     large = [file for file in plan.files if file.size > plan.range_bytes]
     alone = [file.name for file in large if not can_be_cut(file, separator)]

@@ -1,4 +1,4 @@
-"""`quickstart`: train, tokenize and verify once, on the sources of Python's standard library."""
+"""The quickstart job: train, tokenize and verify once, on the sources of the standard library."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
+from bpe_beam.jobs.train import TrainSummary
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -23,11 +26,31 @@ VOCAB_SIZE = 8000
 END_OF_TEXT = "<|endoftext|>"
 
 
-def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
+class QuickstartSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The summary of `quickstart`, with those of its three jobs."""
+
+    job: str = "quickstart"
+    warnings: list[str] | None
+    corpus: str
+    tokenizer: str
+    tokens_folder: str
+    documents: int
+    text_bytes: int
+    tokens: int
+    bytes_per_token: float | None
+    rejects: int
+    shards_whole: bool
+    train: TrainSummary
+    tokenize: Any
+    verify: Any
+    next: list[str]
+
+
+def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
     """Train on the sources, tokenize them, verify the shards.
 
     Args:
-        settings: The output folder, and how to run.
+        settings: The job's settings.
         progress: Shows the stages.
 
     Returns:
@@ -62,27 +85,26 @@ def run(settings: QuickstartSettings, progress: Progress) -> dict[str, Any]:
     # verify runs in this process, whatever runner wrote the shards.
     here = replace(run_settings, runner=None, runner_options=())
     verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)
-    return {
-        "job": "quickstart",
-        "warnings": [*(training["warnings"] or ()), *(tokenizing["warnings"] or ())] or None,
-        "corpus": f"{tokenizing['files']:,} sources of Python's standard library",
-        "tokenizer": tokenizer,
-        "tokens_folder": tokens,
-        "documents": tokenizing["documents"],
-        "text_bytes": tokenizing["text_bytes"],
-        "tokens": tokenizing["tokens"],
-        "bytes_per_token": tokenizing["bytes_per_token"],
-        "rejects": tokenizing["rejects"],
-        "shards_whole": verifying["whole"],
-        "train": training,
-        "tokenize": tokenizing,
-        "verify": verifying,
-        "next": [
+    return QuickstartSummary(
+        warnings=[*(training.warnings or ()), *(tokenizing["warnings"] or ())] or None,
+        corpus=f"{tokenizing['files']:,} sources of Python's standard library",
+        tokenizer=tokenizer,
+        tokens_folder=tokens,
+        documents=tokenizing["documents"],
+        text_bytes=tokenizing["text_bytes"],
+        tokens=tokenizing["tokens"],
+        bytes_per_token=tokenizing["bytes_per_token"],
+        rejects=tokenizing["rejects"],
+        shards_whole=verifying["whole"],
+        train=training,
+        tokenize=tokenizing,
+        verify=verifying,
+        next=[
             f"bpe-beam encode --tokenizer {tokenizer} --show 'def hello():'",
             f"bpe-beam inspect {tokens}",
             "bpe-beam train --input 'YOUR/*.jsonl.gz' --vocab-size 32000 --output tokenizer",
         ],
-    }
+    )
 
 
 def _sources() -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from bpe_beam.errors import UsageError, require_choice
 
 
 def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:
-    """Raise UsageError unless a condition is true.
+    """Refuse settings unless a condition is true.
 
     Args:
-        condition: What must be true.
-        problem: As for UsageError.
-        *parameters: As for UsageError.
-        remedy: As for UsageError.
+        condition: The condition.
+        problem: See UsageError.
+        *parameters: See UsageError.
+        remedy: See UsageError.
 
     Raises:
         UsageError: The condition is false.
@@ -41,19 +41,6 @@ def require_between(name: str, value: int, least: int, most: int) -> None:
     require(value <= most, f"must be at most {most:,}, got {value:,}", name)
 
 
-def require_none_empty(name: str, value: tuple[str, ...]) -> None:
-    """Refuse an empty text among several.
-
-    Args:
-        name: The parameter.
-        value: Its value.
-
-    Raises:
-        UsageError: A text is empty.
-    """
-    require(all(value), "must not be empty", name)
-
-
 def require_not_empty(name: str, value: str | tuple[str, ...]) -> None:
     """Refuse an empty text, and no texts or an empty one among several.
 
@@ -68,7 +55,7 @@ def require_not_empty(name: str, value: str | tuple[str, ...]) -> None:
 
 
 def require_utf8(name: str, value: str) -> None:
-    """Refuse a text that cannot be written as UTF-8, as an argument of undecodable bytes cannot.
+    """Refuse a text that cannot be written as UTF-8, such as an argument of undecodable bytes.
 
     Args:
         name: The parameter.
@@ -99,7 +86,7 @@ def require_text(name: str, value: str | tuple[str, ...]) -> None:
 
 
 def require_normalizer(name: str, value: str) -> None:
-    """Refuse a text that names no normalizer.
+    """Refuse a text that does not name a normalizer.
 
     Args:
         name: The parameter.
@@ -115,14 +102,14 @@ def require_normalizer(name: str, value: str) -> None:
 
 
 def require_pretokenizer(name: str, value: str) -> None:
-    """Refuse a text that names no pre-tokenizer, and a pattern that is malformed.
+    """Refuse a text that does not name a pre-tokenizer, and a malformed pattern.
 
     Args:
         name: The parameter.
         value: Its value.
 
     Raises:
-        UsageError: Lists the names, or says what is wrong with the pattern.
+        UsageError: Lists the names, or explains what is wrong with the pattern.
     """
     require_text(name, value)
     from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
@@ -191,7 +178,7 @@ def require_limit(name: str, limit: str) -> None:
 
 
 def require_storage_options(name: str, value: Any) -> None:
-    """Refuse a value that is not a mapping of mappings; it may hold secrets and is not quoted.
+    """Refuse a value that is not a mapping of mappings; it may contain secrets and is not quoted.
 
     Args:
         name: The parameter.

@@ -1,7 +1,8 @@
 """Settings that several jobs have: how a job runs, and what it reads.
 
-The command line, YAML files and callers from Python all make these, so a setting that cannot work
-is refused in one place, before anything is read or written. Light: no Beam, Arrow or NumPy.
+The command line, YAML files and callers from Python all make these. So an invalid setting is
+refused in one place, before anything is read or written. Importing these modules imports no Beam,
+Arrow or NumPy.
 """
 
 from __future__ import annotations
@@ -15,15 +16,13 @@ from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.checks import (
     require,
     require_limit,
-    require_none_empty,
     require_not_empty,
     require_sources,
     require_storage_options,
 )
 from bpe_beam.settings.dataflow import require_no_secrets
-from bpe_beam.settings.field import Settings, option
+from bpe_beam.settings.field import MAIN, Option, Settings, option
 from bpe_beam.settings.parsing import (
-    parse_integer,
     parse_pairs,
     parse_separator,
     parse_share_or_size,
@@ -33,14 +32,15 @@ from bpe_beam.settings.parsing import (
 from bpe_beam.tokenizer.normalizers import NORMALIZERS
 from bpe_beam.tokenizer.pretokenizers import PRETOKENIZERS
 
-# DirectRunner is Beam's alias: it tries to download another runner and falls back in silence, so
-# jobs run FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
+# Beam's DirectRunner tries to download another runner and falls back silently, so jobs run
+# FnApiRunner itself under either name. In lower case, without "runner", as Beam allows.
 IN_PROCESS_RUNNERS = ("fnapi", "direct")
 
 MAX_RANGE_BYTES = 2**44
-"""Positions in a file have 44 bits (16 TiB)."""
+"""The largest split, in bytes (16 TiB): positions in a file have 44 bits."""
 
 MAX_WORKERS = 1024
+"""The most threads of a job in this process."""
 
 READING = "reading text"
 RUNNING = "running"
@@ -49,58 +49,65 @@ MESSAGES = ("quiet", "debug", "summary_file", "storage_options")
 """The options of RunSettings that every job has."""
 
 WRITING = ("overwrite", "progress", *MESSAGES)
-"""Those of jobs that write a folder in this process."""
+"""The options of RunSettings of jobs that write a folder in this process."""
 
 LISTING = ("inputs", "exclude", "input_format", "document_separator", "range_bytes")
 """The options of InputSettings that the plan depends on."""
 
 
+CONFIG = Option(
+    "YAML file of options: long options as keys, runner_options for the runner's flags. Options on "
+    "the command line win. Repeat for more; later files win.",
+    "F.yaml",
+    kind="repeat",
+    group=RUNNING,
+    name="config",
+    flag="--config",
+)
+"""The option of every job that is no setting: the others are read from its files."""
+
+
 @dataclass(frozen=True)
 class RunSettings(Settings):
-    """How a job runs; no artifact depends on any of it.
+    """How a job runs; no artifact depends on these settings.
 
     `runner_options` are flags for the runner, each whole: `--name=value` or `--name`.
     """
+
+    GROUP = RUNNING
 
     runner: str | None = option(
         None,
         metavar="R",
         help="Beam runner, such as FlinkRunner (default: in process).",
-        group=RUNNING,
     )
     workers: int | None = option(
         None,
         metavar="N",
         help="Number of threads, in process (default: the number of cores).",
-        group=RUNNING,
-        parse=parse_integer,
         between=(1, MAX_WORKERS),
     )
     runner_options: tuple[str, ...] = ()
     overwrite: bool = option(
         False,
         help="Remove what an earlier job wrote in the output folder, and nothing else.",
-        group=RUNNING,
     )
     progress: str | None = option(
         None,
         choices=PROGRESS_MODES,
         help="How progress is shown on stderr: auto is a bar on a terminal and plain lines "
         "elsewhere; json is one JSON object a line (default auto).",
-        group=RUNNING,
     )
     quiet: bool = option(
         False,
         help="Show no summary, and no progress without --progress. Warnings and errors are always "
         "shown.",
-        group=RUNNING,
     )
-    debug: bool = option(False, help="Show tracebacks and Beam's own messages.", group=RUNNING)
+    debug: bool = option(False, help="Show tracebacks and Beam's own messages.")
     summary_file: str | None = option(
         None,
         metavar="F",
         help="Write the summary with all figures as JSON to a path or URL; - is stdout.",
-        group=RUNNING,
     )
     storage_options: Mapping[str, Mapping[str, Any]] = option(
         {},
@@ -109,13 +116,16 @@ class RunSettings(Settings):
         help="Options of file systems by protocol, as JSON or @FILE, such as "
         '{"s3": {"endpoint_url": ...}}. Not needed where the usual environment variables of the '
         "cloud are set.",
-        group=RUNNING,
         parse=parse_storage_options,
         check=require_storage_options,
     )
 
     def check(self) -> None:
-        """Refuse settings that exclude one another, and malformed flags of the runner."""
+        """Refuse settings that exclude one another, and malformed flags of the runner.
+
+        Raises:
+            UsageError: Names the settings.
+        """
         if self.workers is not None:
             require(
                 self.in_process,
@@ -150,12 +160,15 @@ class InputSettings(Settings):
     `sources` are (name, glob) pairs.
     """
 
+    GROUP = READING
+
     inputs: tuple[str, ...] = option(
         flag="--input",
         metavar="P",
         kind="many",
         help="Paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a "
         "line.",
+        group=MAIN,
         check=require_not_empty,
     )
     input_format: str = option(
@@ -164,7 +177,6 @@ class InputSettings(Settings):
         help="Format of the files. auto goes by the first bytes and the name: .jsonl, .parquet, "
         ".arrow, .csv, .tsv, .warc, .wet, .tar; other files are text. gzip, zstd, bzip2, xz, LZMA "
         "and LZ4 are decompressed.",
-        group=READING,
         identity="always",
     )
     text_field: str = option(
@@ -172,14 +184,12 @@ class InputSettings(Settings):
         metavar="NAME",
         help="Field or column of the text. Dots lead into nested records, as in meta.body; "
         r"write \. for a dot in a name.",
-        group=READING,
         identity="always",
     )
     id_field: str = option(
         "id",
         metavar="NAME",
         help="Field or column of the document's id, written like --text-field.",
-        group=READING,
         identity="always",
     )
     document_separator: str = option(
@@ -187,7 +197,6 @@ class InputSettings(Settings):
         metavar="S",
         help=r"What ends a document of a text file, with \n \t \r \\ \xNN for characters that a "
         "shell cannot pass; the word file makes each file one document.",
-        group=READING,
         parse=parse_separator,
         default_help=r"\n, a newline",
         identity="always",
@@ -197,7 +206,6 @@ class InputSettings(Settings):
         metavar="N",
         help="Size of a split of the input, such as 64MB. The artifacts depend on this and the "
         "input, never on the workers (default: the corpus's size over 1,000, from 16MB to 1GB).",
-        group=READING,
         parse=parse_size,
         between=(1, MAX_RANGE_BYTES),
     )
@@ -206,7 +214,6 @@ class InputSettings(Settings):
         metavar="N|P%",
         help="How many records may be unusable, as a number or as a share of all; with more the "
         "job fails.",
-        group=READING,
         check=require_limit,
     )
     max_lost: str = option(
@@ -214,7 +221,6 @@ class InputSettings(Settings):
         metavar="N|P%",
         help="How many stored bytes may be lost in damaged files, as a size such as 10MB or as a "
         "share of all; with more the job fails.",
-        group=READING,
         parse=parse_share_or_size,
         check=require_limit,
     )
@@ -223,14 +229,12 @@ class InputSettings(Settings):
         metavar="P",
         kind="many",
         help="Files to leave out, written like --input.",
-        group=READING,
-        check=require_none_empty,
+        check=require_not_empty,
     )
     source_field: str | None = option(
         None,
         metavar="NAME",
         help="Field or column of the document's source, for counts by source. Excludes --source.",
-        group=READING,
         identity="if set",
     )
     sources: tuple[tuple[str, str], ...] = option(
@@ -240,14 +244,17 @@ class InputSettings(Settings):
         kind="pairs",
         help="Source of the documents of the files whose name matches, for counts by source. The "
         "first match decides; documents without a match are of the source other. Repeat for more.",
-        group=READING,
         parse=parse_pairs,
         check=require_sources,
         identity="if set",
     )
 
     def check(self) -> None:
-        """Refuse two rules that give a document's source."""
+        """Refuse two rules for a document's source.
+
+        Raises:
+            UsageError: Both are set.
+        """
         require(
             self.source_field is None or not self.sources,
             "exclude each other",

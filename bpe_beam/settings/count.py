@@ -23,7 +23,7 @@ from bpe_beam.training.recipe import TIE_BREAKS
 
 @dataclass(frozen=True)
 class CountSettings(Settings):
-    """Corpus to word counts."""
+    """Settings of `count`: a corpus to word counts."""
 
     input: InputSettings = part(InputSettings)
     output: str = output_option("counts")

@@ -1,4 +1,7 @@
-"""Checks of settings for Dataflow: paths that workers cannot reach, secrets that it would keep."""
+"""Checks of settings for Dataflow: paths that workers cannot reach, secrets that it would store.
+
+Dataflow stores the description of a job, with all storage options, and shows it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ _SECRET = re.compile(
     r"key|secret|token|passw|credential|sas|connection_string|auth|cookie|header", re.IGNORECASE
 )
 _NO_SECRETS = ("anon", "cloud", "google_default")
-"""What gcsfs takes for a token and is none."""
+"""Values of gcsfs's option `token` that are not secrets."""
 
 
 def is_dataflow(runner: str | None) -> bool:
-    """Whether a runner is Dataflow, under any name that Beam knows it by."""
+    """Return whether a runner is Dataflow, under any name that Beam accepts."""
     name = (runner or "").lower().rpartition(".")[2]
     return name.removesuffix("runner") == "dataflow"
 
@@ -30,7 +33,7 @@ def require_reachable(runner: str | None, **urls: Iterable[str]) -> None:
         urls: Paths and URLs by parameter. `@FILE` is read by the driver, and passes.
 
     Raises:
-        UsageError: A path of this machine, or a URL with a password in it.
+        UsageError: A path is of this machine, or a URL contains a password or a query.
     """
     if not is_dataflow(runner):
         return
@@ -46,7 +49,7 @@ def require_reachable(runner: str | None, **urls: Iterable[str]) -> None:
                 )
             if redact(url) != url:
                 raise UsageError(
-                    f"must have no password and no query for Dataflow, which keeps the job's "
+                    f"must have no password and no query for Dataflow, which stores the job's "
                     f"description, got {redact(url)}",
                     (name,),
                     "give the workers' service account access",
@@ -54,7 +57,7 @@ def require_reachable(runner: str | None, **urls: Iterable[str]) -> None:
 
 
 def require_no_secrets(runner: str | None, options: Mapping[str, Any]) -> None:
-    """Refuse storage options that look like secrets: they travel in the job's description.
+    """Refuse storage options that look like secrets, since the job's description contains them.
 
     Args:
         runner: The runner; with any other, every option passes.
@@ -67,7 +70,7 @@ def require_no_secrets(runner: str | None, options: Mapping[str, Any]) -> None:
         return
     for name in _secrets("", options):
         raise UsageError(
-            f"must have no secrets for Dataflow, which keeps the job's description and shows it, "
+            f"must have no secrets for Dataflow, which stores the job's description and shows it, "
             f"got {name}",
             ("storage_options",),
             "give the workers' service account access, or set the cloud's usual variables in the "
@@ -80,7 +83,7 @@ def _secrets(path: str, value: object, suspect: bool = False) -> Iterator[str]:
     if isinstance(value, Mapping):
         for name, each in value.items():
             inner = f"{path}.{name}".lstrip(".")
-            # Not the protocol, the first of the names.
+            # The first name, the protocol, is never a secret.
             yield from _secrets(inner, each, suspect or bool(path and _SECRET.search(name)))
     elif isinstance(value, list | tuple):
         for each in value:

@@ -7,38 +7,40 @@ another settings class, all or some of whose options the job has.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
+from functools import cache
 from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from bpe_beam.errors import require_choice
 from bpe_beam.settings.checks import require_between, require_text
+from bpe_beam.settings.parsing import parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
 MAIN = "main options"
 MAX_INT64 = 2**63 - 1
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One option of a job.
 
     Attributes:
         help: What it does, in sentences.
-        metavar: How the help calls its value; empty for a switch.
+        metavar: The name of its value in the help; empty for a switch.
         kind: How values are written. `one` value; `list`, one value on the command line and one or
             a list in YAML; `many` after one flag; `repeat`, one each time the flag is given;
             `pairs`, the same for NAME=VALUE, which may be a mapping in YAML; `switch`, no value;
             `mapping`, JSON on the command line and a mapping in YAML.
-        group: The heading of the help that it is listed under.
-        parse: Makes the value of its text; takes the name of the field, for errors, and the text,
-            or the list of texts if the kind is neither `one` nor `mapping`.
+        group: The heading of the help that lists it; empty: the heading of its class.
+        parse: Returns the value that a text means; takes the name of the field, for errors, and the
+            text, or the list of texts if the kind is neither `one` nor `mapping`.
         choices: The allowed values; empty: any.
         between: The smallest and the largest allowed number.
         check: Raises UsageError on a bad value; takes the name of the field and the value. None:
-            texts must not be empty.
-        default_help: What the help says of the default; None: the default itself.
+            texts must not be empty. The default is not checked.
+        default_help: The default as the help shows it; None: the default itself.
         identity: Whether the artifacts of the job depend on it: "always" it is part of the job's
             identity, or only "if set".
         models: The models of `train` that have it; empty: all.
@@ -52,7 +54,7 @@ class Option:
     help: str
     metavar: str = ""
     kind: Kind = "one"
-    group: str = MAIN
+    group: str = ""
     parse: Callable[[str, Any], Any] | None = None
     choices: tuple[str, ...] = ()
     between: tuple[int, int] | None = None
@@ -78,14 +80,14 @@ class Option:
 
     @property
     def typed(self) -> str:
-        """How messages call it: the flag, or the name of the argument in capitals."""
+        """The option's name in messages: the flag, or the argument's name in capitals."""
         return self.flag.upper() if self.positional else self.flag
 
     @property
     def full_help(self) -> str:
         """The help with the default, or that the option is required."""
         default = self.default_help
-        if default is None and self.default not in (None, (), False, MISSING, {}):
+        if default is None and self.default not in (None, (), False, {}):
             default = str(self.default)
         more = "required" if self.required else f"default {default}" if default else ""
         return f"{self.help.removesuffix('.')} ({more})." if more else self.help
@@ -97,43 +99,46 @@ def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
     Args:
         default: Its default; without one the option is required.
         help: What it does, in sentences.
-        **more: The other attributes of Option. The flag follows from the name of the field unless
-            told; a field whose default is False is a switch; `choices` give the metavar.
+        **more: Other attributes of Option. The flag follows from the name of the field unless it
+            is one of them. A field whose default is False is a switch, one with `between` a whole
+            number, and `choices` give the metavar.
     """
     if default is False:
         more.setdefault("kind", "switch")
+    if "between" in more:
+        more.setdefault("parse", parse_integer)
     if "choices" in more:
         more.setdefault("metavar", "{" + ",".join(more["choices"]) + "}")
-    declared = Option(help, **more, required=default is MISSING, default=default)
-    if declared.kind == "mapping":  # may hold secrets
+    required = default is MISSING
+    declared = Option(help, **more, required=required, default=None if required else default)
+    if declared.kind == "mapping":  # may contain secrets
         return field(default_factory=dict, repr=False, metadata={"option": declared})
     return field(default=default, metadata={"option": declared})
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A field of settings whose value is other settings.
 
     Attributes:
         settings: Their class.
+        optional: Whether the job can do without them.
         only: The names of the options that the job has; empty: all of them.
         without: The names of those that it does not have.
         helps: Other help texts, by name.
-        optional: Whether the job can do without them.
     """
 
     settings: type[Settings]
     optional: bool = False
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
-    helps: Mapping[str, str] = field(default_factory=dict)
+    helps: Mapping[str, str] = {}
 
     def options(self) -> Iterator[Option]:
         """Yield the options that the job has."""
         for each in options_of(self.settings):
             if (not self.only or each.name in self.only) and each.name not in self.without:
-                text = self.helps.get(each.name)
-                yield each if text is None else dataclasses.replace(each, help=text)
+                text = self.helps.get(each.name, each.help)
+                yield msgspec.structs.replace(each, help=text)
 
 
 def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
@@ -150,13 +155,16 @@ def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
 class Settings:
     """The base of all settings: frozen dataclasses that are checked when they are made."""
 
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    GROUP: ClassVar[str] = MAIN
+    """The heading of the help that lists the options."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __post_init__(self) -> None:
         """Check each option, then those that depend on one another."""
         for each in own_options(type(self)):
             value = getattr(self, each.name)
-            if value is None or isinstance(value, bool):
+            if isinstance(value, bool) or (not each.required and value == each.default):
                 continue
             if each.check is not None:
                 each.check(each.name, value)
@@ -172,17 +180,19 @@ class Settings:
         """Raise UsageError if settings exclude one another."""
 
 
-def own_options(settings: type[Settings]) -> list[Option]:
+@cache
+def own_options(settings: type[Settings]) -> tuple[Option, ...]:
     """Return the options that a class declares itself, in their order."""
-    return [
-        dataclasses.replace(
+    return tuple(
+        msgspec.structs.replace(
             declared,
             name=each.name,
             flag=declared.flag or "--" + each.name.replace("_", "-"),
+            group=declared.group or settings.GROUP,
         )
         for each in fields(settings)
         if (declared := each.metadata.get("option")) is not None
-    ]
+    )
 
 
 def parts_of(settings: type[Settings]) -> dict[str, Part]:
@@ -200,8 +210,8 @@ def options_of(settings: type[Settings]) -> list[Option]:
     """
     parts = {name: list(each.options()) for name, each in parts_of(settings).items()}
     run = parts.pop("run", [])
-    own = [each for options in parts.values() for each in options] + own_options(settings)
-    return sorted(own, key=lambda each: not each.positional) + run
+    own = [each for options in parts.values() for each in options]
+    return sorted([*own, *own_options(settings)], key=lambda each: not each.positional) + run
 
 
 def identity_of(settings: Settings) -> dict[str, Any]:
@@ -210,9 +220,5 @@ def identity_of(settings: Settings) -> dict[str, Any]:
     for each in own_options(type(settings)):
         value = getattr(settings, each.name)
         if each.identity == "always" or (each.identity == "if set" and value not in (None, ())):
-            identity[each.name] = _json(value)
+            identity[each.name] = msgspec.to_builtins(value)
     return identity
-
-
-def _json(value: Any) -> Any:
-    return [_json(each) for each in value] if isinstance(value, tuple) else value

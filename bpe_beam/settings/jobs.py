@@ -1,72 +1,69 @@
-"""The jobs of the command line: what each does, and the settings that its options are."""
+"""The jobs of the command line: what each does, and the class of its settings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from bpe_beam.settings.common import RUNNING
-from bpe_beam.settings.count import CountSettings
-from bpe_beam.settings.counts import (
-    FilterCountsSettings,
-    MergeCountsSettings,
-    ShowCountsSettings,
-)
-from bpe_beam.settings.field import Option, Settings, options_of
-from bpe_beam.settings.stream import StreamTokenizeSettings
-from bpe_beam.settings.tokenize import TokenizeSettings
-from bpe_beam.settings.tools import (
-    DecodeSettings,
-    EncodeSettings,
-    InspectSettings,
-    PlanSettings,
-    QuickstartSettings,
-)
-from bpe_beam.settings.train import TrainSettings
-from bpe_beam.settings.verify import VerifySettings
+import msgspec
 
-CONFIG = Option(
-    "YAML file of options: long options as keys, runner_options for the runner's flags. Options on "
-    "the command line win. Repeat for more; later files win.",
-    "F.yaml",
-    kind="repeat",
-    group=RUNNING,
-    name="config",
-    flag="--config",
-)
-"""The option of every job that is no setting: the others are read from its files."""
+if TYPE_CHECKING:
+    from bpe_beam.settings.field import Option, Settings
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(msgspec.Struct, frozen=True, dict=True):
     """One job of the command line.
 
     Attributes:
-        settings: The class of its settings.
+        settings_name: Module and class of its settings in `bpe_beam.settings`. A command imports
+            the settings of its own job only.
         summary: What it does, in a line.
         example: Command lines that can be used as they are.
         note: More for the end of its help.
     """
 
-    settings: type[Settings]
+    settings_name: str
     summary: str
     example: str
     note: str = ""
 
     @cached_property
+    def settings(self) -> type[Settings]:
+        """The class of its settings."""
+        module, _, name = self.settings_name.partition(".")
+        settings: type[Settings] = getattr(
+            importlib.import_module(f"bpe_beam.settings.{module}"), name
+        )
+        return settings
+
+    @cached_property
     def options(self) -> dict[str, Option]:
         """Its options by flag, in the order of its help."""
+        from bpe_beam.settings.common import CONFIG
+        from bpe_beam.settings.field import options_of
+
         return {option.flag: option for option in (*options_of(self.settings), CONFIG)}
+
+    @property
+    def has_runner(self) -> bool:
+        """Whether it has a Beam runner and its flags."""
+        return "--runner" in self.options
+
+    @property
+    def shows_summary(self) -> bool:
+        """Whether its summary is shown on stderr at its end; other jobs print their result."""
+        return self.has_runner or "--overwrite" in self.options
 
 
 JOBS: dict[str, Job] = {
     "count": Job(
-        CountSettings,
+        "count.CountSettings",
         "count the words of a corpus, once, for any number of trainings",
         "bpe-beam count --input 'data/*.jsonl.gz' --output counts/",
     ),
     "train": Job(
-        TrainSettings,
+        "train.TrainSettings",
         "train a tokenizer from counts or from a corpus",
         "bpe-beam train --input 'data/*.jsonl.gz' --vocab-size 32000 --output tok/\n"
         "  bpe-beam train --counts counts/ --vocab-size 128000 --output tok/\n"
@@ -76,77 +73,69 @@ JOBS: dict[str, Job] = {
         "merges.txt, for WordPiece vocab.txt.",
     ),
     "tokenize": Job(
-        TokenizeSettings,
+        "tokenize.TokenizeSettings",
         "turn a corpus into token shards",
         "bpe-beam tokenize --tokenizer tok/tokenizer.json --input 'data/*.jsonl.gz' \\\n"
         "      --append '<|endoftext|>' --output tokens/",
     ),
     "stream-tokenize": Job(
-        StreamTokenizeSettings,
+        "stream.StreamTokenizeSettings",
         "turn files into token shards as they arrive, each once",
         "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
         "Needs a runner that streams. Each window is a folder for verify.",
     ),
     "verify": Job(
-        VerifySettings,
+        "verify.VerifySettings",
         "read every shard back and check it",
         "bpe-beam verify tokens/",
         "Exit code 1 if any check fails.",
     ),
     "encode": Job(
-        EncodeSettings,
+        "tools.EncodeSettings",
         "text to token ids, on one line",
         "bpe-beam encode --tokenizer tok/tokenizer.json --show 'Hello, world'",
     ),
     "decode": Job(
-        DecodeSettings,
+        "tools.DecodeSettings",
         "token ids to text",
         "bpe-beam decode --tokenizer tok/tokenizer.json 15496 11 995",
         "Writes the bytes of the text as they are, and a newline after them on a terminal only.",
     ),
     "inspect": Job(
-        InspectSettings,
+        "tools.InspectSettings",
         "show what a tokenizer, a counts folder or a folder of shards contains",
         "bpe-beam inspect tok/tokenizer.json",
     ),
     "plan": Job(
-        PlanSettings,
+        "tools.PlanSettings",
         "show which files a job would read, and its splits",
         "bpe-beam plan --input 'data/**/*.jsonl.zst'",
         "Reads only the first bytes of each file.",
     ),
     "counts merge": Job(
-        MergeCountsSettings,
+        "counts.MergeCountsSettings",
         "add counts folders up, as if their corpora had been counted at once",
         "bpe-beam counts merge counts-2023/ counts-2024/ --output counts/",
         "They must have the same normalizer, pre-tokenizer and special tokens, and all or none of "
         "them must be by source.",
     ),
     "counts show": Job(
-        ShowCountsSettings,
+        "counts.ShowCountsSettings",
         "print the most frequent words of a counts folder, with the counts of each source",
         "bpe-beam counts show counts/ --top 50",
     ),
     "counts filter": Job(
-        FilterCountsSettings,
+        "counts.FilterCountsSettings",
         "write a counts folder without rare words, or with some sources only",
         "bpe-beam counts filter counts/ --min-count 2 --output counts-2/",
     ),
     "quickstart": Job(
-        QuickstartSettings,
+        "tools.QuickstartSettings",
         "try it all on the Python standard library's sources: train, tokenize, verify",
         "bpe-beam quickstart",
     ),
 }
-
-RUNNING_JOBS = frozenset(name for name, job in JOBS.items() if "--runner" in job.options)
-"""The jobs that have a Beam runner and its flags."""
-
-SUMMARY_JOBS = frozenset(
-    name for name, job in JOBS.items() if {"--runner", "--overwrite"} & job.options.keys()
-)
-"""The jobs whose summary is shown on stderr at their end; the others print their result."""
 
 GROUPS = {
     first: [name for name in JOBS if name.startswith(f"{first} ")]

@@ -1,7 +1,7 @@
-r"""Values of options as people type them, on a command line or in YAML, made into settings.
+r"""Parsers of option values, as people type them on a command line or in YAML.
 
-Each `parse_...` takes the name of the parameter, for errors, and what was typed, and raises
-UsageError where that is malformed. Integers decide: no size or number passes through a float.
+Each `parse_...` takes the name of the parameter, for errors, and the text, and raises UsageError
+where the text is malformed. No size or number passes through a float.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bpe_beam.errors import UsageError
+from bpe_beam.settings.checks import require_storage_options
 
 _UNITS = {
     "": 1,
@@ -35,7 +36,7 @@ def parse_integer(name: str, text: str) -> int:
 
     Args:
         name: The parameter.
-        text: The digits, with a minus sign if need be, as in "32000", "32k" or "1M".
+        text: The digits, with a minus sign if negative, as in "32000", "32k" or "1M".
 
     Raises:
         UsageError: `text` is anything else, such as "8e3", "8_000", "8.0" or "0.5k".
@@ -82,7 +83,7 @@ def parse_share_or_size(name: str, text: str) -> str:
 
 
 def parse_pairs(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of NAME=VALUE; the value may have more equals signs.
+    """Return pairs of NAME=VALUE; VALUE may contain more equals signs.
 
     Args:
         name: The parameter.
@@ -103,10 +104,10 @@ def parse_weights(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...
 
     Args:
         name: The parameter.
-        texts: The lists. A name may have equals signs, and commas.
+        texts: The lists. A name may contain equals signs and commas.
 
     Raises:
-        UsageError: A list ends in something that is no pair.
+        UsageError: A list ends in something other than a pair.
     """
     pairs = []
     for text in texts:
@@ -172,6 +173,9 @@ def parse_storage_options(name: str, text: str) -> Mapping[str, Mapping[str, Any
         name: The parameter.
         text: A JSON object of objects, or `@FILE`. May have secrets, so no error quotes it.
 
+    Returns:
+        The options of each protocol's file system, by protocol.
+
     Raises:
         UsageError: `text` is anything else, or the file cannot be read.
     """
@@ -182,16 +186,12 @@ def parse_storage_options(name: str, text: str) -> Mapping[str, Mapping[str, Any
             reason = getattr(error, "strerror", None) or "not UTF-8"
             raise UsageError(f"must be readable, got {text[1:]}: {reason}", (name,)) from None
     try:
-        options = json.loads(text)
+        options: dict[str, dict[str, Any]] = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         # `from None`: the decoder's exception has the text.
         raise UsageError(f"is not valid JSON{where}", (name,)) from None
-    if not isinstance(options, dict) or not all(isinstance(v, dict) for v in options.values()):
-        raise UsageError(
-            'must be options by protocol, such as {"s3": {"endpoint_url": "http://localhost:9000"}}',
-            (name,),
-        )
+    require_storage_options(name, options)
     return options
 
 
@@ -203,7 +203,7 @@ def parse_ids(name: str, text: str) -> list[int]:
         text: The ids, in decimal.
 
     Raises:
-        UsageError: One of them is not a number below 2^31; the error says which.
+        UsageError: One of them is not a whole number below 2^31; the error says which.
     """
     ids = []
     for position, word in enumerate(text.replace(",", " ").split(), start=1):

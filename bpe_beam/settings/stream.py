@@ -7,42 +7,35 @@ from dataclasses import dataclass
 from bpe_beam.settings.checks import require
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.field import Settings, option, part
-from bpe_beam.settings.parsing import parse_integer
 from bpe_beam.settings.tokenize import TokenizeSettings
 
 MAX_SECONDS = 7 * 24 * 3600
-"""A week."""
-
-_WATCHING = "watching"
+"""The longest time of an option, in seconds: a week."""
 
 
 @dataclass(frozen=True)
 class StreamTokenizeSettings(Settings):
-    """Files that arrive over time to windows of token shards."""
+    """Settings of `stream-tokenize`: files that arrive over time to windows of token shards."""
+
+    GROUP = "watching"
 
     tokenize: TokenizeSettings = part(TokenizeSettings, without=("format", "workers", "overwrite"))
     poll_seconds: int = option(
         10,
         metavar="N",
         help="Time between two listings of the inputs.",
-        group=_WATCHING,
-        parse=parse_integer,
         between=(1, MAX_SECONDS),
     )
     window_seconds: int = option(
         60,
         metavar="N",
         help="Length of a window: files that arrive within this time become one folder of shards.",
-        group=_WATCHING,
-        parse=parse_integer,
         between=(0, MAX_SECONDS),
     )
     until_idle_seconds: int | None = option(
         None,
         metavar="N",
         help="End when no file has arrived for this time (default: run until stopped).",
-        group=_WATCHING,
-        parse=parse_integer,
         between=(0, MAX_SECONDS),
     )
 
@@ -56,7 +49,7 @@ class StreamTokenizeSettings(Settings):
         )
         require(
             not any(f.startswith("--template_location=") for f in self.run.runner_options),
-            "there are templates of count and tokenize, not of stream-tokenize",
+            "templates exist of count and tokenize, not of stream-tokenize",
         )
 
     @property

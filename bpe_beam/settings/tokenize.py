@@ -39,7 +39,7 @@ def allowed_special_option(**more: Any) -> Any:
 
 @dataclass(frozen=True)
 class TokenizeSettings(Settings):
-    """Corpus and tokenizer to token shards."""
+    """Settings of `tokenize`: a corpus and a tokenizer to token shards."""
 
     input: InputSettings = part(InputSettings)
     tokenizer: str = tokenizer_option()

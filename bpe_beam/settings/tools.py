@@ -18,7 +18,7 @@ from bpe_beam.settings.tokenize import AllowedSpecial, allowed_special_option
 
 @dataclass(frozen=True)
 class PlanSettings(Settings):
-    """A corpus whose plan is shown."""
+    """Settings of `plan`: a corpus whose plan is shown."""
 
     input: InputSettings = part(InputSettings, only=LISTING)
     output: str | None = option(
@@ -29,7 +29,7 @@ class PlanSettings(Settings):
 
 @dataclass(frozen=True)
 class QuickstartSettings(Settings):
-    """A trial of train, tokenize and verify on text that every machine has."""
+    """Settings of `quickstart`: train, tokenize and verify on text that every machine has."""
 
     output: str = option("bpe-beam-quickstart", metavar="DIR", help="Folder of everything made.")
     run: RunSettings = part(RunSettings, RunSettings())
@@ -37,7 +37,7 @@ class QuickstartSettings(Settings):
 
 @dataclass(frozen=True)
 class EncodeSettings(Settings):
-    """A text to ids."""
+    """Settings of `encode`: a text to ids."""
 
     tokenizer: str = tokenizer_option()
     text: str | None = option(
@@ -60,7 +60,7 @@ class EncodeSettings(Settings):
 
 @dataclass(frozen=True)
 class DecodeSettings(Settings):
-    """Ids to text; the ids are as typed, one or several in each."""
+    """Settings of `decode`: ids to text. Each of `ids` is as typed: one id, or several."""
 
     tokenizer: str = tokenizer_option()
     ids: tuple[str, ...] | None = option(
@@ -76,7 +76,7 @@ class DecodeSettings(Settings):
 
 @dataclass(frozen=True)
 class InspectSettings(Settings):
-    """A tokenizer, a counts folder or a folder of shards that is shown."""
+    """Settings of `inspect`: a tokenizer, a counts folder or a folder of shards to show."""
 
     path: str = option(
         flag="path", metavar="PATH", help="A tokenizer.json, or a folder that a job wrote."

@@ -23,12 +23,14 @@ from bpe_beam.settings.common import (
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
-from bpe_beam.settings.parsing import parse_integer, parse_size, parse_weights
+from bpe_beam.settings.parsing import parse_size, parse_weights
 from bpe_beam.training.recipe import ALPHABETS, MODELS, SYMBOLS, TIE_BREAKS
 
 MERGE_ROUNDS = ("auto", "local", "distributed")
+"""Where merges are learned: see the option."""
 
 MIN_DRIVER_MEMORY = 10**6
+"""The least memory for training, in bytes."""
 
 _BPE = ("bpe",)
 _MERGING = ("bpe", "wordpiece", "prefix_bpe")
@@ -52,7 +54,7 @@ def _check_temperature(name: str, temperature: str) -> None:
 
 @dataclass(frozen=True)
 class TrainSettings(Settings):
-    """Word counts, or a corpus, to a tokenizer.
+    """Settings of `train`: word counts, or a corpus, to a tokenizer.
 
     `weights` are (source, decimal number) pairs. `normalizer` and `pretokenizer` are None with
     `counts`, which have them, unless they are set; they must then be those of the counts.
@@ -62,7 +64,6 @@ class TrainSettings(Settings):
     vocab_size: int = option(
         metavar="N",
         help="Number of vocabulary entries, special tokens and alphabet included.",
-        parse=parse_integer,
         between=(1, MAX_VOCAB_SIZE),
     )
     counts: str | None = option(
@@ -81,7 +82,6 @@ class TrainSettings(Settings):
         metavar="N",
         help="Stop when the best pair occurs fewer than N times.",
         default_help="0: no limit",
-        parse=parse_integer,
         between=(0, MAX_INT64),
     )
     weights: tuple[tuple[str, str], ...] = _training(
@@ -134,7 +134,6 @@ class TrainSettings(Settings):
         metavar="N",
         help="Keep at most N characters: those of --initial-alphabet, then the most frequent. The "
         "others are removed from the words.",
-        parse=parse_integer,
         between=(0, MAX_INT64),
         models=_MERGING,
         base_decides=True,
@@ -144,7 +143,6 @@ class TrainSettings(Settings):
         metavar="N",
         help="Never make a token of N or more characters; tokens of two characters are always "
         "allowed.",
-        parse=parse_integer,
         between=(1, MAX_INT64),
         models=_MERGING,
     )
@@ -244,14 +242,14 @@ class TrainSettings(Settings):
                 self.input is None or self.input.by_source,
                 "must have sources to be about",
                 "weights" if self.weights else "temperature",
-                remedy="tell them apart with {sources} or {source_field}",
+                remedy="name the sources with {sources} or {source_field}",
             )
 
     def _check_source(self) -> None:
         require(
             not any(flag.startswith("--template_location=") for flag in self.run.runner_options),
-            "there is no template of train, which launches several pipelines: make one of count, "
-            "and train from its counts",
+            "train has no template, since it launches several pipelines: make one of count, and "
+            "train from its counts",
         )
         both = (self.counts is None) == (self.input is None)
         require(

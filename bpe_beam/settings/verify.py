@@ -11,7 +11,7 @@ from bpe_beam.settings.field import Settings, option, part
 
 @dataclass(frozen=True)
 class VerifySettings(Settings):
-    """A folder of shards that is read back."""
+    """Settings of `verify`: a folder of shards that is read back."""
 
     folder: str = option(flag="folder", metavar="DIR", help="Folder that tokenize wrote.")
     full: bool = option(False, help="Also encode the corpus again and compare each token.")

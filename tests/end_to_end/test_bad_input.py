@@ -348,7 +348,12 @@ def test_counts_are_not_overwritten_by_what_is_learned_from_them(place: Path) ->
     before = tree(place / "counts")
     for name in ("counts", "./counts/", str(place / "counts")):
         given = ("--counts", "counts", "--output", name, "--vocab-size", "300")
-        refuses(run("train", *given, "--overwrite"), "train", 2, "the counts' own folder")
+        refuses(
+            run("train", *given, "--overwrite"),
+            "train",
+            2,
+            "must be a folder other than those that are read",
+        )
     assert tree(place / "counts") == before
 
 

@@ -116,8 +116,8 @@ class TestMerge:
             (("--normalizer", "nfc"), "normalizer: none in {a}, nfc in {b}"),
             (("--pretokenizer", "bert"), "pretokenizer: gpt2 in {a}, bert in {b}"),
             (("--special-token", "<s>"), "special tokens: none in {a}, <s> in {b}"),
-            (SOURCES, "sources: not told apart in {a}, told apart in {b}"),
-            (KINDS["places"], "places of first occurrences: not kept in {a}, kept in {b}"),
+            (SOURCES, "sources: without in {a}, with in {b}"),
+            (KINDS["places"], "positions of first occurrences: without in {a}, with in {b}"),
         ],
         ids=str,
     )
@@ -277,7 +277,7 @@ class TestFilter:
         given = ("--vocab-size", "300", "--weights", "en=2", "--output", tmp_path / "tok")
         assert run_whole("train", "--counts", two, *given).summary["vocab_size"] == 300
         ran = run_whole("counts", "merge", one, two, "--output", tmp_path / "three")
-        assert "words were left out of" in ran.summary["warnings"][-1]
+        assert "counts filter dropped words of" in ran.summary["warnings"][-1]
 
     def test_nothing_to_leave_out(self, corpus: Path, tmp_path: Path) -> None:
         folder = count(corpus, tmp_path / "in", ("en-1",))
@@ -287,7 +287,7 @@ class TestFilter:
         assert "nothing would be dropped" in ran.message
         ran = run("counts", "filter", folder, *out, "--source", "en")
         assert ran.code == 2
-        assert "these counts are not by source" in ran.message
+        assert "--source must not be set for counts without sources" in ran.message
 
 
 class TestShow:

@@ -388,7 +388,7 @@ class TestWeights:
         given = ("--weights", f"en={weight},zh=0,other=0,code=0.000001")
         ran = run("train", *base, *given)
         assert ran.code == 2
-        assert "the weighted counts are too large to learn from" in ran.message
+        assert "the weighted counts are too large to train from" in ran.message
         assert not (tmp_path / "out").exists()
 
     def test_counts_without_sources(self, corpus: Path, tmp_path: Path) -> None:

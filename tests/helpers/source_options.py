@@ -64,7 +64,7 @@ def weighted(*option: str) -> Any:
         assert names[0].read_bytes() != names[1].read_bytes()
         ran = ground.run(job, *option, out="never")
         assert ran.code == 2
-        assert "tell them apart with --source or --source-field" in ran.message
+        assert "name the sources with --source or --source-field" in ran.message
 
     return case
 
@@ -134,7 +134,7 @@ def where_asked(ground: Any, job: str) -> None:
     folder = "both" if job == "counts filter" else "x"
     ran = _run(ground, job, "--overwrite", out=folder)
     assert ran.code == 2
-    assert "is a folder that is read" in ran.message
+    assert "--output must be a folder other than those that are read" in ran.message
     assert (ground.own / folder / "manifest.json").exists()
 
 
@@ -194,7 +194,7 @@ def one_source(ground: Any, job: str) -> None:
         assert _words(ran) == ["' b'", "' c'", "'b'"]
     ran = _run(ground, job, "--source", "no", out="never")
     assert ran.code == 2
-    assert "source 'no' is none of these counts: they have x, y" in ran.message
+    assert "--source must be sources of these counts (x, y), got 'no'" in ran.message
 
 
 def from_a_file(ground: Any, job: str) -> None:

@@ -96,7 +96,7 @@ def test_special_tokens_are_text_unless_allowed(tokenizer: str) -> None:
 def test_a_table_shows_tokens_ids_and_places(tokenizer: str) -> None:
     out, _ = run("encode", "--tokenizer", tokenizer, "--show", "hel hé<|end|>")
     lines = out.decode().splitlines()
-    assert lines[0].split() == ["token", "id", "place", "text"]
+    assert lines[0].split() == ["token", "id", "offsets", "text"]
     assert lines[1].split() == ["hel", "260", "0-3", "'hel'"]
     assert [line.split()[2] for line in lines[2:6]] == ["3-4", "4-5", "5-6", "5-6"]
     assert [line.split()[0] for line in lines[2:6]] == ["Ġ", "h", "Ã", "©"]

@@ -119,9 +119,9 @@ def test_what_is_nothing_of_ours(
     (tmp_path / "odd" / "manifest.json").write_text("[" * 100_000)
     for path, code, said in (
         (tmp_path / "none", 2, "no such file or folder"),
-        (tmp_path / "empty", 2, "holds neither manifest.json nor tokenizer.json"),
+        (tmp_path / "empty", 2, "has neither manifest.json nor tokenizer.json"),
         (tmp_path / "unfinished", 2, "is not finished: run its job again"),
-        (tmp_path / "odd", 1, "is not valid JSON"),
+        (tmp_path / "odd", 1, "odd/manifest.json is no manifest"),
         (made / "in.jsonl", 2, "in.jsonl"),
     ):
         assert cli.main(["inspect", str(path)]) == code

@@ -6,6 +6,7 @@ import runpy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from command_line import ROOT
 
@@ -14,12 +15,11 @@ from bpe_beam.cli.config_file import read_config
 from bpe_beam.cli.main import read_arguments
 from bpe_beam.cli.parser import job_parser
 from bpe_beam.errors import UsageError
-from bpe_beam.settings import jobs
+from bpe_beam.settings import count, jobs
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import Kind, identity_of, option, options_of
 from bpe_beam.settings.jobs import JOBS
-from bpe_beam.settings.parsing import parse_integer
 
 pytestmark = pytest.mark.quick
 
@@ -34,7 +34,6 @@ class MoreCountSettings(CountSettings):
         None,
         metavar="N",
         help="Read at most N documents.",
-        parse=parse_integer,
         between=(1, 99),
         identity="if set",
     )
@@ -42,8 +41,8 @@ class MoreCountSettings(CountSettings):
 
 @pytest.fixture
 def one_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = replace(JOBS["count"], settings=MoreCountSettings)
-    monkeypatch.setitem(jobs.JOBS, "count", job)
+    monkeypatch.setattr(count, "CountSettings", MoreCountSettings)
+    monkeypatch.setitem(jobs.JOBS, "count", msgspec.structs.replace(JOBS["count"]))
 
 
 def read(*argv: str) -> MoreCountSettings:

@@ -105,7 +105,7 @@ def test_defaults_are_the_promised_ones() -> None:
         (
             TrainSettings("out", 300, counts="c"),
             {"run": RunSettings(runner_options=("--template_location=gs://b/t",))},
-            "there is no template of train",
+            "train has no template",
         ),
         (TOKENIZE, {"tokenizer": ""}, "tokenizer must not be empty"),
         (TOKENIZE, {"format": "mosaic"}, "format must be one of megatron, got 'mosaic'"),

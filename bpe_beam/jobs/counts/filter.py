@@ -6,8 +6,9 @@ Memory: the words of one partition.
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import replace
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,119 +25,96 @@ from bpe_beam.counts.manifest import (
     Filtered,
     SourceTotals,
     part_name,
-    read_manifest,
+    read_hashed_manifest,
 )
 from bpe_beam.counts.word_table import WordTable
-from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.jobs.counts import shared as counts_folder
-from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.counts import shared
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import FilterCountsSettings
+from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage
 
 
-def run(settings: FilterCountsSettings, progress: Progress) -> dict[str, Any]:
-    """Filters counts.
+def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:
+    """Write the words of a counts folder that pass a filter into a new one.
 
     Args:
-        settings: What to do.
-        progress: Where it is shown.
+        settings: The job's settings.
+        progress: Shows the progress.
 
     Returns:
         The summary.
 
     Raises:
-        UsageError: A source that there is not, an output folder that is not free.
-        DataError: A folder that is damaged.
+        UsageError: A source does not exist, or the output folder is taken.
+        DataError: A folder is damaged.
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    counts_folder.refuse_own_folder(settings.output, (settings.folder,))
-    old = read_manifest(storage, settings.folder)
-    kept = counts_folder.known_sources(old, settings.sources)
-    job = {
-        "job": "counts filter",
-        "counts_manifest": counts_folder.manifest_hash(storage, settings.folder),
-        "min_count": settings.min_count,
-        "sources": list(kept) if settings.sources else None,
-    }
-    partitions = len(old.parts)
-    folder = counts_folder.claim(storage, settings.output, job, partitions, settings.run.overwrite)
+    shared.refuse_own_folder(settings.output, (settings.folder,))
+    base, sha256 = read_hashed_manifest(storage, settings.folder)
+    sources = shared.known_sources(base, settings.sources)
+    job = {"job": "counts filter", "counts_manifest": sha256, **identity_of(settings)}
+    partitions = len(base.parts)
+    folder = shared.claim(storage, settings.output, job, partitions, settings.run.overwrite)
     resumed = folder.finished
-    if not folder.finished:
-        filtering = _Filtering(storage, settings, old, kept)
-        parts = counts_folder.make_parts(folder, partitions, progress, filtering.make)
-        words = _words(storage, settings.output, old, parts)
-        folder.finish(MANIFEST_FILE, _manifest(settings, old, kept, parts, words).to_json())
-    manifest = counts_folder.finished_manifest(folder)
+    manifest = shared.make_counts(
+        folder,
+        partitions,
+        progress,
+        lambda partition: _filter_part(storage, settings, base, sources, partition),
+        lambda parts: _manifest(
+            settings, base, sources, parts, _words(storage, settings.output, base, parts)
+        ),
+    )
     left_out = manifest.filtered[-1]
-    return {
-        "job": "counts filter",
-        "output": settings.output,
-        "was_finished_before": resumed or None,
-        **counts_folder.totals_of(manifest),
-        "sources": source_facts(manifest),
-        "left_out_unique_words": left_out.unique_words,
-        "left_out_words": left_out.words,
-        "seconds": round(time.monotonic() - started, 3),
-        "next": [f"bpe-beam counts show {settings.output}"],
-    }
+    return msgspec.structs.replace(
+        shared.summary_of(settings, "counts filter", manifest, resumed, started),
+        left_out_unique_words=left_out.unique_words,
+        left_out_words=left_out.words,
+    )
 
 
-class _Filtering:
-    """Write the parts of the new folder."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        settings: FilterCountsSettings,
-        manifest: CountsManifest,
-        kept: tuple[str, ...],
-    ) -> None:
-        self.storage = storage
-        self.settings = settings
-        self.manifest = manifest
-        self.factors = {name: int(name in kept) for name in manifest.sources or ()}
-
-    def make(self, partition: int) -> CountsPart:
-        """Write one part."""
-        part = self.manifest.parts[partition]
-        table = read_part(self.storage, self.settings.folder, self.manifest, part)
-        with_places = self.manifest.with_places
-        to = (
-            self.storage,
-            self.settings.output,
-            part_name(partition, len(self.manifest.parts)),
-        )
-        if part.sources is None:
-            often = pc.greater_equal(table["count"], self.settings.min_count)
-            return write_part(*to, table.filter(often).to_batches(), with_places)
-        every = added_up(table, part, with_places, self.factors)
-        words = every["word"].filter(pc.greater_equal(every["count"], self.settings.min_count))
-        tables: dict[str, WordTable] = {}
-        for source, rows in iter_sources(table, part):
-            if self.factors[str(source)]:
-                kept = WordTable(with_places=with_places)
-                for block in rows.filter(pc.is_in(rows["word"], words)).to_batches():
-                    kept.add_block(block)
-                tables[str(source)] = kept
-        return write_sources_part(*to, tables, with_places)
+def _filter_part(
+    storage: Storage,
+    settings: FilterCountsSettings,
+    base: CountsManifest,
+    sources: tuple[str, ...],
+    partition: int,
+) -> CountsPart:
+    """Write one part of the new folder."""
+    part = base.parts[partition]
+    table = read_part(storage, settings.folder, base, part)
+    output = (storage, settings.output, part_name(partition, len(base.parts)))
+    if part.sources is None:
+        frequent = pc.greater_equal(table["count"], settings.min_count)
+        return write_part(*output, table.filter(frequent).to_batches(), base.with_places)
+    factors = {name: int(name in sources) for name in base.sources or ()}
+    totals = added_up(table, part, base.with_places, factors)
+    words = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
+    tables: dict[str, WordTable] = {}
+    for source, rows in iter_sources(table, part):
+        if source in sources:
+            tables[source] = WordTable(with_places=base.with_places)
+            for block in rows.filter(pc.is_in(rows["word"], words)).to_batches():
+                tables[source].add_block(block)
+    return write_sources_part(*output, tables, base.with_places)
 
 
 def _words(
-    storage: Storage, output: str, old: CountsManifest, parts: tuple[CountsPart, ...]
+    storage: Storage, output: str, base: CountsManifest, parts: tuple[CountsPart, ...]
 ) -> dict[str | None, int]:
-    """Occurrences of all words in the parts that were written, by source."""
-    words: dict[str | None, int] = dict.fromkeys(old.sources or (None,), 0)
+    """Return the occurrences of all words in the written parts, by source."""
+    words: dict[str | None, int] = dict.fromkeys(base.sources or (None,), 0)
     for part in parts:
-        table = read_part(storage, output, old, part)
+        table = read_part(storage, output, base, part)
         for source, rows in iter_sources(table, part):
             words[source] += _sum(rows["count"])
     return words
 
 
 def _sum(counts: pa.ChunkedArray) -> int:
-    """In halves, whose sums stay within 64 bits."""
+    """Return a sum that may exceed 64 bits: halves of the counts are added, whose sums do not."""
     high = pc.sum(pc.shift_right(counts, 32)).as_py() or 0
     low = pc.sum(pc.bit_wise_and(counts, 0xFFFFFFFF)).as_py() or 0
     return (int(high) << 32) + int(low)
@@ -144,18 +122,20 @@ def _sum(counts: pa.ChunkedArray) -> int:
 
 def _manifest(
     settings: FilterCountsSettings,
-    old: CountsManifest,
+    base: CountsManifest,
     kept: tuple[str, ...],
     parts: tuple[CountsPart, ...],
     words: dict[str | None, int],
 ) -> CountsManifest:
     sources = None
-    documents, text_bytes = old.documents, old.text_bytes
-    if old.sources is not None:
-        unique = {name: sum((part.sources or {}).get(name, 0) for part in parts) for name in kept}
+    documents, text_bytes = base.documents, base.text_bytes
+    if base.sources is not None:
         sources = {
             name: SourceTotals(
-                old.sources[name].documents, old.sources[name].text_bytes, words[name], unique[name]
+                base.sources[name].documents,
+                base.sources[name].text_bytes,
+                words[name],
+                sum((part.sources or {}).get(name, 0) for part in parts),
             )
             for name in kept
         }
@@ -165,23 +145,17 @@ def _manifest(
     left_out = Filtered(
         settings.min_count,
         kept if settings.sources else None,
-        old.unique_words - unique_words,
-        old.words - total,
+        base.unique_words - unique_words,
+        base.words - total,
     )
-    return CountsManifest(
-        normalizer=old.normalizer,
-        pretokenizer=old.pretokenizer,
-        special_tokens=old.special_tokens,
-        with_places=old.with_places,
+    return replace(
+        base,
         documents=documents,
         text_bytes=text_bytes,
         words=total,
         unique_words=unique_words,
         word_bytes=sum(part.word_bytes for part in parts),
-        rejects=old.rejects,
-        inputs=old.inputs,
         parts=parts,
         sources=sources,
-        filtered=(*old.filtered, left_out),
-        lost=old.lost,
+        filtered=(*base.filtered, left_out),
     )

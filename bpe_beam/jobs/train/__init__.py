@@ -1,8 +1,8 @@
 """The train job: a counts folder, or a corpus, to a tokenizer.
 
-The job resolves its settings once (`plan.py`), learns (`trainer.py` decides where), and publishes
+The job resolves its settings once (`plan.py`), trains (`trainer.py` decides where), and publishes
 the tokenizer. A corpus is counted first, into the folder `counts` of the output, where the counts
-stay: other vocabulary sizes can be learned from them at once.
+stay: tokenizers of other vocabulary sizes can be trained from them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredTask
@@ -23,7 +26,6 @@ from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
 from bpe_beam.jobs.counts.shared import same_folder
 from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.train.plan import TrainingPlan, plan_training
-from bpe_beam.jobs.train.recipe import tokenizer_from
 from bpe_beam.jobs.train.trainer import ROUNDS, Trainer, clear_rounds, has_merges
 from bpe_beam.jobs.train.weights import tokens_by_source
 from bpe_beam.messages import shortened
@@ -34,21 +36,21 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.vocab_files import vocab_txt
+from bpe_beam.training.continue_training import continued
 from bpe_beam.training.native_trainer import MAX_TEXT, Learned
-from bpe_beam.training.recipe import Recipe
+from bpe_beam.training.recipe import BpeRecipe, Recipe
+from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.wordpiece import is_nearly_characters
 
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""
 
 _SUMMARY = "summary.json"
-_SUMS = ("counters", "distributions")
-_MEASURED = ("runner", "workers", *_SUMS)
-_OF_COUNTING = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker", *_MEASURED)
-"""The rows of the count job's summary that this job's summary repeats."""
+_MEASURED = ("runner", "workers", "counters", "distributions")
+"""The rows of the count job's summary and of a trainer that say how pipelines ran."""
 
-_OF_THE_RUN = ("job", "output", "files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
-"""The rows of a summary that describe the run and not the tokenizer."""
+_OF_INPUT_FILES = ("files_excluded", "duplicate_inputs", "files_read_by_one_worker")
+"""The rows of the count job's summary about the input, which this job's summary repeats."""
 
 _FILES = {
     "bpe": ("vocab.json", "merges.txt", TOKENIZER_FILE),
@@ -58,8 +60,56 @@ _FILES = {
 }
 
 
-def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
-    """Train a tokenizer: resolve the settings, learn, publish.
+class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The summary of a training; UNSET is left out of the JSON.
+
+    Attributes:
+        counts: The counts folder.
+        last_merge_count: How often the last merged pair occurs; with weights maybe a fraction.
+        runner: How the pipelines of this run ran, if any did; so `workers`, `counters` and
+            `distributions`.
+        files: Name, size and SHA-256 of the tokenizer's files; only in `summary.json`.
+    """
+
+    job: str = "train"
+    output: str
+    was_finished_before: bool | UnsetType = UNSET
+    counts: str
+    warnings: list[str] | None
+    files_excluded: int | UnsetType | None = UNSET
+    duplicate_inputs: Any = UNSET
+    files_read_by_one_worker: Any = UNSET
+    documents: int
+    text_bytes: int
+    words: int
+    unique_words: int
+    sources: dict[str, dict[str, Any]] | None
+    weights: dict[str, dict[str, Any]] | None
+    rejects: int
+    lost: Any
+    model: str
+    vocab_size: int
+    merges: int
+    last_merge_count: int | float | None
+    bytes_per_token: float | None
+    fingerprint: str
+    merge_rounds: str
+    merge_rounds_because: str
+    rounds: Any = UNSET
+    jobs: int | UnsetType = UNSET
+    counting_seconds: float | UnsetType | None = UNSET
+    learning_seconds: float | UnsetType = UNSET
+    seconds: float = 0.0
+    runner: str | UnsetType = UNSET
+    workers: int | UnsetType | None = UNSET
+    counters: dict[str, int] | UnsetType | None = UNSET
+    distributions: dict[str, Any] | UnsetType | None = UNSET
+    next: list[str]
+    files: list[dict[str, Any]] | UnsetType = UNSET
+
+
+def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
+    """Train a tokenizer: resolve the settings, train, publish.
 
     Args:
         settings: The job's settings.
@@ -78,21 +128,19 @@ def run(settings: TrainSettings, progress: Progress) -> dict[str, Any]:
     if folder.finished:
         return _finished_before(plan, folder, started)
     counted = time.monotonic()
-    trainer, learned = _learn(plan, trainer, folder, progress)
+    trainer, learned = _train(plan, trainer, folder, progress)
     summary = _publish(trainer, learned, folder, counting)
     ended = time.monotonic()
-    measured = {name: counting[name] for name in _MEASURED if name in counting}
-    summary |= {
-        "counting_seconds": None if settings.counts else round(counted - started, 3),
-        "learning_seconds": round(ended - counted, 3),
-        "seconds": round(ended - started, 3),
-        **_measured(measured, trainer.measured),
-        "next": _next(settings),
-    }
-    files = summary.pop("files")
-    folder.finish(_SUMMARY, json_bytes({**summary, "files": files}))
+    summary = msgspec.structs.replace(
+        summary,
+        counting_seconds=None if settings.counts else round(counted - started, 3),
+        learning_seconds=round(ended - counted, 3),
+        seconds=round(ended - started, 3),
+        **_measured(counting, trainer.measured),
+    )
+    folder.finish(_SUMMARY, json_bytes(msgspec.to_builtins(summary)))
     clear_rounds(settings, plan.storage)
-    return summary
+    return msgspec.structs.replace(summary, files=UNSET)
 
 
 def _claim_and_count(
@@ -101,32 +149,32 @@ def _claim_and_count(
     """Claim the output, and count the corpus into it if there is one and it is not counted yet.
 
     Returns:
-        The folder; the trainer, if it is known before the folder is claimed; and what the count
-        job's summary says.
+        The folder; the trainer, if it is known before the folder is claimed; and rows of the count
+        job's summary.
     """
     if plan.counts is None:
         folder, counting = _count_corpus(plan, progress)
         return folder, None, counting
     trainer = None
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
-    # --overwrite removes what the folder holds; a finished folder needs no trainer.
+    # overwriting removes what is in the folder; a finished folder needs no trainer.
     if plan.settings.run.overwrite or not _is_finished(plan):
         trainer = Trainer(plan)
     return _claim(plan, {"counts_manifest": plan.counts.sha256}), trainer, {}
 
 
-def _learn(
+def _train(
     plan: TrainingPlan, trainer: Trainer | None, folder: OutputFolder, progress: Progress
 ) -> tuple[Trainer, Learned]:
-    """Learn the vocabulary; if the words do not allow it, free the folder for other settings."""
+    """Train; if the words do not allow it, free the folder for other settings."""
     try:
         if plan.counts is None:
             plan = plan.with_counts(plan.storage.join(plan.settings.output, COUNTS))
         trainer = trainer or Trainer(plan)
         return trainer, trainer.train(progress)
     except UsageError:
-        # Another run, with other settings, finds the folder free. But learned merges stay, and so
-        # does the claim of the settings that continue from them.
+        # A run with other settings may use the folder, unless this one has learned merges, from
+        # which the same settings continue.
         settings, storage = plan.settings, plan.storage
         if trainer is not None and not has_merges(settings, storage):
             clear_rounds(settings, storage)
@@ -137,64 +185,74 @@ def _learn(
 
 def _publish(
     trainer: Trainer, learned: Learned, folder: OutputFolder, counting: dict[str, Any]
-) -> dict[str, Any]:
-    """Write the tokenizer's files, and return what the summary says of it; `files` among it."""
+) -> TrainSummary:
+    """Write the tokenizer's files, and return the summary without times and what was measured."""
     plan = trainer.plan
-    settings, recipe, counts = plan.settings, plan.recipe, plan.counts
+    settings, recipe, counts, base = plan.settings, plan.recipe, plan.counts, plan.base_tokenizer
     assert counts is not None
     manifest, weights = counts.manifest, counts.weights
-    names = (manifest.normalizer, manifest.pretokenizer)
-    tokenizer = tokenizer_from(learned, recipe, *names, plan.base_tokenizer)
+    if base is not None and isinstance(recipe, BpeRecipe):
+        tokenizer = continued(base, learned, recipe)
+    else:
+        tokenizer = tokenizer_of(learned, recipe, manifest.normalizer, manifest.pretokenizer)
     warnings = _warnings(settings, manifest, recipe, tokenizer, learned)
     if settings.input is not None:
         warnings += source_warnings(settings.input, manifest.sources)
     warnings += loss_warnings(manifest.lost, sum(size for _, size in manifest.inputs))
     tokens = tokens_by_source(plan.storage, counts.folder, manifest, tokenizer, recipe)
     files = _write(plan.storage, folder, tokenizer, _FILES[settings.model], warnings)
-    return {
-        "job": "train",
-        "output": settings.output,
-        "counts": counts.folder,
-        "warnings": warnings or None,
+    return TrainSummary(
+        output=settings.output,
+        counts=counts.folder,
+        warnings=warnings or None,
         **{name: value for name, value in counting.items() if name not in _MEASURED},
-        "documents": manifest.documents,
-        "text_bytes": manifest.text_bytes,
-        "words": manifest.words,
-        "unique_words": manifest.unique_words,
-        "sources": source_facts(manifest, tokens),
-        "weights": weights.facts() if weights else None,
-        "rejects": sum(manifest.rejects.values()),
-        "lost": losses_summary(manifest.lost),
-        "model": settings.model,
-        "vocab_size": tokenizer.vocab_size,
-        "merges": len(learned.merges),
-        "last_merge_count": _last_count(learned, weights),
-        "bytes_per_token": _bytes_per_token(learned),
-        "fingerprint": tokenizer.fingerprint,
+        documents=manifest.documents,
+        text_bytes=manifest.text_bytes,
+        words=manifest.words,
+        unique_words=manifest.unique_words,
+        sources=source_facts(manifest, tokens),
+        weights=weights.facts() if weights else None,
+        rejects=sum(manifest.rejects.values()),
+        lost=losses_summary(manifest.lost),
+        model=settings.model,
+        vocab_size=tokenizer.vocab_size,
+        merges=len(learned.merges),
+        last_merge_count=_last_count(learned, weights),
+        bytes_per_token=_bytes_per_token(learned),
+        fingerprint=tokenizer.fingerprint,
         **trainer.summary,
-        "files": files,
-    }
+        next=_next(settings),
+        files=files,
+    )
 
 
-def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> dict[str, Any]:
+def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
     clear_rounds(plan.settings, plan.storage)
-    before = json.loads(plan.storage.read_bytes(folder.path(_SUMMARY)))
-    return {
-        "job": "train",
-        "output": plan.settings.output,
-        "was_finished_before": True,
-        **{name: value for name, value in before.items() if name not in _OF_THE_RUN},
-        "seconds": round(time.monotonic() - started, 3),
-        "next": _next(plan.settings),
-    }
+    url = folder.path(_SUMMARY)
+    try:
+        before = msgspec.json.decode(plan.storage.read_bytes(url), type=TrainSummary)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{url} is not the summary of a training: {error}") from error
+    of_the_run = ("files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
+    return msgspec.structs.replace(
+        before,
+        output=plan.settings.output,
+        was_finished_before=True,
+        **dict.fromkeys(of_the_run, UNSET),
+        seconds=round(time.monotonic() - started, 3),
+        next=_next(plan.settings),
+    )
 
 
-def _measured(counting: dict[str, Any], learning: dict[str, Any]) -> dict[str, Any]:
-    """Return what the pipelines of counting and of learning measured; their names differ."""
-    sums = {name: {**(counting.get(name) or {}), **(learning.get(name) or {})} for name in _SUMS}
-    found = {name: values or None for name, values in sums.items()}
-    return {**counting, **learning, **found} if counting or learning else {}
+def _measured(counting: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the pipelines of counting and of training measured; their names differ."""
+    measured = {name: counting[name] for name in _MEASURED if name in counting} | {**learning}
+    for name in ("counters", "distributions"):
+        if measured:
+            sums = {**(counting.get(name) or {}), **(learning.get(name) or {})}
+            measured[name] = sums or None
+    return measured
 
 
 def _is_finished(plan: TrainingPlan) -> bool:
@@ -221,7 +279,7 @@ def _write(
         try:
             data = contents[name]()
         except UsageError as error:
-            warnings.append(f"not written: {error}; tokenizer.json holds it all")
+            warnings.append(f"not written: {error}; tokenizer.json contains everything")
             continue
         storage.write_bytes(folder.path(name), data)
         digest = hashlib.sha256(data).hexdigest()
@@ -230,7 +288,7 @@ def _write(
 
 
 def _restore(summary: bytes) -> dict[str, RestoredTask]:
-    """Return the files of a finished folder; if one is missing, training runs again."""
+    """Return the files of a finished folder; if one is missing, the job trains again."""
     files = tuple(map(FileInfo.from_json, json.loads(summary)["files"]))
     return {"tokenizer": RestoredTask(files, None)}
 
@@ -239,9 +297,9 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     """Claim the output, and count the corpus into it unless everything is finished.
 
     Returns:
-        The folder, and what the count job's summary says of the input's files.
+        The folder, and rows of the count job's summary.
     """
-    # Beam is loaded only here: from counts, training needs none of it.
+    # Imported here because training from counts needs none of them.
     from bpe_beam.jobs import corpus_input, count
     from bpe_beam.jobs.corpus_checks import check_first_records
 
@@ -268,13 +326,13 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     }
     folder = _claim(plan, words)
     if not folder.finished:
-        counted = count.run(count_settings, progress, plan=corpus)
+        counted = msgspec.to_builtins(count.run(count_settings, progress, plan=corpus))
     else:
         counted = {}
         if storage.exists(storage.join(counts, MANIFEST_FILE)):
             manifest = read_manifest(storage, counts)
             count.check_finished(storage, counts, settings.input, corpus, manifest)
-    return folder, {key: counted[key] for key in _OF_COUNTING if key in counted}
+    return folder, {key: counted[key] for key in (*_OF_INPUT_FILES, *_MEASURED) if key in counted}
 
 
 def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
@@ -282,7 +340,7 @@ def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
 
     Args:
         plan: The job's plan.
-        words: The part of the job's identity that says which words it learns from.
+        words: The part of the job's identity that says which words it trains from.
     """
     settings = plan.settings
     return OutputFolder.claim(
@@ -306,13 +364,13 @@ def _counts_inside(plan: TrainingPlan) -> bool:
 
 
 def _bytes_per_token(learned: Learned) -> float | None:
-    """The bytes of the counted words over the tokens that the merges leave of them."""
+    """Return the bytes of the counted words over the number of their tokens."""
     found = learned.totals.bytes_per_token if learned.totals is not None else None
     return None if found is None else round(found, 4)
 
 
 def _last_count(learned: Learned, weights: Weights | None) -> int | float | None:
-    """How often the last pair occurred, in units of one occurrence."""
+    """Return how often the last merged pair occurs; with weights maybe a fraction."""
     if not len(learned.counts):
         return None
     count, unit = int(learned.counts[-1]), 1 if weights is None else weights.unit
@@ -331,33 +389,33 @@ def _warnings(
     added = [t for t in recipe.special_tokens if t not in manifest.special_tokens]
     if added:
         warnings.append(
-            f"{', '.join(added)}: not cut out of the text when it was counted; where they stand "
-            "in the corpus, their pieces were learned from as plain text"
+            f"{', '.join(added)}: not extracted when the text was counted; in the corpus they are "
+            "counted as plain text"
         )
     longest = max(tokenizer.vocab.keys() - set(recipe.specials), key=len, default="")
     if len(longest) > _LONG_TOKEN and settings.model != "word_level":
         warnings.append(
             f"the longest token has {len(longest):,} characters, {shortened(longest)}: the text "
-            "repeats it; --max-token-length makes no token so long"
+            "repeats it; max_token_length limits the length"
         )
     if learned.text_full:
         warnings.append(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
-            f"the merges have {MAX_TEXT:,} bytes together, which is the most there can be; give "
-            "--max-token-length"
+            f"the merges have {MAX_TEXT:,} bytes in total, which is the limit; set "
+            "max_token_length"
         )
     elif settings.model == "wordpiece" and is_nearly_characters(learned):
         warnings.append(
             f"{_bytes_per_token(learned):.2f} bytes a token: nearly single characters, since the "
-            "likelihood prefers pairs of rare ones; give a higher --min-frequency (now "
-            f"{settings.min_frequency:,}), or --model prefix_bpe, which is what Hugging Face calls "
-            "WordPiece training"
+            "likelihood prefers pairs of rare ones; set a higher min_frequency (now "
+            f"{settings.min_frequency:,}), or the model prefix_bpe, which is what Hugging Face "
+            "calls WordPiece training"
         )
     elif tokenizer.vocab_size < settings.vocab_size:
         left = "word" if settings.model == "word_level" else "pair"
         warnings.append(
             f"the vocabulary has {tokenizer.vocab_size:,} entries, not {settings.vocab_size:,}: "
-            f"no {left} is left that is frequent enough"
+            f"no other {left} is frequent enough"
         )
     return warnings
 

@@ -1,14 +1,13 @@
-"""What a train job resolves once, before it learns: recipe, base tokenizer, counts and identity."""
+"""What a train job resolves once, before it trains: recipe, base tokenizer, counts and identity."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.counts.shared import same_folder
+from bpe_beam.jobs.counts.shared import refuse_own_folder
 from bpe_beam.jobs.train.recipe import check_vocab_size, identity_of, recipe_of
 from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.train import TrainSettings
@@ -27,7 +26,7 @@ class PlannedCounts:
         folder: Its path or URL, as the summary names it.
         manifest: Its manifest.
         sha256: SHA-256 of the manifest's file, in hex.
-        weights: The weights of its sources; None: each word counts as often as it occurs.
+        weights: The weights of its sources; None: no source has one.
     """
 
     folder: str
@@ -83,11 +82,7 @@ class TrainingPlan:
             UsageError: The folder is no finished counts folder, or the weights do not fit it.
             DataError: The manifest is damaged.
         """
-        manifest, sha256 = read_hashed_manifest(self.storage, folder)
-        return replace(
-            self,
-            counts=PlannedCounts(folder, manifest, sha256, self.weight_rules.weights(manifest)),
-        )
+        return replace(self, counts=_planned_counts(self.storage, folder, self.weight_rules))
 
 
 def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
@@ -101,44 +96,42 @@ def plan_training(settings: TrainSettings, storage: Storage) -> TrainingPlan:
         The plan; with counts, if the settings name a counts folder.
 
     Raises:
-        UsageError: The settings exclude each other, or do not fit the counts or the base tokenizer.
+        UsageError: Settings exclude each other, or do not fit the counts or the base tokenizer.
         DataError: A file is damaged, or storage fails.
     """
     base = None
     if settings.continue_from is not None:
         base = Tokenizer.from_file(settings.continue_from, storage=storage)
     weight_rules = WeightRules.of(settings)
-    if settings.counts is None:
-        names = (str(settings.normalizer), str(settings.pretokenizer))
-        recipe = recipe_of(settings, *names, settings.special_tokens, base)
-        check_vocab_size(recipe, base)
-        if settings.merge_rounds == "distributed":
-            check_distributed(recipe)
-        return TrainingPlan(settings, storage, recipe, base, weight_rules)
-    if same_folder(settings.counts, settings.output):
-        # Or --overwrite would remove the counts before they are read.
-        raise UsageError(f"output {settings.output} is the counts' own folder: give another")
-    manifest, sha256 = read_hashed_manifest(storage, settings.counts)
-    counts = PlannedCounts(settings.counts, manifest, sha256, weight_rules.weights(manifest))
-    _check_words(settings, manifest)
-    recipe = recipe_of(
-        settings, manifest.normalizer, manifest.pretokenizer, manifest.special_tokens, base
-    )
+    counts = None
+    normalizer, pretokenizer = str(settings.normalizer), str(settings.pretokenizer)
+    extracted = settings.special_tokens
+    if settings.counts is not None:
+        refuse_own_folder(settings.output, (settings.counts,))
+        counts = _planned_counts(storage, settings.counts, weight_rules)
+        manifest = counts.manifest
+        _check_words(settings, manifest)
+        normalizer, pretokenizer = manifest.normalizer, manifest.pretokenizer
+        extracted = manifest.special_tokens
+    recipe = recipe_of(settings, normalizer, pretokenizer, extracted, base)
     check_vocab_size(recipe, base)
+    if counts is None and settings.merge_rounds == "distributed":
+        check_distributed(recipe)
     return TrainingPlan(settings, storage, recipe, base, weight_rules, counts)
+
+
+def _planned_counts(storage: Storage, folder: str, rules: WeightRules) -> PlannedCounts:
+    manifest, sha256 = read_hashed_manifest(storage, folder)
+    return PlannedCounts(folder, manifest, sha256, rules.weights(manifest))
 
 
 def _check_words(settings: TrainSettings, manifest: CountsManifest) -> None:
     """Refuse a normalizer or pre-tokenizer other than that of the counts."""
-    counted: Mapping[str, str] = {
-        "normalizer": manifest.normalizer,
-        "pretokenizer": manifest.pretokenizer,
-    }
-    for name, value in counted.items():
-        wanted = getattr(settings, name)
-        if wanted not in (None, value):
+    for name in ("normalizer", "pretokenizer"):
+        wanted, counted = getattr(settings, name), getattr(manifest, name)
+        if wanted not in (None, counted):
             raise UsageError(
-                f"must be {value!r}, with which the counts were made, got {wanted!r}",
+                f"must be that of the counts, {counted!r}, got {wanted!r}",
                 (name,),
                 "leave it out, or count again",
             )

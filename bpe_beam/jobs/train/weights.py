@@ -34,7 +34,7 @@ from bpe_beam.training.words import weighted_total
 
 @dataclass(frozen=True)
 class WeightRules:
-    """The weights of sources as the settings name them; without either, there are none.
+    """The weights of sources as the settings name them: by name, by temperature, or none.
 
     Attributes:
         numerators: The weight of each named source, over `DENOMINATOR`.
@@ -54,13 +54,13 @@ class WeightRules:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What a tokenizer depends on; empty without weights."""
+        """What a tokenizer depends on; empty without weights and temperature."""
         if self.temperature is not None:
             return {"temperature": f"{self.temperature:f}"}
         return {"weights": dict(sorted(self.numerators.items()))} if self.numerators else {}
 
     def weights(self, manifest: CountsManifest) -> Weights | None:
-        """Return the weights of all sources of a counts folder; None without weights.
+        """Return the weights of all sources of a counts folder; None without weight rules.
 
         Raises:
             UsageError: The counts have no sources, a named source does not exist, or the weights
@@ -70,8 +70,9 @@ class WeightRules:
             return None
         if manifest.sources is None:
             raise UsageError(
-                "weights and temperature need counts by source, and these are not: count again "
-                "with --source or --source-field"
+                "must have counts by source, and these are not",
+                ("weights" if self.temperature is None else "temperature",),
+                "count again with {sources} or {source_field}",
             )
         if self.temperature is None:
             weights = given_weights(self.numerators, dict.fromkeys(manifest.sources, 1))
@@ -83,38 +84,43 @@ class WeightRules:
 
 
 def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
-    """The recipe for weighted counts: `min_frequency` is about occurrences, whatever they weigh.
+    """Return the recipe for weighted counts, whose `min_frequency` is in weighted units.
+
+    Args:
+        recipe: The recipe for plain counts.
+        weights: The weights; None returns the recipe as it is.
 
     Raises:
-        UsageError: It is beyond 64 bits then.
+        UsageError: The weighted `min_frequency` exceeds 64 bits.
     """
     if weights is None or weights.unit == 1:
         return recipe
     least = recipe.min_frequency * weights.unit
     if least > MOST:
         raise UsageError(
-            f"min_frequency is {recipe.min_frequency:,}: with these weights at most "
-            f"{MOST // weights.unit:,}"
+            f"must be at most {MOST // weights.unit:,} with these weights, got "
+            f"{recipe.min_frequency:,}",
+            ("min_frequency",),
         )
     return replace(recipe, min_frequency=least)
 
 
 @contextlib.contextmanager
 def refuse_overflow(weights: Weights | None) -> Iterator[None]:
-    """Says what counts that the learner refuses mean.
+    """Explain the overflow of a trainer whose counts exceed 64 bits in total.
 
     Raises:
-        UsageError: The symbols of all words are beyond 64 bits together, as they are weighted.
-        DataError: They are without weights.
+        UsageError: The counts are weighted.
+        DataError: They are not.
     """
     try:
         yield
     except OverflowError as error:
         if weights is None:
-            raise DataError(f"the counts are too large to learn from: {error}") from error
+            raise DataError(f"the counts are too large to train from: {error}") from error
         raise UsageError(
-            f"the weighted counts are too large to learn from: {error}; give smaller weights, or "
-            "such with fewer binary places, as 0.5 and 0.25 have"
+            f"the weighted counts are too large to train from: {error}; give smaller weights, or "
+            "weights with fewer binary digits, such as 0.5 and 0.25"
         ) from error
 
 
@@ -125,26 +131,26 @@ def tokens_by_source(
     tokenizer: Tokenizer,
     recipe: Recipe,
 ) -> dict[str, int | None] | None:
-    """How many tokens the counted words of each source are.
+    """Return the number of tokens that the counted words of each source become.
 
-    That is what its documents become, if no special token stands in them as plain text: words are
-    encoded each by itself.
+    That is the number of its documents' tokens, unless they contain special tokens as plain text:
+    each word is encoded by itself.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         counts: The counts folder.
         manifest: Its manifest.
-        tokenizer: What was learned.
-        recipe: What it was learned by.
+        tokenizer: The trained tokenizer.
+        recipe: What was trained.
 
     Returns:
-        The tokens by source; None for a source with a word that the tokenizer cannot encode; None
-        without sources, or where rare words were left out of the counts.
+        The tokens by source; None for a source with a word that the tokenizer cannot encode. None
+        without sources, or where rare words were dropped from the counts.
 
     Raises:
-        DataError: As `read_part`.
+        DataError: See `read_part`.
 
-    Cost: each unique word of each source is encoded once; memory, one part.
+    Cost: each unique word of each source is encoded once; memory for one part.
     """
     if manifest.sources is None or any(step.min_count > 1 for step in manifest.filtered or ()):
         return None
@@ -154,20 +160,16 @@ def tokens_by_source(
     for part in manifest.parts:
         table = read_part(storage, counts, manifest, part)
         for source, words in iter_sources(table, part):
-            so_far = tokens[str(source)]
-            if so_far is not None:
-                tokens[str(source)] = _add(so_far, _tokens(encoder, words, ending))
+            before = tokens[str(source)]
+            more = None if before is None else _tokens(encoder, words, ending)
+            tokens[str(source)] = None if before is None or more is None else before + more
     return tokens
 
 
-def _add(one: int, other: int | None) -> int | None:
-    return None if other is None else one + other
-
-
 def _tokens(encoder: _native.Encoder, words: pa.Table, ending: str) -> int | None:
-    """Tokens of counted words; None if one of them cannot be encoded."""
+    """Return the number of tokens of counted words; None if one of them cannot be encoded."""
     texts = words["word"].combine_chunks()
-    if ending:  # the tokenizer's normalizer puts it there, behind the words that were counted
+    if ending:  # the tokenizer's normalizer adds it to the words
         texts = pc.binary_join_element_wise(
             texts, *(pa.scalar(t, texts.type) for t in (ending, ""))
         )

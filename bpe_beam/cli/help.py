@@ -1,0 +1,108 @@
+"""The pages of help that name jobs, and the layout of all help: terminal width, wrapped lines."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterable
+
+from bpe_beam.settings.jobs import JOBS
+
+_OVERVIEW_JOBS = ("quickstart", "count", "train", "tokenize", "verify", "encode")
+"""The jobs whose examples the overview shows."""
+
+
+def overview() -> str:
+    """Return the page of `bpe-beam --help`."""
+    examples = "\n".join(commands(JOBS[name].example) for name in _OVERVIEW_JOBS)
+    text = "\n\n".join(
+        (
+            "usage: bpe-beam JOB [options] [runner flags]",
+            "Learn subword tokenizers from corpora of any size, and turn them into token shards, "
+            "on Apache Beam: in process, or on any runner.",
+            f"jobs:\n{job_lines(JOBS)}",
+            "Options of every job: --config F.yaml, --quiet, --debug, --summary-file F, "
+            "--storage-options JSON. bpe-beam JOB --help shows the rest; bpe-beam --version the "
+            "version.",
+            f"examples:\n{examples}",
+            "Exit codes: 0 done, 1 the job ran and failed, 2 wrong usage or settings.",
+        )
+    )
+    return wrapped(text, help_columns()) + "\n"
+
+
+def job_lines(names: Iterable[str], before: str = "") -> str:
+    """Return lines with the name and the summary of each job.
+
+    Args:
+        names: The jobs.
+        before: The text before each name.
+    """
+    columns = help_columns()
+    lines = []
+    for name in names:
+        command, summary = f"{before}{name}", JOBS[name].summary
+        if columns >= 70:
+            width = len(before) + 15
+            lines.append(wrapped(f"{command:{width}} {summary}", columns, "  ", " " * (width + 3)))
+        else:
+            lines += [f"  {command}", wrapped(summary, columns, " " * 6)]
+    return "\n".join(lines)
+
+
+def commands(example: str) -> str:
+    """Return an example, indented; a long command continues after a backslash."""
+    lines: list[str] = []
+    for line in f"  {example}".splitlines():
+        first, *options = line.replace(" --", "\0--").split("\0")
+        lines.append(first)
+        for option in options:
+            if len(lines[-1]) + len(option) + 3 <= help_columns():
+                lines[-1] += f" {option}"
+            else:
+                lines[-1] += " \\"
+                lines.append(f"      {option}")
+    return "\n".join(lines)
+
+
+def first_steps() -> str:
+    """Return the commands to begin with, for a command line without a job."""
+    return (
+        "try everything on text that every machine has:\n"
+        f"{commands(JOBS['quickstart'].example)}\n"
+        "train a tokenizer from your own text:\n"
+        f"{commands(JOBS['train'].example.splitlines()[0])}\n"
+        "all jobs, and the options of one:\n"
+        "  bpe-beam --help\n"
+        "  bpe-beam train --help"
+    )
+
+
+def help_columns() -> int:
+    """Return the width of help: the terminal's less one column, from 40 to 100."""
+    return max(40, min(100, shutil.get_terminal_size().columns - 1))
+
+
+def wrapped(text: str, columns: int, indent: str = "", later: str | None = None) -> str:
+    """Return a text in lines of at most `columns` columns; its indented lines are not wrapped.
+
+    Args:
+        text: The text.
+        columns: The width, at least 40.
+        indent: The beginning of each line.
+        later: The beginning of the lines after the first; None: `indent`.
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(" ") or not line:
+            lines.append(indent + line)
+            continue
+        lines += textwrap.wrap(
+            line,
+            columns,
+            initial_indent=indent,
+            subsequent_indent=indent if later is None else later,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
