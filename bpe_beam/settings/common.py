@@ -205,7 +205,7 @@ class InputSettings(Settings):
         None,
         metavar="N",
         help="Size of a split of the input, such as 64MB. The artifacts depend on this and the "
-        "input, never on the workers (default: the corpus's size over 1,000, from 16MB to 1GB).",
+        "input, never on the workers (default: the corpus's size over 1,000, from 16MiB to 1GiB).",
         parse=parse_size,
         between=(1, MAX_RANGE_BYTES),
     )
