@@ -16,7 +16,7 @@ BENCHMARK = ROOT / "benchmarks" / "memory.py"
 
 def test_each_row_has_a_benchmark() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
-    table = text.partition("## What is held in memory")[2].partition("\n\nA reader")[0]
+    table = text.partition("## Memory")[2].partition("\n\nA reader")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
     named = [re.search(r"\| `(\w+)` \|$", row) for row in rows]
     assert all(named), [row for row, name in zip(rows, named, strict=True) if not name]
