@@ -38,11 +38,14 @@ def report(
 
 
 def say(message: str, code: int = 0) -> int:
-    """Write a message to stderr, unless it is closed, and return the exit code.
+    """Write a message to stderr, unless it is closed.
 
     Args:
         message: The message.
         code: The exit code.
+
+    Returns:
+        The exit code.
     """
     with contextlib.suppress(OSError, ValueError):
         print(message, file=sys.stderr, flush=True)

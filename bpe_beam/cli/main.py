@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bpe_beam.cli.error_reporting import report, say
@@ -22,7 +22,6 @@ from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.jobs import GROUPS, JOBS
 
 if TYPE_CHECKING:
-    from bpe_beam.cli.arguments import Arguments
     from bpe_beam.settings.common import RunSettings
 
 _HELP = ("-h", "--help", "help")
@@ -50,15 +49,16 @@ def main(argv: Sequence[str]) -> int:
     job, rest = job_of(argv)
     command = f"bpe-beam {job}".rstrip()
     debug = "--debug" in argv
-    arguments: Arguments | None = None
+    name_of: Callable[[str], str] = str
     try:
         if not job:
             return _answer(argv)
         from bpe_beam.cli.arguments import Arguments, read_arguments, settings_of
 
-        arguments = Arguments(job)
+        name_of = Arguments(job).name_of
         with quiet_beam(debug):
             arguments = read_arguments(job, rest)
+            name_of = arguments.name_of
             settings = settings_of(arguments)
         _run_job(job, settings)
         sys.stdout.flush()
@@ -74,7 +74,6 @@ def main(argv: Sequence[str]) -> int:
         drop_stdout()
         return READER_GONE
     except Exception as error:
-        name_of = str if arguments is None else arguments.name_of
         return report(command, error, name_of, debug=debug)
 
 

@@ -55,12 +55,11 @@ def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsS
     base, sha256 = read_hashed_manifest(storage, settings.folder)
     sources = shared.known_sources(base, settings.sources)
     job = {"job": "counts filter", "counts_manifest": sha256, **identity_of(settings)}
-    partitions = len(base.parts)
-    folder = shared.claim(storage, settings.output, job, partitions, settings.run.overwrite)
-    resumed = folder.finished
-    manifest = shared.make_counts(
-        folder,
-        partitions,
+    manifest, summary = shared.make_counts(
+        storage,
+        settings,
+        job,
+        len(base.parts),
         progress,
         lambda partition: _filter_part(storage, settings, base, sources, partition),
         lambda parts: _manifest(
@@ -69,9 +68,10 @@ def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsS
     )
     left_out = manifest.filtered[-1]
     return msgspec.structs.replace(
-        shared.summary_of(settings, "counts filter", manifest, resumed, started),
+        summary,
         left_out_unique_words=left_out.unique_words,
         left_out_words=left_out.words,
+        seconds=round(time.monotonic() - started, 3),
     )
 
 

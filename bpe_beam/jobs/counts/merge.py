@@ -62,23 +62,23 @@ def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSu
     manifests = [manifest for manifest, _ in read]
     _refuse_others(settings.folders, manifests)
     _refuse_overflow(manifests)
-    partitions = len(manifests[0].parts)
     job = {"job": "counts merge", "counts_manifests": [sha256 for _, sha256 in read]}
-    folder = shared.claim(storage, settings.output, job, partitions, settings.run.overwrite)
-    resumed = folder.finished
     counts = list(zip(settings.folders, manifests, strict=True))
-    manifest = shared.make_counts(
-        folder,
-        partitions,
+    manifest, summary = shared.make_counts(
+        storage,
+        settings,
+        job,
+        len(manifests[0].parts),
         progress,
         lambda partition: _merge_part(storage, counts, settings.output, partition),
         lambda parts: _manifest(manifests, parts),
     )
     return msgspec.structs.replace(
-        shared.summary_of(settings, "counts merge", manifest, resumed, started),
+        summary,
         warnings=_warnings(settings.folders, manifests) or None,
         merged=list(settings.folders),
         rejects=sum(manifest.rejects.values()),
+        seconds=round(time.monotonic() - started, 3),
     )
 
 

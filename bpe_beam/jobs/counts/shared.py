@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
@@ -39,38 +38,8 @@ class NewCountsSummary(msgspec.Struct, frozen=True, kw_only=True):
     rejects: int | UnsetType = UNSET
     left_out_unique_words: int | UnsetType = UNSET
     left_out_words: int | UnsetType = UNSET
-    seconds: float
+    seconds: float = 0.0
     next: list[str]
-
-
-def summary_of(
-    settings: MergeCountsSettings | FilterCountsSettings,
-    job: str,
-    manifest: CountsManifest,
-    resumed: bool,
-    started: float,
-) -> NewCountsSummary:
-    """Return the summary of a job without the rows that only one of the jobs has.
-
-    Args:
-        settings: The job's settings.
-        job: Its name.
-        manifest: The new counts.
-        resumed: Whether an earlier run finished them.
-        started: When the job began, by the monotonic clock.
-    """
-    return NewCountsSummary(
-        job=job,
-        output=settings.output,
-        was_finished_before=resumed or None,
-        documents=manifest.documents,
-        text_bytes=manifest.text_bytes,
-        words=manifest.words,
-        unique_words=manifest.unique_words,
-        sources=source_facts(manifest),
-        seconds=round(time.monotonic() - started, 3),
-        next=[f"bpe-beam counts show {settings.output}"],
-    )
 
 
 def same_folder(one: str, other: str) -> bool:
@@ -104,46 +73,56 @@ def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
 
 
 def make_counts(
-    folder: OutputFolder,
+    storage: Storage,
+    settings: MergeCountsSettings | FilterCountsSettings,
+    job: Mapping[str, Any],
     partitions: int,
     progress: Progress,
     make_part: Callable[[int], CountsPart],
     manifest_of: Callable[[tuple[CountsPart, ...]], CountsManifest],
-) -> CountsManifest:
-    """Return the manifest of a counts folder, after writing what it lacks.
+) -> tuple[CountsManifest, NewCountsSummary]:
+    """Write a counts folder, except the parts that an earlier run finished.
 
     Args:
-        folder: The claimed folder; its finished parts are kept.
+        storage: The storage client.
+        settings: The job's settings.
+        job: The job's name and identity.
         partitions: The number of parts.
         progress: Shows the progress.
         make_part: Writes the part of a number, from 0.
         manifest_of: Returns the manifest of all parts.
-    """
-    if not folder.finished:
-        with progress.stage("write", partitions, "parts") as stage:
-            parts = []
-            for partition in range(partitions):
-                parts.append(_part(folder, part_name(partition, partitions), partition, make_part))
-                stage.advance(1)
-        folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_json())
-    url = folder.path(MANIFEST_FILE)
-    return CountsManifest.from_bytes(folder.storage.read_bytes(url), url)
 
+    Returns:
+        The manifest, and the summary without time and the rows that only one of the jobs has.
 
-def claim(
-    storage: Storage, output: str, job: Mapping[str, Any], partitions: int, overwrite: bool
-) -> OutputFolder:
-    """Claim a folder for counts of so many parts; see `OutputFolder.claim`.
-
-    Args:
-        storage: The storage client.
-        output: The folder.
-        job: The job's name and identity.
-        partitions: The number of parts.
-        overwrite: Whether to remove what an earlier job wrote there.
+    Raises:
+        UsageError: The output folder is taken.
+        DataError: Storage fails.
     """
     names = [part_name(i, partitions) for i in range(partitions)]
-    return OutputFolder.claim(storage, output, job, names, overwrite, restore=_restore)
+    folder = OutputFolder.claim(
+        storage, settings.output, job, names, settings.run.overwrite, restore=_restore
+    )
+    resumed = folder.finished
+    if not resumed:
+        with progress.stage("write", partitions, "parts") as stage:
+            parts = []
+            for partition, name in enumerate(names):
+                parts.append(_part(folder, name, partition, make_part))
+                stage.advance(1)
+        folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_json())
+    manifest = read_manifest(storage, settings.output)
+    return manifest, NewCountsSummary(
+        job=job["job"],
+        output=settings.output,
+        was_finished_before=resumed or None,
+        documents=manifest.documents,
+        text_bytes=manifest.text_bytes,
+        words=manifest.words,
+        unique_words=manifest.unique_words,
+        sources=source_facts(manifest),
+        next=[f"bpe-beam counts show {settings.output}"],
+    )
 
 
 def known_sources(manifest: CountsManifest, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
