@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, field, fields
-from functools import cache
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -180,7 +179,6 @@ class Settings:
         """Raise UsageError if settings exclude one another."""
 
 
-@cache
 def own_options(settings: type[Settings]) -> tuple[Option, ...]:
     """Return the options that a class declares itself, in their order."""
     return tuple(
@@ -220,5 +218,9 @@ def identity_of(settings: Settings) -> dict[str, Any]:
     for each in own_options(type(settings)):
         value = getattr(settings, each.name)
         if each.identity == "always" or (each.identity == "if set" and value not in (None, ())):
-            identity[each.name] = msgspec.to_builtins(value)
+            identity[each.name] = _json(value)
     return identity
+
+
+def _json(value: Any) -> Any:
+    return [_json(each) for each in value] if isinstance(value, tuple) else value

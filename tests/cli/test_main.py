@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from bpe_beam.cli import main as cli
-from bpe_beam.cli.arguments import settings_of
+from bpe_beam.cli.arguments import read_arguments, settings_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.jobs import GROUPS, JOBS
@@ -41,7 +41,7 @@ COUNT = ["count", "--input", "a.txt", "--output", "out"]
 
 
 def settings(*argv: str) -> Any:
-    return settings_of(cli.read_arguments(*cli.job_of(argv)))
+    return settings_of(read_arguments(*cli.job_of(argv)))
 
 
 def run_cli(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:

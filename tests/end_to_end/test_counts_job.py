@@ -139,7 +139,7 @@ class TestMerge:
         c = count(corpus, tmp_path / "c", ("other",))
         ran = run_whole("counts", "merge", a, b, c, "--output", tmp_path / "out")
         (warning,) = ran.summary["warnings"]
-        assert warning.startswith("1 inputs of the same name and size stand in more than one")
+        assert warning.startswith("1 inputs have the same name and size in more than one")
         assert "en-2.txt" in warning
         assert run_whole("counts", "merge", a, c, "--output", tmp_path / "o").summary[
             "warnings"

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 from command_line import ROOT
 
-from bpe_beam.cli.arguments import Argument, settings_of
+from bpe_beam.cli.arguments import Argument, read_arguments, settings_of
 from bpe_beam.cli.config_file import read_config
-from bpe_beam.cli.main import read_arguments
 from bpe_beam.cli.parser import job_parser
 from bpe_beam.errors import UsageError
 from bpe_beam.settings import count, jobs

@@ -153,7 +153,7 @@ def test_rounds_stay_when_the_tokenizer_cannot_be_made(
         raise UsageError("no such tokenizer")
 
     with monkeypatch.context() as patch:
-        patch.setattr(train, "tokenizer_from", refuse)
+        patch.setattr(train, "tokenizer_of", refuse)
         assert run(*given).code == 2
     assert list((tmp_path / "tok" / "rounds").glob("commit-*.json"))
     # The same command makes it from the merges that were learned, without another round.
