@@ -608,10 +608,10 @@ def positional(*other: str) -> Case:
 
 
 def table(ground: Ground, job: str) -> None:
-    """Tokens beside their ids and places."""
+    """Tokens beside their ids and offsets."""
     lines = ground.run(job, "--show").out.decode().splitlines()
     ids = ground.run(job).out.decode().split()
-    assert lines[0].split() == ["token", "id", "place", "text"]
+    assert lines[0].split() == ["token", "id", "offsets", "text"]
     assert [line.split()[1] for line in lines[1:]] == ids
 
 

@@ -147,7 +147,7 @@ def known_sources(manifest: CountsManifest, wanted: tuple[str, ...] | None) -> t
     if unknown:
         known = list_few(list(manifest.sources), 50)
         raise UsageError(
-            f"must be sources of these counts ({known}), got {unknown[0]}", ("sources",)
+            f"must be sources of these counts ({known}), got {unknown[0]!r}", ("sources",)
         )
     return tuple(manifest.sources) if wanted is None else tuple(sorted(set(wanted)))
 
