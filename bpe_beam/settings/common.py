@@ -16,8 +16,11 @@ from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.checks import (
     require,
     require_limit,
+    require_normalizer,
     require_not_empty,
+    require_pretokenizer,
     require_sources,
+    require_special_tokens,
     require_storage_options,
 )
 from bpe_beam.settings.dataflow import require_no_secrets
@@ -83,7 +86,6 @@ class RunSettings(Settings):
     )
     workers: int | None = option(
         None,
-        metavar="N",
         help="Number of threads, in process (default: the number of cores).",
         between=(1, MAX_WORKERS),
     )
@@ -203,7 +205,6 @@ class InputSettings(Settings):
     )
     range_bytes: int | None = option(
         None,
-        metavar="N",
         help="Size of a split of the input, such as 64MB. The artifacts depend on this and the "
         "input, never on the workers (default: the corpus's size over 1,000, from 16MiB to 1GiB).",
         parse=parse_size,
@@ -295,6 +296,7 @@ def normalizer_option(default: str | None, **more: Any) -> Any:
         metavar="NAME",
         help=f"Normalizer of the text: {', '.join(NORMALIZERS)}, or several joined by +, such as "
         "nfkc+lowercase.",
+        check=require_normalizer,
         default_help="none",
         **more,
     )
@@ -311,6 +313,25 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
         default,
         metavar="NAME",
         help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN.",
+        check=require_pretokenizer,
         default_help="gpt2",
+        **more,
+    )
+
+
+def special_tokens_option(help: str, **more: Any) -> Any:
+    """Return the option `--special-token`.
+
+    Args:
+        help: What the tokens are.
+        **more: Other attributes of Option.
+    """
+    return option(
+        (),
+        flag="--special-token",
+        metavar="T",
+        kind="repeat",
+        help=f"{help} Repeat for more.",
+        check=require_special_tokens,
         **more,
     )

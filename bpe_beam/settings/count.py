@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.settings.checks import (
-    require_normalizer,
-    require_pretokenizer,
-    require_special_tokens,
-)
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
     normalizer_option,
     output_option,
     pretokenizer_option,
+    special_tokens_option,
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
@@ -28,16 +24,10 @@ class CountSettings(Settings):
     input: InputSettings = part(InputSettings)
     output: str = output_option("counts")
     run: RunSettings = part(RunSettings, RunSettings())
-    normalizer: str = normalizer_option("none", check=require_normalizer, identity="always")
-    pretokenizer: str = pretokenizer_option("gpt2", check=require_pretokenizer, identity="always")
-    special_tokens: tuple[str, ...] = option(
-        (),
-        flag="--special-token",
-        metavar="T",
-        kind="repeat",
-        help="Token that is extracted from the text, never counted or merged. Repeat for more.",
-        check=require_special_tokens,
-        identity="always",
+    normalizer: str = normalizer_option("none", identity="always")
+    pretokenizer: str = pretokenizer_option("gpt2", identity="always")
+    special_tokens: tuple[str, ...] = special_tokens_option(
+        "Token that is extracted from the text, never counted or merged.", identity="always"
     )
     tie_break: str = option(
         "lowest_id",

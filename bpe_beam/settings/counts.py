@@ -34,7 +34,6 @@ def _min_count_option(what: str, **more: Any) -> Any:
     """Return the option `--min-count`."""
     return option(
         1,
-        metavar="N",
         help=f"{what} words whose total count over the chosen sources is below N.",
         between=(1, MAX_INT64),
         **more,
@@ -65,7 +64,7 @@ class ShowCountsSettings(Settings):
     """Settings of `counts show`: the most frequent words of a counts folder."""
 
     folder: str = _folder_option()
-    top: int = option(20, metavar="N", help="Number of words.", between=(1, MAX_TOP))
+    top: int = option(20, help="Number of words.", between=(1, MAX_TOP))
     sources: tuple[str, ...] | None = _sources_option("count")
     min_count: int = _min_count_option("Leave out")
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)

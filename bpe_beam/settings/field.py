@@ -100,12 +100,12 @@ def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
         help: What it does, in sentences.
         **more: Other attributes of Option. The flag follows from the name of the field unless it
             is one of them. A field whose default is False is a switch, one with `between` a whole
-            number, and `choices` give the metavar.
+            number N, and `choices` give the metavar.
     """
     if default is False:
         more.setdefault("kind", "switch")
     if "between" in more:
-        more.setdefault("parse", parse_integer)
+        more = {"parse": parse_integer, "metavar": "N", **more}
     if "choices" in more:
         more.setdefault("metavar", "{" + ",".join(more["choices"]) + "}")
     required = default is MISSING

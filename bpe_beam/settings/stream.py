@@ -22,19 +22,16 @@ class StreamTokenizeSettings(Settings):
     tokenize: TokenizeSettings = part(TokenizeSettings, without=("format", "workers", "overwrite"))
     poll_seconds: int = option(
         10,
-        metavar="N",
         help="Time between two listings of the inputs.",
         between=(1, MAX_SECONDS),
     )
     window_seconds: int = option(
         60,
-        metavar="N",
         help="Length of a window: files that arrive within this time become one folder of shards.",
         between=(0, MAX_SECONDS),
     )
     until_idle_seconds: int | None = option(
         None,
-        metavar="N",
         help="End when no file has arrived for this time (default: run until stopped).",
         between=(0, MAX_SECONDS),
     )

@@ -8,18 +8,14 @@ from typing import Any
 from bpe_beam.counts.weights import parse_temperature, parse_weight
 from bpe_beam.errors import UsageError
 from bpe_beam.limits import MAX_VOCAB_SIZE
-from bpe_beam.settings.checks import (
-    require,
-    require_normalizer,
-    require_pretokenizer,
-    require_special_tokens,
-)
+from bpe_beam.settings.checks import require
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
     normalizer_option,
     output_option,
     pretokenizer_option,
+    special_tokens_option,
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import MAX_INT64, Settings, option, own_options, part
@@ -32,13 +28,17 @@ MERGE_ROUNDS = ("auto", "local", "distributed")
 MIN_DRIVER_MEMORY = 10**6
 """The least memory for training, in bytes."""
 
-_BPE = ("bpe",)
 _MERGING = ("bpe", "wordpiece", "prefix_bpe")
 
 
 def _training(default: Any, *, help: str, **more: Any) -> Any:
     """Return an option of the group "training"."""
     return option(default, help=help, group="training", **more)
+
+
+def _of_bpe(default: Any, *, help: str, **more: Any) -> Any:
+    """Return an option of BPE that a tokenizer to continue decides."""
+    return _training(default, help=help, models=("bpe",), base_decides=True, **more)
 
 
 def _check_weights(name: str, weights: tuple[tuple[str, str], ...]) -> None:
@@ -62,7 +62,6 @@ class TrainSettings(Settings):
 
     output: str = output_option("tokenizer")
     vocab_size: int = option(
-        metavar="N",
         help="Number of vocabulary entries, special tokens and alphabet included.",
         between=(1, MAX_VOCAB_SIZE),
     )
@@ -79,7 +78,6 @@ class TrainSettings(Settings):
     )
     min_frequency: int = _training(
         0,
-        metavar="N",
         help="Stop when the best pair occurs fewer than N times.",
         default_help="0: no limit",
         between=(0, MAX_INT64),
@@ -107,21 +105,17 @@ class TrainSettings(Settings):
         default_help="lowest_id",
         models=_MERGING,
     )
-    symbols: str | None = _training(
+    symbols: str | None = _of_bpe(
         None,
         choices=SYMBOLS,
         help="The first symbols of words.",
         default_help="bytes for the pre-tokenizers of patterns, characters for all others",
-        models=_BPE,
-        base_decides=True,
     )
-    alphabet: str | None = _training(
+    alphabet: str | None = _of_bpe(
         None,
         choices=ALPHABETS,
         help="Alphabet: all 256 bytes, so that any text can be encoded, or the symbols seen.",
         default_help="bytes where symbols are bytes, else seen",
-        models=_BPE,
-        base_decides=True,
     )
     initial_alphabet: str | None = _training(
         None,
@@ -131,7 +125,6 @@ class TrainSettings(Settings):
     )
     limit_alphabet: int | None = _training(
         None,
-        metavar="N",
         help="Keep at most N characters: those of --initial-alphabet, then the most frequent. The "
         "others are removed from the words.",
         between=(0, MAX_INT64),
@@ -140,26 +133,21 @@ class TrainSettings(Settings):
     )
     max_token_length: int | None = _training(
         None,
-        metavar="N",
         help="Never make a token of N or more characters; tokens of two characters are always "
         "allowed.",
         between=(1, MAX_INT64),
         models=_MERGING,
     )
-    end_of_word_suffix: str | None = _training(
+    end_of_word_suffix: str | None = _of_bpe(
         None,
         metavar="S",
         help="Suffix of each word's last character, such as </w>.",
-        models=_BPE,
-        base_decides=True,
     )
-    end_of_word_symbol: str | None = _training(
+    end_of_word_symbol: str | None = _of_bpe(
         None,
         metavar="C",
         help="Character put after each word as a symbol of its own. Needs --pretokenizer "
         "whitespace_split and a text without it.",
-        models=_BPE,
-        base_decides=True,
     )
     continuing_subword_prefix: str | None = _training(
         None,
@@ -169,11 +157,9 @@ class TrainSettings(Settings):
         models=_MERGING,
         base_decides=True,
     )
-    byte_fallback: bool = _training(
+    byte_fallback: bool = _of_bpe(
         False,
         help="Add the bytes <0x00> to <0xFF> to the vocabulary, for characters that it lacks.",
-        models=_BPE,
-        base_decides=True,
     )
     unk_token: str | None = _training(
         None,
@@ -195,20 +181,14 @@ class TrainSettings(Settings):
         metavar="F",
         help="A tokenizer.json of BPE to continue: all its ids are kept, and merges are added. "
         "Needs its normalizer and pre-tokenizer.",
-        models=_BPE,
+        models=("bpe",),
     )
-    special_tokens: tuple[str, ...] = option(
-        (),
-        flag="--special-token",
-        metavar="T",
-        kind="repeat",
-        help="Token that is extracted from the text; first in the vocabulary. With --counts, in "
-        "addition to those that count extracted. Repeat for more.",
-        check=require_special_tokens,
+    special_tokens: tuple[str, ...] = special_tokens_option(
+        "Token that is extracted from the text; first in the vocabulary. With --counts, in "
+        "addition to those that count extracted."
     )
-    # `check` knows whether a corpus is read, which these are about.
-    normalizer: str | None = normalizer_option(None, check=lambda name, value: None)
-    pretokenizer: str | None = pretokenizer_option(None, check=lambda name, value: None)
+    normalizer: str | None = normalizer_option(None)
+    pretokenizer: str | None = pretokenizer_option(None)
     driver_memory: int = _training(
         8 * 10**9,
         metavar="SIZE",
@@ -266,8 +246,6 @@ class TrainSettings(Settings):
             # Frozen dataclasses are set in this way.
             object.__setattr__(self, "normalizer", self.normalizer or "none")
             object.__setattr__(self, "pretokenizer", self.pretokenizer or "gpt2")
-            require_normalizer("normalizer", str(self.normalizer))
-            require_pretokenizer("pretokenizer", str(self.pretokenizer))
             assert self.input is not None
             require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
