@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from bpe_beam import progress
 from bpe_beam.progress import (
@@ -214,9 +215,7 @@ def test_lines_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
         time.sleep(0.05)
         assert lines(stream) == []
         now[0] = 8.0
-        deadline = time.monotonic() + 120
-        while not lines(stream) and time.monotonic() < deadline:
-            time.sleep(0.005)
+        wait_until(lambda: lines(stream), "a line", pause=0.005)
         (line,) = lines(stream)
         assert (line["done"], line["bytes_per_second"], line["eta_seconds"]) == (4, 10, 12.0)
         stage.advance(6)

@@ -10,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from command_line import ROOT
+from waiting import wait_until
 
 pytestmark = pytest.mark.quick
 
@@ -113,10 +113,7 @@ def test_a_build_that_is_killed_is_made_again(machine: Machine) -> None:
     machine.put("java", JAVA_17)
     machine.put("mvn", MAVEN)
     killed = machine.start("get", "flink-job-server", SLOWLY="sleep 600")
-    end = time.monotonic() + 300
-    while not list(machine.cache.rglob("job-server.jar")):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: list(machine.cache.rglob("job-server.jar")), "the half of a build")
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     runs = [machine.start("get", "flink-job-server") for _ in range(2)]

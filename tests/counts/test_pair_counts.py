@@ -40,7 +40,7 @@ def columns_of(words: Words) -> Columns:
     return data, offsets, np.array([count for _, count in words], np.int64)
 
 
-def random_words(seed: int, symbols: int = 300, words: int = 400) -> Words:
+def random_symbols(seed: int, symbols: int = 300, words: int = 400) -> Words:
     made = random.Random(seed)
     return [
         ([made.randrange(symbols) for _ in range(made.randint(0, 12))], made.randint(1, 1000))
@@ -81,15 +81,15 @@ def everything(counts: PairCounts) -> Counter[Any]:
 
 class TestCounting:
     def test_equal_to_counter(self) -> None:
-        words = random_words(1)
+        words = random_symbols(1)
         counts = filled(words[:200], [], words[200:])
         assert everything(counts) == pairs_of(words)
-        other = filled(random_words(2))
+        other = filled(random_symbols(2))
         counts.add(other)
         for _, block in other.blocks():
             counts.add_block(block.slice(3))
             counts.add_block(block.slice(0, 3))
-        expected = pairs_of(words) + pairs_of(random_words(2)) + pairs_of(random_words(2))
+        expected = pairs_of(words) + pairs_of(random_symbols(2)) + pairs_of(random_symbols(2))
         assert everything(counts) == expected
 
     def test_widths(self) -> None:
@@ -119,7 +119,7 @@ class TestCounting:
     def test_clear(self) -> None:
         counts = PairCounts()
         empty = counts.memory_bytes
-        counts.add_words(columns_of(random_words(1)))
+        counts.add_words(columns_of(random_symbols(1)))
         assert counts.memory_bytes >= 16 * len(counts) > empty
         counts.clear()
         assert (len(counts), counts.memory_bytes, list(counts.blocks())) == (0, empty, [])
@@ -127,7 +127,7 @@ class TestCounting:
 
 class TestTaking:
     def test_frequent(self) -> None:
-        words = random_words(3, symbols=9)
+        words = random_symbols(3, symbols=9)
         counts, pairs = filled(words), pairs_of(words)
         block, floor = counts.frequent(20_000, 10**6)
         assert block.schema == PAIR_SCHEMA
@@ -150,7 +150,7 @@ class TestBlocks:
     @pytest.mark.parametrize("shards", [1, 3, PAIR_SHARDS])
     def test_shards(self, shards: int) -> None:
         """A pair has one shard, whatever else is in the table, and blocks are sorted."""
-        words = random_words(4)
+        words = random_symbols(4)
         whole = list(filled(words).blocks(shards))
         shard_of = {pair: shard for shard, block in whole for pair, _ in rows(block)}
         assert set(shard_of.values()) == set(range(shards))
@@ -160,7 +160,7 @@ class TestBlocks:
                 assert {shard_of[pair] for pair, _ in rows(block)} == {shard}
 
     def test_equal_tables_give_equal_blocks(self) -> None:
-        words = random_words(5)
+        words = random_symbols(5)
         backwards = filled(words[::-1])
         pieces = filled()
         for number in range(4):
@@ -183,7 +183,7 @@ class TestBlocks:
         assert {block.num_rows for block in small[:100]} == {1}
         assert len(everything(counts)) == 200_000
 
-    @pytest.mark.parametrize("words", [random_words(6), []])
+    @pytest.mark.parametrize("words", [random_symbols(6), []])
     def test_there_and_back(self, words: Words) -> None:
         counts = filled(words)
         for again in (PairCounts.from_bytes(counts.to_bytes()), pickle.loads(pickle.dumps(counts))):

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 from read_back import tree
+from twins import SECONDS, LateWriter
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.storage import Storage
 
-SECONDS = 120
 JOB = {"job": "tokenize", "append": None}
-
-
-@dataclass(frozen=True)
-class LateAtTheEnd(Storage):
-    """Writes the final file, but gives it its name only after the other run has ended."""
-
-    writing: threading.Event = field(default_factory=threading.Event)
-    other_has_ended: threading.Event = field(default_factory=threading.Event)
-
-    @contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        with super().create(url) as file:
-            yield file
-            if url.endswith("manifest.json"):
-                self.writing.set()
-                assert self.other_has_ended.wait(SECONDS)
 
 
 def claim(folder: Path, storage: Storage | None = None) -> OutputFolder:
@@ -44,7 +23,7 @@ def claim(folder: Path, storage: Storage | None = None) -> OutputFolder:
 @pytest.mark.parametrize("removed", [False, True])
 def test_both_end_well(tmp_path: Path, removed: bool) -> None:
     """Also where the other one has removed the file that this one was writing."""
-    late = LateAtTheEnd()
+    late = LateWriter()
     with ThreadPoolExecutor(1) as pool:
         first = claim(tmp_path, late)
         ending = pool.submit(first.finish, "manifest.json", b"{}\n")
@@ -54,7 +33,7 @@ def test_both_end_well(tmp_path: Path, removed: bool) -> None:
         other = claim(tmp_path) if removed else other
         other.finish("manifest.json", b"{}\n")
         left = list(tmp_path.glob("manifest.json.attempt-*"))
-        late.other_has_ended.set()
+        late.other_is_done.set()
         ending.result(SECONDS)
     assert len(left) == (0 if removed else 1)
     assert tree(tmp_path).keys() == {"job.json", "manifest.json"}
@@ -62,12 +41,12 @@ def test_both_end_well(tmp_path: Path, removed: bool) -> None:
 
 
 def test_a_run_whose_file_is_gone_says_why(tmp_path: Path) -> None:
-    late = LateAtTheEnd()
+    late = LateWriter()
     with ThreadPoolExecutor(1) as pool:
         ending = pool.submit(claim(tmp_path, late).finish, "manifest.json", b"{}\n")
         assert late.writing.wait(SECONDS)
         for attempt in tmp_path.glob("manifest.json.attempt-*"):
             attempt.unlink()
-        late.other_has_ended.set()
+        late.other_is_done.set()
         with pytest.raises(DataError, match="another run of this job works in the same folder"):
             ending.result(SECONDS)

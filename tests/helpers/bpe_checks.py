@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
+from counted_words import words_of
 
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training import reference
 from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Learned
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.training.words import Words
 
 Counted = Sequence[tuple[bytes, int]]
-
-
-def words_of(counted: Counted) -> Words:
-    """As `gather_words` makes them."""
-    return Words(
-        np.frombuffer(b"".join(word for word, _ in counted), np.uint8),
-        np.cumsum([0, *(len(word) for word, _ in counted)], dtype=np.int64),
-        np.array([count for _, count in counted], np.int64),
-    )
 
 
 def check(counted: Counted, recipe: BpeRecipe) -> Learned:

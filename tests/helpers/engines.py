@@ -11,20 +11,20 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from command_line import COMMAND, ROOT, environment
+from killed_jobs import started
+from waiting import wait_until
 
 SCRIPT = ROOT / "scripts" / "runners.py"
 TASK_MANAGERS, SLOTS = 2, 2
-SECONDS = 600
-"""What no job here takes, however busy the machine is."""
 _BUILD_SECONDS = 2400
 _EVIDENCE = {
     "flink": "Flink Mini Cluster started",
@@ -149,7 +149,7 @@ class Cluster:
 
     def wait_until_idle(self) -> None:
         """Waits until no job runs."""
-        wait_for(lambda: not self.running, "the cluster's jobs to end")
+        wait_until(lambda: not self.running, "the cluster's jobs to end")
 
     def workers(self) -> list[int]:
         """The Python workers of all task managers."""
@@ -165,18 +165,6 @@ class Cluster:
         return max(int(step["parallelism"]) for step in self.ask(f"jobs/{job}")["vertices"])
 
 
-def wait_for(reached: Any, what: str, seconds: float = SECONDS) -> None:
-    """Waits until `reached()` is true.
-
-    Raises:
-        AssertionError: If it takes too long.
-    """
-    end = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < end, f"waited {seconds} s for {what}"
-        time.sleep(0.05)
-
-
 def finished_pieces(out: Path) -> int:
     """How many pieces of a job's folder have receipts: those of the launched pipelines, too."""
     while True:
@@ -184,16 +172,11 @@ def finished_pieces(out: Path) -> int:
             return sum(1 for _ in (out / "work").rglob("*.json"))
 
 
-def launch(*args: str | Path, command: tuple[str, ...] = COMMAND) -> subprocess.Popen[bytes]:
-    """Starts a job in a process group of its own."""
-    return subprocess.Popen(
-        [*command, *map(str, args), "--quiet"],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+def launched(
+    *args: str | Path, command: tuple[str, ...] = COMMAND
+) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """Start a job in a process group of its own, which is killed when the block ends."""
+    return started([*command, *map(str, args), "--quiet"])
 
 
 def children(process: int) -> dict[int, str]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from bpe_beam import _native
 from bpe_beam.training.reference import CountedWord, Pair, Rules
-from bpe_beam.training.words import Words
 
 
 def native_learn(
@@ -49,12 +48,3 @@ def native_learn(
         assert strings[joined] == rules.joined(strings[left], strings[right])
     vocab = {string: token_id for token_id, string in enumerate(strings) if string}
     return vocab, [(strings[left], strings[right]) for left, right, _ in rows]
-
-
-def words_of(counted: list[tuple[str, int]]) -> Words:
-    encoded = [word.encode() for word, _ in counted]
-    return Words(
-        np.frombuffer(b"".join(encoded), np.uint8),
-        np.cumsum([0, *map(len, encoded)], dtype=np.int64),
-        np.array([count for _, count in counted], np.int64),
-    )

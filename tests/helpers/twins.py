@@ -6,8 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import BinaryIO
 
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
 SECONDS = 120
@@ -16,7 +18,7 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Meeting(Storage):
-    """Two watchers meet at a call: when one is in the midst of it, so is the other.
+    """Two writers meet at a call: when one is in the midst of it, so is the other.
 
     Attributes:
         at: What they do there: `move`, or the end of the name of a file that they write.
@@ -26,14 +28,14 @@ class Meeting(Storage):
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
     _once: set[int] = field(default_factory=set)
 
-    def _are_contiguous(self) -> None:
+    def _meet(self) -> None:
         if threading.get_ident() not in self._once:
             self._once.add(threading.get_ident())
             self.barrier.wait(SECONDS)
 
     def move(self, source: str, target: str) -> None:
         if self.at == "move":
-            self._are_contiguous()
+            self._meet()
         super().move(source, target)
 
     @contextmanager
@@ -41,4 +43,35 @@ class Meeting(Storage):
         with super().create(url) as file:
             yield file
             if url.endswith(self.at):
-                self._are_contiguous()
+                self._meet()
+
+
+@dataclass(frozen=True)
+class LateWriter(Storage):
+    """Writes a file, but gives it its name only after the other writer is done.
+
+    Attributes:
+        late: The end of the file's name.
+        failure: An error's message: the file is not given its name at all.
+        writing: Set when the file is written and has no name yet.
+        other_is_done: What is waited for then.
+        attempts: The attempts at files beside it that there are after that.
+    """
+
+    late: str = "manifest.json"
+    failure: str | None = None
+    writing: threading.Event = field(default_factory=threading.Event)
+    other_is_done: threading.Event = field(default_factory=threading.Event)
+    attempts: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def create(self, url: str) -> Iterator[BinaryIO]:
+        with super().create(url) as file:
+            yield file
+            if url.endswith(self.late):
+                self.writing.set()
+                assert self.other_is_done.wait(SECONDS)
+                there = self.list_names(url[: -len(PurePosixPath(url).name) - 1])
+                self.attempts.extend(name for name in there if ".attempt-" in name)
+                if self.failure is not None:
+                    raise DataError(self.failure)

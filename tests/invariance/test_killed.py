@@ -8,24 +8,18 @@ a machine of any speed and load.
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, environment, run_whole
+from command_line import COMMAND, run_whole
+from killed_jobs import kill_by_the_clock, kill_when
 from made_text import documents, write
 from read_back import tree
 
 END = "<|endoftext|>"
 PARTS = 32
-SECONDS = 600
 
 
 @dataclass
@@ -85,7 +79,7 @@ class Runs:
     """
 
     def __init__(self, corpus: Corpus, job: str, out: Path) -> None:
-        self.args = [*COMMAND, *corpus.command(job), "--output", str(out), "--quiet"]
+        self.command = (*COMMAND, *corpus.command(job), "--output", str(out), "--quiet")
         self.out = out
         counts = out / "counts" if job == "train" else out
         self.work = counts / "work"
@@ -93,23 +87,6 @@ class Runs:
         self.last = counts / "manifest.json"
         self.kept: set[str] = set()
         self._stamps: dict[str, tuple[int, int]] = {}
-
-    @contextmanager
-    def started(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts the job in a process group of its own, which is gone afterwards."""
-        process = subprocess.Popen(
-            self.args,
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
 
     def kill(self, moment: str | float, delay: float) -> bool:
         """Starts the job and kills it.
@@ -122,15 +99,7 @@ class Runs:
         Returns:
             Whether it was killed before it ended.
         """
-        deadline = time.monotonic() + SECONDS
-        with self.started() as process:
-            while process.poll() is None and not self._reached(moment):
-                assert time.monotonic() < deadline, f"{moment} was not reached"
-                time.sleep(0.001)
-            time.sleep(delay)
-            killed = process.poll() is None
-            if not killed:
-                assert process.returncode == 0, process.communicate()[1].decode()
+        killed = kill_when(self.command, lambda: self._reached(moment), f"{moment}", delay)
         self._look()
         return killed
 
@@ -203,22 +172,8 @@ def test_killed_ten_times(long_corpus: Corpus, job: str, tmp_path: Path) -> None
 def test_killed_by_the_clock(corpus: Corpus, job: str, tmp_path: Path) -> None:
     """Each time another folder, at a time within the job's measured duration."""
     expected = corpus.undisturbed(job)
-    start = time.monotonic()
-    with Runs(corpus, job, tmp_path / "measured").started() as process:
-        assert process.wait(SECONDS) == 0
-    duration = time.monotonic() - start
-    made = random.Random(f"clock {job}")
-    killed = 0
-    for i in range(10):
-        out = tmp_path / str(i)
-        with Runs(corpus, job, out).started() as process:
-            start = time.monotonic()
-            try:
-                assert process.wait(duration * (i + made.random()) / 10) == 0
-                # The machine was busier before: this is its duration from now on.
-                duration = time.monotonic() - start
-            except subprocess.TimeoutExpired:
-                killed += 1
+    for out in kill_by_the_clock(
+        lambda out: Runs(corpus, job, out).command, tmp_path, seed=f"clock {job}"
+    ):
         run_whole(*corpus.command(job), "--output", out)
         assert tree(out) == expected
-    assert killed >= 5

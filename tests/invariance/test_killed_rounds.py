@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import shutil
-import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import COMMAND, environment, run_whole
+from command_line import COMMAND, run_whole
+from killed_jobs import kill_by_the_clock, kill_when, started
 from made_text import documents, write
 from read_back import tree
+from waiting import SECONDS
 
 from bpe_beam.cli import main as cli
 from bpe_beam.jobs.train.commits import Commit, RoundsFolder
 from bpe_beam.storage import Storage
 
-SECONDS = 600
 RECEIPTS = 4
 """Of a round over one piece: its words, its pairs, its cut, its segments."""
 
@@ -71,22 +67,10 @@ class Runs:
         self.out = out
         self.history: list[dict[str, Any]] = []
 
-    @contextmanager
-    def started(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts the job in a process group of its own, which is gone afterwards."""
-        process = subprocess.Popen(
-            [*COMMAND, *self.counted.command, "--output", str(self.out), "--quiet"],
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The job with its output."""
+        return (*COMMAND, *self.counted.command, "--output", str(self.out), "--quiet")
 
     def kill(self, moment: str | float, delay: float) -> bool:
         """Starts the job and kills it.
@@ -99,15 +83,7 @@ class Runs:
         Returns:
             Whether it was killed before it ended.
         """
-        deadline = time.monotonic() + SECONDS
-        with self.started() as process:
-            while process.poll() is None and not self._reached(moment):
-                assert time.monotonic() < deadline, f"{moment} was not reached"
-                time.sleep(0.001)
-            time.sleep(delay)
-            killed = process.poll() is None
-            if not killed:
-                assert process.returncode == 0, process.communicate()[1].decode()
+        killed = kill_when(self.command, lambda: self._reached(moment), f"{moment}", delay)
         self._look()
         return killed
 
@@ -190,25 +166,10 @@ def test_killed_twenty_times(counted: Counted, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_killed_by_the_clock(counted: Counted, tmp_path: Path) -> None:
     """Each time another folder, at a time within the job's measured duration."""
-    start = time.monotonic()
-    with Runs(counted, tmp_path / "measured").started() as process:
-        assert process.wait(SECONDS) == 0
-    duration = time.monotonic() - start
-    made = random.Random("clock")
-    killed = 0
-    for i in range(10):
-        runs = Runs(counted, tmp_path / str(i))
-        with runs.started() as process:
-            start = time.monotonic()
-            try:
-                assert process.wait(duration * (i + made.random()) / 10) == 0
-                # The machine was busier before: this is its duration from now on.
-                duration = time.monotonic() - start
-            except subprocess.TimeoutExpired:
-                killed += 1
+    for out in kill_by_the_clock(lambda out: Runs(counted, out).command, tmp_path, seed="clock"):
+        runs = Runs(counted, out)
         runs._look()
         runs.end()
-    assert killed >= 5
 
 
 class Killed(BaseException):
@@ -270,7 +231,7 @@ def test_killed_between_the_last_commit_and_the_end(counted: Counted, tmp_path: 
 
 def test_two_jobs_on_one_folder(counted: Counted, tmp_path: Path) -> None:
     runs = Runs(counted, tmp_path / "out")
-    with runs.started() as one, runs.started() as other:
+    with started(runs.command) as one, started(runs.command) as other:
         ended = [process.communicate(timeout=SECONDS) for process in (one, other)]
         for process, (_, err) in zip((one, other), ended, strict=True):
             if process.returncode == 0:

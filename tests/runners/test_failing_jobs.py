@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -13,15 +11,14 @@ import pytest
 from command_line import run_process, run_whole
 from corpora import Long, Made, make_long
 from engines import (
-    SECONDS,
     Cluster,
     Engine,
     alive,
     children,
     finished_pieces,
-    launch,
-    wait_for,
+    launched,
 )
+from waiting import SECONDS, wait_until
 
 pytestmark = pytest.mark.runners
 
@@ -66,9 +63,8 @@ def test_an_interrupted_client_leaves_nothing_running(
     engine: Engine, long: Long, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    client = launch(*long.command("count"), *engine.flags, "--output", out)
-    try:
-        wait_for(lambda: client.poll() is not None or finished_pieces(out) >= 5, "first receipts")
+    with launched(*long.command("count"), *engine.flags, "--output", out) as client:
+        wait_until(lambda: client.poll() is not None or finished_pieces(out) >= 5, "first receipts")
         started = children(client.pid)
         assert client.poll() is None, "ended before it was interrupted"
         assert started, "Beam's job server, or Prism"
@@ -76,16 +72,12 @@ def test_an_interrupted_client_leaves_nothing_running(
         _, err = client.communicate(timeout=SECONDS)
         assert client.returncode == 130, err
         assert err.decode() == "bpe-beam count: interrupted; the same command resumes\n"
-        wait_for(lambda: not alive(started), "Beam's job server to end")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(client.pid, signal.SIGKILL)
-        client.communicate()
+        wait_until(lambda: not alive(started), "Beam's job server to end")
     if engine.name == "cluster":
         cluster: Cluster = request.getfixturevalue("cluster")
-        wait_for(lambda: not cluster.running, "the job to end")
+        wait_until(lambda: not cluster.running, "the job to end")
         assert list(cluster.jobs().values())[-1] == "CANCELED"
-    wait_for(lambda: stands_still(out), "all work to end")
+    wait_until(lambda: stands_still(out), "all work to end")
     assert finished_pieces(out) < SPLITS, "somebody has worked on"
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from command_line import run_process, run_whole
 from corpora import Long, make_long
-from engines import SECONDS, Cluster, finished_pieces, launch, wait_for
+from engines import Cluster, finished_pieces, launched
 from read_back import tree
+from waiting import SECONDS, wait_until
 
 pytestmark = pytest.mark.runners
 
@@ -30,15 +31,9 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Long:
 
 def wait_for_the_middle(client: subprocess.Popen[bytes], out: Path) -> None:
     """Waits until some pieces are finished, and most are not."""
-    wait_for(lambda: client.poll() is not None or finished_pieces(out) >= 10, "first receipts")
+    wait_until(lambda: client.poll() is not None or finished_pieces(out) >= 10, "first receipts")
     assert client.poll() is None, "ended too early"
     assert finished_pieces(out) < SPLITS * 9 // 10, "not the middle any more"
-
-
-def kill(client: subprocess.Popen[bytes]) -> None:
-    """Kills a client and what it started, as a machine that goes down does."""
-    os.killpg(client.pid, signal.SIGKILL)
-    client.communicate()
 
 
 @pytest.mark.parametrize("job", ["count", "tokenize"])
@@ -47,14 +42,10 @@ def test_a_task_manager_is_killed(job: str, cluster: Cluster, long: Long, tmp_pa
     expected = long.undisturbed(job)
     before = cluster.jobs()
     # Each task manager has work for one of its two slots, and takes on the other's.
-    client = launch(*long.command(job), *cluster.engine(2).flags, "--output", out)
-    try:
+    with launched(*long.command(job), *cluster.engine(2).flags, "--output", out) as client:
         wait_for_the_middle(client, out)
         os.kill(cluster.processes["taskmanager-1"], signal.SIGKILL)
         _, err = client.communicate(timeout=SECONDS)
-    finally:
-        if client.poll() is None:
-            kill(client)
     assert (client.returncode, err) == (0, b"")
     assert tree(out) == expected
     (ran,) = (name for name in cluster.jobs() if name not in before)
@@ -79,11 +70,8 @@ def test_a_client_is_killed_and_started_again(
 
 def orphan(job: str, cluster: Cluster, long: Long, out: Path) -> None:
     """Leaves a job running in a folder, whose client is dead."""
-    client = launch(*long.command(job), *cluster.engine(1).flags, "--output", out)
-    try:
+    with launched(*long.command(job), *cluster.engine(1).flags, "--output", out) as client:
         wait_for_the_middle(client, out)
-    finally:
-        kill(client)
     assert cluster.running, "the job has ended with its client"
 
 

@@ -13,17 +13,17 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import run_whole
-from engines import SECONDS, Cluster, Engine, children, finished_pieces, launch, wait_for
+from engines import Cluster, Engine, children, finished_pieces, launched
 from made_text import documents, write
 from read_back import tree
+from waiting import SECONDS, wait_until
 
 pytestmark = pytest.mark.runners
 
@@ -53,11 +53,13 @@ class Counted:
     rounds: int
     expected: dict[str, bytes]
 
-    def launch(self, engine: Engine, out: Path) -> subprocess.Popen[bytes]:
-        """Starts to learn in rounds."""
+    def launched(
+        self, engine: Engine, out: Path
+    ) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """Start to learn in rounds; the client is gone when the block ends."""
         learning = ("--merge-rounds", "distributed", "--driver-memory", "1MB")
         given = ("train", "--counts", self.folder, "--vocab-size", str(self.size), *learning)
-        return launch(*given, *engine.flags, "--output", out, command=SMALL_PIECES)
+        return launched(*given, *engine.flags, "--output", out, command=SMALL_PIECES)
 
     def look(self, out: Path) -> dict[str, Any]:
         """Looks at what came of it; gives the summary."""
@@ -92,18 +94,6 @@ def published(out: Path) -> dict[str, bytes]:
     return tree(out, corner="rounds/work/run-")
 
 
-@contextmanager
-def running(counted: Counted, engine: Engine, out: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A client, which is gone at the end."""
-    client = counted.launch(engine, out)
-    try:
-        yield client
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(client.pid, signal.SIGKILL)
-        client.wait()
-
-
 def ended(client: subprocess.Popen[bytes]) -> None:
     """Waits until it has ended well."""
     _, err = client.communicate(timeout=SECONDS)
@@ -133,7 +123,7 @@ def wait_for_round(client: subprocess.Popen[bytes], out: Path, number: int, piec
             )
         return False
 
-    wait_for(lambda: client.poll() is not None or reached(), f"round {number}")
+    wait_until(lambda: client.poll() is not None or reached(), f"round {number}")
     assert client.poll() is None, client.communicate()[1]
 
 
@@ -141,14 +131,14 @@ def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: P
     """The same bytes, and one job server for all rounds."""
     out = tmp_path / "out"
     servers = set()
-    with running(few_rounds, engine, out) as client:
+    with few_rounds.launched(engine, out) as client:
 
         def look() -> bool:
             found = children(client.pid).items()
             servers.update(each for each, args in found if "python" not in args)
             return client.poll() is not None
 
-        wait_for(look, "the job to end")
+        wait_until(look, "the job to end")
         ended(client)
     summary = few_rounds.look(out)
     assert not (out / "rounds").exists()
@@ -163,7 +153,7 @@ def test_workers_and_a_task_manager_are_killed(
     """A Python worker in each of two rounds, a task manager in the third; the client goes on."""
     out = tmp_path / "out"
     made = random.Random(3)
-    with running(few_rounds, cluster.engine(2), out) as client:
+    with few_rounds.launched(cluster.engine(2), out) as client:
         for number in (1, 2):
             wait_for_round(client, out, number, made.randint(1, 4))
             kill_a_worker(client, cluster, made)
@@ -187,7 +177,7 @@ def kill_a_worker(client: subprocess.Popen[bytes], cluster: Cluster, made: rando
                 return True
         return False
 
-    wait_for(killed, "a worker to kill")
+    wait_until(killed, "a worker to kill")
 
 
 def test_a_client_is_killed_beside_its_round(
@@ -197,13 +187,13 @@ def test_a_client_is_killed_beside_its_round(
     out = tmp_path / "out"
     for _ in range(3):
         number = last_commit(out).get("number", 0) + 1
-        with running(few_rounds, cluster.engine(1), out) as client:
+        with few_rounds.launched(cluster.engine(1), out) as client:
             wait_for_round(client, out, max(2, number), 1)
         if cluster.running:  # or it was killed between two rounds
             break
     assert cluster.running, "the round has ended with its client"
     done = last_commit(out)["number"]
-    with running(few_rounds, cluster.engine(2), out) as client:
+    with few_rounds.launched(cluster.engine(2), out) as client:
         ended(client)
     summary = few_rounds.look(out)
     assert summary["jobs"] == len(summary["rounds"]) - done

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, run_process, run_whole
 from corpora import JOBS, Made, measured_of
-from engines import SECONDS, Cluster, Engine
+from engines import Cluster, Engine
 from read_back import tree
+from waiting import SECONDS
 
 pytestmark = pytest.mark.runners
 

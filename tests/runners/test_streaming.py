@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,11 +16,11 @@ from command_line import ROOT, Ran, environment, run_whole
 from engines import Engine
 from made_text import documents, write
 from read_back import read_shards
+from waiting import SECONDS, wait_until
 
 pytestmark = pytest.mark.runners
 
 END = "<|endoftext|>"
-SECONDS = 600
 LAUNCHER = (sys.executable, str(ROOT / "pipelines" / "stream_tokenize.py"))
 
 
@@ -68,13 +67,17 @@ class Streaming:
                     os.killpg(process.pid, signal.SIGKILL)
 
     def wait(self, process: subprocess.Popen[bytes], until: Callable[[], bool]) -> None:
-        """Looks until something is so."""
-        end = time.monotonic() + SECONDS
-        while not until():
-            # It may have done it, and ended, since the look before.
-            assert process.poll() is None or until(), self.said()
-            assert time.monotonic() < end, f"after {SECONDS} s: {self.said()}"
-            time.sleep(0.01)
+        """Wait until something is so, or the job has ended without it."""
+        reached = False
+
+        def look() -> bool:
+            nonlocal reached
+            reached = until()
+            return reached or process.poll() is not None
+
+        wait_until(look, "the stream", pause=0.01)
+        # It may have done it, and ended, since the last look.
+        assert reached or until(), self.said()
 
     def said(self) -> str:
         return (self.folder / "err").read_text()

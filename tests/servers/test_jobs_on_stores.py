@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +12,7 @@ from pathlib import Path
 import pytest
 import stream_by_hand
 from command_line import COMMAND, environment, run, run_whole
+from killed_jobs import kill_when
 from made_text import documents, write
 from read_back import tree
 from stores import SECRET, USER, Store, s3_options
@@ -215,16 +213,11 @@ def test_a_killed_job_goes_on(
     shards = sum(name.endswith(".bin") for name in whole)
     command = [*COMMAND, "tokenize", *reading, *tokenizer, "--output", killed, "--quiet"]
     for share in (0.1, 0.4):
-        process = subprocess.Popen(command, env=environment(), start_new_session=True)
-        try:
-            end = time.monotonic() + SECONDS
-            while process.poll() is None and finished(store, killed) < share * shards:
-                assert time.monotonic() < end
-            assert process.poll() is None, "ended before it was killed"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        assert kill_when(
+            command,
+            lambda share=share: finished(store, killed) >= share * shards,
+            f"{share} of all",
+        ), "ended before it was killed"
         assert not store.storage.exists(f"{killed}/manifest.json")
     resumed = run_whole("tokenize", *reading, *tokenizer, "--output", killed)
     assert stored(store, killed) == whole

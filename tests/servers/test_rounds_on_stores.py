@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import COMMAND, environment, run_whole
+from command_line import COMMAND, run_whole
+from killed_jobs import kill_when
 from made_text import documents, write
 from read_back import tree
 from stores import Store
@@ -99,18 +96,11 @@ def test_a_killed_job_goes_on(start_store: Callable[[str], Store], long: Made) -
     command = upload(store, long)
     out = command[-1]
     for rounds in (1, 2):
-        process = subprocess.Popen(
-            [*COMMAND, *command, "--quiet"], env=environment(), start_new_session=True
-        )
-        try:
-            end = time.monotonic() + SECONDS
-            while process.poll() is None and last_commit(store, out).get("number", 0) < rounds:
-                assert time.monotonic() < end
-            assert process.poll() is None, "ended before it was killed"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        assert kill_when(
+            [*COMMAND, *command, "--quiet"],
+            lambda rounds=rounds: last_commit(store, out).get("number", 0) >= rounds,
+            f"round {rounds}",
+        ), "ended before it was killed"
     history = last_commit(store, out)["history"]
     assert len(history) >= 2
     summary = run_whole(*command).summary

@@ -3,54 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pytest
+from twins import SECONDS, LateWriter
 
 from bpe_beam.errors import DataError
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
 
 NAME = "shard-00000-of-00001"
-SECONDS = 120
-
-
-@dataclass(frozen=True)
-class FailsAtTheIdx(Storage):
-    """Publishes the .bin, waits for the other attempt to do so, and cannot publish the .idx."""
-
-    mine_is_there: threading.Event = field(default_factory=threading.Event)
-    other_is_there: threading.Event = field(default_factory=threading.Event)
-
-    @contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        with super().create(url) as file:
-            yield file
-            if url.endswith(".idx"):
-                self.mine_is_there.set()
-                assert self.other_is_there.wait(SECONDS)
-                raise DataError("the rename failed")
-
-
-@dataclass(frozen=True)
-class WaitsBeforeTheIdx(Storage):
-    """Publishes the .bin after the other attempt, and the .idx when that one has failed."""
-
-    mine_is_there: threading.Event = field(default_factory=threading.Event)
-    other_has_failed: threading.Event = field(default_factory=threading.Event)
-
-    @contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        with super().create(url) as file:
-            yield file
-            if url.endswith(".idx"):
-                self.mine_is_there.set()
-                assert self.other_has_failed.wait(SECONDS)
 
 
 def write(storage: Storage, folder: str) -> None:
@@ -63,8 +26,8 @@ def test_an_attempt_that_fails_leaves_the_file_of_the_one_that_succeeds(
     tmp_path: Path, store: str
 ) -> None:
     folder = str(tmp_path) if store == "local" else f"memory://{tmp_path.name}"
-    failing = FailsAtTheIdx()
-    late = WaitsBeforeTheIdx(mine_is_there=failing.other_is_there)
+    failing = LateWriter(late=".idx", failure="the rename failed")
+    late = LateWriter(late=".idx", writing=failing.other_is_done)
     failures: list[str] = []
 
     def fail() -> None:
@@ -72,11 +35,11 @@ def test_an_attempt_that_fails_leaves_the_file_of_the_one_that_succeeds(
             write(failing, folder)
         except DataError as error:
             failures.append(str(error))
-        late.other_has_failed.set()
+        late.other_is_done.set()
 
     thread = threading.Thread(target=fail)
     thread.start()
-    assert failing.mine_is_there.wait(SECONDS)
+    assert failing.writing.wait(SECONDS)
     write(late, folder)
     thread.join()
     assert failures == ["the rename failed"]

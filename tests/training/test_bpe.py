@@ -7,7 +7,8 @@ import random
 
 import pyarrow as pa
 import pytest
-from bpe_checks import check, words_of
+from bpe_checks import check
+from counted_words import random_words, words_of
 from made_text import documents
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
@@ -21,11 +22,11 @@ from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.words import gather_words
 
 
-def random_words(made: random.Random, letters: bytes, most: int = 12) -> list[tuple[bytes, int]]:
-    return [
-        (bytes(made.choices(letters, k=made.randint(1, 14))), made.randint(1, 5))
-        for _ in range(made.randint(1, most))
-    ]
+def words_of_bytes(made: random.Random, letters: bytes, most: int = 12) -> list[tuple[bytes, int]]:
+    characters, number = letters.decode("latin-1"), made.randint(1, most)
+    words = random_words(made, characters, number=number, lengths=(1, 14), counts=range(1, 6))
+    words += made.choices(words, k=2)  # a word may be there twice
+    return [(word.encode("latin-1"), count) for word, count in words]
 
 
 @pytest.mark.quick
@@ -52,7 +53,7 @@ def test_random_corpora(letters: bytes, alphabet: Alphabet, tie_break: TieBreak)
             limit_alphabet=made.choice([None, None, 0, 2, 3, 5, 256]),
             max_token_length=made.choice([None, None, 1, 2, 3, 5]),
         )
-        check(random_words(made, letters), recipe)
+        check(words_of_bytes(made, letters), recipe)
 
 
 @pytest.mark.quick
@@ -111,7 +112,7 @@ class TestCases:
             assert len(learn_merges(words, recipe(least + 1, alphabet)).merges) == 1
 
     def test_progress(self, tie_break: TieBreak) -> None:
-        words = words_of(random_words(random.Random(1), bytes(range(97, 123)), 2000))
+        words = words_of(words_of_bytes(random.Random(1), bytes(range(97, 123)), 2000))
         steps: list[int] = []
         recipe = BpeRecipe(vocab_size=2000, tie_break=tie_break)
         learned = learn_merges(words, recipe, steps.append)
@@ -122,7 +123,7 @@ class TestCases:
 @pytest.mark.quick
 def test_the_order_of_words_matters_for_first_seen_alone() -> None:
     made = random.Random(2)
-    counted = random_words(made, b"abc", 60)
+    counted = words_of_bytes(made, b"abc", 60)
     orders = [made.sample(counted, len(counted)) for _ in range(5)]
     for tie_break in TIE_BREAKS:
         recipe = BpeRecipe(vocab_size=320, tie_break=tie_break)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from native_learning import words_of
+from counted_words import random_words, words_of
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
@@ -30,11 +30,6 @@ from bpe_beam.training.tokenizer_parts import tokenizer_of
 pytestmark = pytest.mark.quick
 
 SPLIT = "whitespace_split"
-
-
-def random_words(made: random.Random, letters: str) -> list[tuple[str, int]]:
-    words = {"".join(made.choices(letters, k=made.randint(1, 9))) for _ in range(9)}
-    return [(word, made.randint(1, 4)) for word in sorted(words)]
 
 
 def go_on(tokenizer: Tokenizer, words: list[tuple[str, int]], recipe: BpeRecipe) -> Tokenizer:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_learning import words_of
+from counted_words import random_words, words_of
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer import byte_level
@@ -48,10 +48,9 @@ RECIPES: list[BpeRecipe | WordPieceRecipe] = [
 ]
 
 
-def random_words(made: random.Random) -> Counted:
+def some_words(made: random.Random) -> Counted:
     letters = made.choice(["ab", "abc#", "aé語😀"])
-    words = {"".join(made.choices(letters, k=made.randint(0, 7))) for _ in range(9)}
-    return [(word, made.choice([1, 2, 3, 2**42 + 1])) for word in sorted(words)]
+    return random_words(made, letters, lengths=(0, 7), counts=(1, 2, 3, 2**42 + 1))
 
 
 def parts_of(words: Counted, number: int) -> list[Counted]:
@@ -86,7 +85,7 @@ def begun_in_parts(
 def test_in_parts_as_at_once(recipe: BpeRecipe | WordPieceRecipe) -> None:
     made = random.Random(str(recipe))
     for _ in range(20):
-        words = random_words(made)
+        words = some_words(made)
         parts = parts_of(words, made.choice([1, 2, 5]))
         start = begun_in_parts(parts, recipe)
         at_once = begin_vocabulary(recipe, see_for(words_of(words), recipe))
@@ -114,9 +113,9 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
     made = random.Random(f"{options} {limit}")
     for _ in range(15):
         few = BpeRecipe(SIZE, min_frequency=5, **options)
-        old = tokenizer_of(learn_merges(words_of(random_words(made)), few), few, "none", "none")
+        old = tokenizer_of(learn_merges(words_of(some_words(made)), few), few, "none", "none")
         recipe = recipe_like(old, BpeRecipe(SIZE, special_tokens=("<n>",), max_token_length=limit))
-        words = random_words(made)
+        words = some_words(made)
         parts = parts_of(words, made.choice([1, 3]))
         start = begun_in_parts(parts, recipe, old)
         whole = start.symbols(words_of(words))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from native_learning import words_of
+from counted_words import words_of
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.decoders import (

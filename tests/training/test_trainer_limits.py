@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_learning import words_of
+from counted_words import words_of
 
 from bpe_beam import _native
 from bpe_beam.errors import UsageError

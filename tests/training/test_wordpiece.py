@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from native_learning import words_of
+from counted_words import words_of
 
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import learn

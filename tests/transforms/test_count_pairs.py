@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import FixedWindows, GlobalWindows, TimestampedValue
+from counted_words import random_words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,13 +57,9 @@ def gathered(*batches: pa.RecordBatch) -> Counter[tuple[str, str]]:
     return found
 
 
-def random_words(seed: int, count: int) -> Counted:
-    made = random.Random(seed)
+def some_words(seed: int, number: int) -> Counted:
     letters = [chr(code) for code in (*range(97, 123), *range(0x4E00, 0x4E00 + 700))]
-    return [
-        ("".join(made.choices(letters, k=made.randint(1, 9))), made.randint(1, 50))
-        for _ in range(count)
-    ]
+    return random_words(random.Random(seed), letters, number=number, counts=range(1, 51))
 
 
 class TestCountPairs:
@@ -88,7 +85,7 @@ class TestCountPairs:
 
     def test_small_tables_and_few_shards_change_nothing(self, run, monkeypatch) -> None:
         """Some hundred thousand pairs through tables of 1 MB are handed on many times."""
-        words = random_words(1, 20_000)
+        words = some_words(1, 20_000)
         elements = [batch_of(words[i : i + 2000]) for i in range(0, 20_000, 2000)]
         expected = plainly(words, "characters")
         assert len(expected) > 70_000
@@ -106,7 +103,7 @@ class TestCountPairs:
 
     def test_tables_are_sent_on_at_their_limit(self) -> None:
         """Within a batch as well."""
-        words = random_words(2, 80_000)
+        words = some_words(2, 80_000)
         do_fn = count_pairs._CountInTables(PairCountsFn("characters"), 1, 1_000_000, None)
         do_fn.start_bundle()
         window = GlobalWindows().assign(None)[0]
@@ -244,7 +241,7 @@ class TestCombiner:
     @pytest.mark.parametrize("per_key", [True, False])
     def test_in_pipelines(self, run, caplog, per_key: bool) -> None:
         """Beam merges and encodes the accumulators; none of it falls back to pickling."""
-        words = random_words(3, 3000)
+        words = some_words(3, 3000)
         elements = [batch_of(words[i : i + 100]) for i in range(0, 3000, 100)]
 
         def build(pipeline: beam.Pipeline) -> beam.PCollection:

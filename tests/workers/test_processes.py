@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from called_elsewhere import kill_oneself, raise_, raise_unpicklable, reporting
+from waiting import wait_until
 
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Progress
@@ -113,12 +114,12 @@ with worker_processes(1) as pool:
 """
     subprocess.run([sys.executable, "-c", script], check=False, timeout=600)
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(1200):
+
+    def gone() -> bool:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except FileNotFoundError:
-            return
-        if state == "Z":  # nobody waits for it here
-            return
-        time.sleep(0.1)
-    pytest.fail("it lives")
+            return True
+        return state == "Z"  # nobody waits for it here
+
+    wait_until(gone, "the process to end")

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 from read_back import tree
 from stream_by_hand import expected, put, texts, windows, work_off
-from twins import SECONDS, Meeting
+from twins import SECONDS, LateWriter, Meeting
 
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 from bpe_beam.workers.stream.tokenize_window import Stream
 from bpe_beam.workers.stream.watcher import Watcher
-
-
-@dataclass(frozen=True)
-class LateAtTheManifest(Storage):
-    """Writes its manifest, but gives it its name only after the other watcher has ended."""
-
-    writing: threading.Event = field(default_factory=threading.Event)
-    other_has_ended: threading.Event = field(default_factory=threading.Event)
-    attempts: list[str] = field(default_factory=list)
-
-    @contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        with super().create(url) as file:
-            yield file
-            if url.endswith("manifest.json"):
-                self.writing.set()
-                assert self.other_has_ended.wait(SECONDS)
-                there = self.list_names(str(Path(url).parent))
-                self.attempts.extend(name for name in there if ".attempt-" in name)
 
 
 def ready(stream: Stream) -> Stream:
@@ -74,14 +51,14 @@ def test_two_watchers_in_the_midst_of_one_window(stream: Stream, at: str) -> Non
 
 def test_a_watcher_that_is_late_with_its_manifest(stream: Stream) -> None:
     stream = ready(stream)
-    late = LateAtTheManifest()
+    late = LateWriter()
     with ThreadPoolExecutor(1) as pool:
         ending = pool.submit(Watcher(replace(stream, storage=late)).look, 3.0)
         assert late.writing.wait(SECONDS)
         assert Watcher(stream).look(3.0) == []
         (window,) = windows(stream)
         before = tree(window)
-        late.other_has_ended.set()
+        late.other_is_done.set()
         assert ending.result(SECONDS) == []
     assert len(late.attempts) == 1, "the other watcher left the file that this one was writing"
     after = {name: data for name, data in before.items() if ".attempt-" not in name}

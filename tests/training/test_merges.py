@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from native_learning import words_of
+from counted_words import random_words, words_of
 
 from bpe_beam.errors import UsageError
 from bpe_beam.training import reference, reference_wordpiece, symbols
@@ -25,10 +25,9 @@ def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(symbols, "PIECE_BYTES", request.param)
 
 
-def random_words(made: random.Random, letters: str) -> list[tuple[str, int]]:
+def some_words(made: random.Random, letters: str) -> list[tuple[str, int]]:
     counts = made.choice([[1, 1, 2, 3], [1, 2**21, 2**42 + 1, 2**53 + 1]])
-    words = {"".join(made.choices(letters, k=made.randint(1, 9))) for _ in range(9)}
-    return [(word, made.choice(counts)) for word in sorted(words)]
+    return random_words(made, letters, counts=counts)
 
 
 def merging_options(made: random.Random, letters: str) -> dict[str, Any]:
@@ -56,7 +55,7 @@ def test_bpe_over_characters(letters: str) -> None:
     made = random.Random(letters)
     learned_merges = 0
     for _ in range(60):
-        words = random_words(made, letters)
+        words = some_words(made, letters)
         options = merging_options(made, letters) | {
             "unk_token": made.choice([None, "<unk>", "<s>"]),
             "continuing_subword_prefix": made.choice(["", "", "#", "##"]),
@@ -86,7 +85,7 @@ def test_wordpiece(letters: str) -> None:
     made = random.Random(f"wordpiece {letters}")
     learned_merges = 0
     for _ in range(60):
-        words = random_words(made, letters)
+        words = some_words(made, letters)
         options = merging_options(made, letters) | {
             "unk_token": made.choice(["[UNK]", "<s>"]),
             "continuing_subword_prefix": made.choice(["##", "##", "#", ""]),
@@ -107,7 +106,7 @@ def test_wordpiece(letters: str) -> None:
 def test_word_level() -> None:
     made = random.Random("words")
     for _ in range(200):
-        words = random_words(made, made.choice(LETTERS))
+        words = some_words(made, made.choice(LETTERS))
         specials = tuple(made.sample(["<s>", *(word for word, _ in words)], made.randint(0, 2)))
         options: dict[str, Any] = {
             "vocab_size": len(specials) + made.randint(1, 9),

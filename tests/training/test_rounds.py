@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_learning import words_of
+from counted_words import random_words, words_of
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, columns_of
@@ -104,12 +104,9 @@ def learn_in_rounds(
     return vocabulary.learned(), rounds
 
 
-def random_words(made: random.Random, letters: str) -> Words:
-    counted = {
-        "".join(made.choices(letters, k=made.randint(1, 12))): made.choice([1, 1, 2, 3, 2**40])
-        for _ in range(made.choice([2, 9]))
-    }
-    return words_of(sorted(counted.items()))
+def some_words(made: random.Random, letters: str) -> Words:
+    number, counts = made.choice([2, 9]), (1, 1, 2, 3, 2**40)
+    return words_of(random_words(made, letters, number=number, lengths=(1, 12), counts=counts))
 
 
 def random_recipe(made: random.Random, letters: str, **settings: Any) -> BpeRecipe:
@@ -146,7 +143,7 @@ def test_as_one_learner(kind: str) -> None:
     merges = known = rounds = 0
     for _ in range(80):
         letters = made.choice(["a", "ab", "ab#", "é語a#", "abcdef"])
-        words = random_words(made, letters)
+        words = some_words(made, letters)
         recipe = random_recipe(made, letters, **KINDS[kind])
         check_distributed(recipe)
         start = begin_vocabulary(recipe, see_for(words, recipe) if needs_seen(recipe) else None)
@@ -176,11 +173,11 @@ def test_going_on(kind: str, limit: int | None) -> None:
     for _ in range(80):
         letters = made.choice(["ab", "ab#", "abc"])
         few = random_recipe(made, letters, **settings, **decoration)
-        before = learn_merges(random_words(made, letters), few)
+        before = learn_merges(some_words(made, letters), few)
         old = tokenizer_of(before, few, "none", "none")
         recipe = recipe_like(old, random_recipe(made, letters, max_token_length=limit))
         check_distributed(recipe)
-        words = random_words(made, letters)
+        words = some_words(made, letters)
         start = begin_vocabulary(recipe, see_for(words, recipe), old)
         learned, _ = learn_in_rounds(words, start, recipe, made)
         expected = learn_merges(words, recipe, base_tokenizer=old)
@@ -198,7 +195,7 @@ def test_likelihood_in_one_cut() -> None:
     merges = stopped = segments_of_words = 0
     for _ in range(120):
         letters = made.choice(["ab", "ab#", "abcdef"])
-        words = random_words(made, letters)
+        words = some_words(made, letters)
         recipe = WordPieceRecipe(
             600,
             min_frequency=made.choice([2, 3, 4]),
