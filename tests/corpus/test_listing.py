@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
@@ -55,18 +54,6 @@ def test_a_relative_glob_in_a_folder_with_the_characters_of_globs(
     monkeypatch.chdir(_corpus(tmp_path / ODD))
     assert _names("*.jsonl") == ["a.jsonl"]
     assert _names("deep/**/b.txt") == ["b.txt"]
-
-
-def test_a_relative_glob_that_is_watched_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Workers look for it from a working directory of their own."""
-    root = _corpus(tmp_path / ODD)
-    monkeypatch.chdir(root)
-    watched = Watched.of(STORAGE, ["**/*.jsonl", "deep/*/b.txt"])
-    monkeypatch.chdir("/")
-    found = [file for _, file in watched.look(STORAGE)]
-    assert sorted(file.url for file in found) == [f"{root}/a.jsonl", f"{root}/deep/er/b.txt"]
 
 
 def test_an_excluded_folder_leaves_out_its_files(tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.rejects import Reject, RejectReason, RejectWriter
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -62,47 +61,6 @@ def test_nothing_is_left_of_a_failed_split(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(DataError), RejectWriter(Storage(), str(tmp_path / "no" / "x")) as writer:
         writer.add(Reject.of("a", 0, None, RejectReason.BROKEN_JSON, "", b""))
-
-
-@pytest.mark.parametrize(
-    ("limit", "rejects", "records", "exceeded"),
-    [
-        ("10", 10, 10, False),
-        ("10", 11, 10**9, True),
-        ("0", 0, 0, False),
-        ("0", 1, 10**9, True),
-        (10, 11, 11, True),
-        ("0.1%", 0, 0, False),
-        ("0.1%", 1, 999, True),
-        ("0.1%", 1, 1000, False),
-        ("0.1%", 2, 1999, True),
-        ("0%", 1, 10**12, True),
-        ("100%", 5, 5, False),
-        (" 5 % ", 5, 100, False),
-        (" 5 % ", 6, 100, True),
-        # 3 in 10^18 and 10^19: no float tells these apart
-        ("0.0000000000000003%", 3, 10**18, False),
-        ("0.0000000000000003%", 4, 10**18, True),
-        ("33.333333333333333333%", 333333333333333333, 10**18, False),
-        ("33.333333333333333333%", 333333333333333334, 10**18, True),
-    ],
-)
-def test_limits(limit: str | int, rejects: int, records: int, exceeded: bool) -> None:
-    assert Limit.parse(limit).exceeded(rejects, records) is exceeded
-
-
-@pytest.mark.parametrize(
-    "limit", ["", "%", "-1", "1.5", "0.1", "1e3", "101%", "100.1%", "5%%", "٣"]
-)
-def test_what_is_no_limit(limit: str) -> None:
-    with pytest.raises(UsageError, match="max_rejects must be"):
-        Limit.parse(limit)
-
-
-def test_other_types_are_no_limit() -> None:
-    for limit in (True, 0.1, None):
-        with pytest.raises(UsageError, match="max_rejects must be"):
-            Limit.parse(limit)  # type: ignore[arg-type]
 
 
 def test_native_code_has_the_same_words() -> None:

@@ -4,83 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
-import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from counts_folders import PARTITIONS, blocks_of, some_counts, write_folder
 
 from bpe_beam.counts import artifact
 from bpe_beam.counts.artifact import iter_parts, read_part, write_part
-from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
-from bpe_beam.counts.word_counter import WordCounter, WordRules
+from bpe_beam.counts.manifest import CountsPart, read_manifest
 from bpe_beam.counts.word_table import PLACED_SCHEMA, WORD_SCHEMA
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
 STORAGE = Storage()
-PARTITIONS = 3
-
-
-def some_counts(with_places: bool = False, texts: int = 400) -> WordCounter:
-    made = random.Random(1)
-    counts = WordCounter(WordRules(with_places=with_places))
-    lines = [
-        " ".join(made.choices(["the", "größe", "語", "w" * 30, "12"], k=9)) for _ in range(texts)
-    ]
-    lines += ["".join(made.choices("abcdef", k=made.randint(1, 20))) for _ in range(texts)]
-    counts.add_texts(pa.array(lines), pa.array(range(len(lines)), pa.uint64()))
-    return counts
-
-
-def blocks_of(counts: WordCounter, partition: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    return (b for p, b in counts.blocks(PARTITIONS, max_bytes) if p == partition)
-
-
-def write_folder(folder: Path, with_places: bool = False, max_bytes: int = 5000) -> CountsManifest:
-    """A finished counts folder, as the job leaves it."""
-    counts = some_counts(with_places)
-    parts = tuple(
-        write_part(
-            STORAGE,
-            str(folder),
-            part_name(partition, PARTITIONS),
-            blocks_of(counts, partition, max_bytes),
-            with_places,
-        )
-        for partition in range(PARTITIONS)
-    )
-    manifest = CountsManifest(
-        normalizer="none",
-        pretokenizer="gpt2",
-        special_tokens=("<s>", "é "),
-        with_places=with_places,
-        documents=800,
-        text_bytes=2**53 + 1,
-        words=2**62,
-        unique_words=len(counts),
-        word_bytes=sum(part.word_bytes for part in parts),
-        rejects={"invalid UTF-8": 2},
-        inputs=(("a/b #1.txt", 12), ("语.jsonl.gz", 2**40)),
-        parts=parts,
-    )
-    (folder / "manifest.json").write_bytes(manifest.to_json())
-    return manifest
-
-
-def change(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edits the manifest's JSON in place."""
-    path = folder / "manifest.json"
-    document = json.loads(path.read_bytes())
-    edit(document)
-    path.write_text(json.dumps(document))
 
 
 class TestParts:
@@ -216,95 +158,3 @@ class TestChangedParts:
         manifest = dataclasses.replace(write_folder(tmp_path), with_places=True)
         with pytest.raises(DataError, match=r"expected \d+ rows of .*'first_document'"):
             list(iter_parts(STORAGE, str(tmp_path), manifest))
-
-
-class TestManifests:
-    def test_no_folder_and_no_manifest(self, tmp_path: Path) -> None:
-        for folder in (tmp_path, tmp_path / "missing"):
-            with pytest.raises(UsageError, match=r"is no counts folder: it has no manifest\.json"):
-                read_manifest(STORAGE, str(folder))
-
-    def test_not_finished(self, tmp_path: Path) -> None:
-        write_folder(tmp_path)
-        (tmp_path / "manifest.json").unlink()
-        (tmp_path / "job.json").write_text("{}")
-        with pytest.raises(UsageError, match="is not finished: run its job again"):
-            read_manifest(STORAGE, str(tmp_path))
-
-    def test_file(self, tmp_path: Path) -> None:
-        """Readable: text as it is, two spaces, a newline at the end; the same every time."""
-        manifest = write_folder(tmp_path)
-        text = manifest.to_json().decode()
-        assert text.startswith('{\n  "version": 3,\n  "fingerprint": "')
-        assert text.endswith("\n}\n")
-        assert '"语.jsonl.gz"' in text
-        assert manifest.to_json() == text.encode()
-
-    @pytest.mark.parametrize(
-        "settings",
-        [{"normalizer": "nfc"}, {"pretokenizer": "cl100k"}, {"special_tokens": ("<s>",)},
-         {"special_tokens": ("é ", "<s>")}],
-    )  # fmt: skip
-    def test_fingerprint_tells_the_kind_of_words(
-        self, tmp_path: Path, settings: dict[str, Any]
-    ) -> None:
-        manifest = write_folder(tmp_path)
-        assert dataclasses.replace(manifest, **settings).fingerprint != manifest.fingerprint
-        assert dataclasses.replace(manifest, documents=1).fingerprint == manifest.fingerprint
-
-    def test_settings_that_were_changed(self, tmp_path: Path) -> None:
-        write_folder(tmp_path)
-        change(tmp_path, lambda document: document.update(special_tokens=[]))
-        with pytest.raises(DataError, match="its fingerprint does not fit its settings"):
-            read_manifest(STORAGE, str(tmp_path))
-
-    @pytest.mark.parametrize("fingerprint", ["", "0" * 64, None, 5])
-    def test_fingerprint_that_was_changed(self, tmp_path: Path, fingerprint: object) -> None:
-        write_folder(tmp_path)
-        change(tmp_path, lambda document: document.update(fingerprint=fingerprint))
-        with pytest.raises(DataError, match="its fingerprint does not fit its settings"):
-            read_manifest(STORAGE, str(tmp_path))
-
-    @pytest.mark.parametrize("version", [0, 4, "1", None, [1], True])
-    def test_another_version(self, tmp_path: Path, version: object) -> None:
-        write_folder(tmp_path)
-        change(tmp_path, lambda document: document.update(version=version))
-        with pytest.raises(UsageError, match=r"version .* reads 1, 2, 3"):
-            read_manifest(STORAGE, str(tmp_path))
-
-    @pytest.mark.parametrize(
-        "data",
-        [b"", b"{", b"[]", b"null", b"1", b'"text"', b"{}", b"\xff\xfe{}", b"[" * 100_000,
-         b'{"version": 1}', b"NaN", b"9" * 5000, b"\0"],
-    )  # fmt: skip
-    def test_no_manifest(self, tmp_path: Path, data: bytes) -> None:
-        (tmp_path / "manifest.json").write_bytes(data)
-        with pytest.raises(DataError, match=r"manifest\.json is no manifest of word counts"):
-            read_manifest(STORAGE, str(tmp_path))
-
-    def test_a_field_that_is_missing(self, tmp_path: Path) -> None:
-        write_folder(tmp_path)
-        whole = json.loads((tmp_path / "manifest.json").read_bytes())
-        for name in whole:
-            cut = {key: value for key, value in whole.items() if key != name}
-            (tmp_path / "manifest.json").write_text(json.dumps(cut))
-            with pytest.raises(DataError):
-                read_manifest(STORAGE, str(tmp_path))
-
-    @pytest.mark.parametrize(
-        "parts",
-        [None, 5, [5], [[]], [{}], [{"name": "a"}],
-         [{"name": "a", "unique_words": 1, "word_bytes": 1, "bytes": 1, "sha256": "", "x": 1}]],
-    )  # fmt: skip
-    def test_parts_that_are_none(self, tmp_path: Path, parts: object) -> None:
-        write_folder(tmp_path)
-        change(tmp_path, lambda document: document.update(parts=parts))
-        with pytest.raises(DataError, match="is no manifest of word counts"):
-            read_manifest(STORAGE, str(tmp_path))
-
-    @pytest.mark.parametrize("inputs", [None, 5, [5], ["a"], [["a"]], [["a", 1, 2]]])
-    def test_inputs_that_are_none(self, tmp_path: Path, inputs: object) -> None:
-        write_folder(tmp_path)
-        change(tmp_path, lambda document: document.update(inputs=inputs))
-        with pytest.raises(DataError, match="is no manifest of word counts"):
-            read_manifest(STORAGE, str(tmp_path))

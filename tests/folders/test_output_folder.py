@@ -2,117 +2,36 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import itertools
 import json
 import os
-import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pytest
+from command_line import ROOT, environment
+from output_folders import (
+    JOB,
+    NAMES,
+    PIECES,
+    begun,
+    claim,
+    manifest_of,
+    restore,
+    run_job,
+    tree,
+    write_piece,
+)
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import output_folder as output
-from bpe_beam.folders.compact_names import pack_names, unpack_names
-from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.job_json import JobRecord
+from bpe_beam.folders.compact_names import unpack_names
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
-from bpe_beam.folders.receipts import Receipt, TaskFolder
-from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
-
-PIECES = 3
-NAMES = [
-    *(f"shard-{i:05}-of-{PIECES:05}.{kind}" for i in range(PIECES) for kind in ("bin", "idx")),
-    *(f"rejects/shard-{i:05}-of-{PIECES:05}.jsonl" for i in range(PIECES)),
-    "work/plan.json",
-    "tokenizer.json",
-]
-JOB = {"job": "tokenize", "append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
-
-
-def claim(
-    url: Path | str,
-    job: Mapping[str, Any] = JOB,
-    overwrite: bool = False,
-    storage: Storage | None = None,
-    **more: Any,
-) -> OutputFolder:
-    return OutputFolder.claim(storage or Storage(), str(url), job, NAMES, overwrite, **more)
-
-
-def content(piece: int, kind: str) -> bytes:
-    return f"{kind} of {piece}\n".encode() * 1000
-
-
-def write_piece(folder: RunFolder, piece: int) -> None:
-    """A piece of two files, and for one piece a reject file."""
-    files = []
-    stem = f"shard-{piece:05}-of-{PIECES:05}"
-    names = [f"{stem}.bin", f"{stem}.idx"] + ([f"rejects/{stem}.jsonl"] if piece == 1 else [])
-    if isinstance(folder, OutputFolder):
-        folder.storage.make_folder(folder.path("rejects"))
-    for name in names:
-        data = content(piece, name)
-        with folder.storage.create(folder.path(name)) as stream:
-            stream.write(data)
-        files.append(FileInfo.of(name, data))
-    folder.for_workers().write_receipt(f"{piece:05}", files, {"documents": piece})
-
-
-def manifest_of(receipts: Mapping[str, Receipt]) -> bytes:
-    return json.dumps({name: row.to_json() for name, row in receipts.items()}).encode()
-
-
-def restore(manifest: bytes) -> dict[str, RestoredTask]:
-    """The pieces of a manifest by `manifest_of`."""
-    return {
-        name: RestoredTask(tuple(map(FileInfo.from_json, row["files"])), row["facts"])
-        for name, row in json.loads(manifest).items()
-    }
-
-
-def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> list[int]:
-    """A whole job; returns the pieces that it had to write."""
-    folder = claim(url, storage=storage, restore=restore, **options)
-    if folder.finished:
-        return []
-    folder.storage.write_bytes(folder.path("work/plan.json"), b"{}\n")
-    folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
-    written = [i for i in range(PIECES) if folder.receipt(f"{i:05}") is None]
-    folder.storage.make_folder(folder.path("rejects"))
-    run = folder.new_run()
-    for piece in written:
-        write_piece(run, piece)
-    folder.take(run, all_files=False)
-    receipts = folder.receipts()
-    assert list(receipts) == [f"{i:05}" for i in range(PIECES)]
-    folder.finish("manifest.json", manifest_of(receipts))
-    return written
-
-
-def tree(url: Path) -> dict[str, bytes]:
-    """Every file below a folder, and every empty folder."""
-    return {
-        str(path.relative_to(url)): path.read_bytes() if path.is_file() else b"folder"
-        for path in sorted(url.rglob("*"))
-        if path.is_file() or not any(path.iterdir())
-    }
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> dict[str, bytes]:
-    """What a job that nothing disturbs leaves."""
-    assert run_job(tmp_path / "whole") == [0, 1, 2]
-    return tree(tmp_path / "whole")
 
 
 def test_a_new_folder_says_first_whose_it_is(tmp_path: Path) -> None:
@@ -390,37 +309,6 @@ def test_overwriting_leaves_other_files_beside(tmp_path: Path) -> None:
     assert run_job(tmp_path) == []
 
 
-def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
-    url = tmp_path / "out"
-    claim(url)
-    (tmp_path / "precious").write_text("x")
-    job = json.loads((url / "job.json").read_bytes())
-    job["files"]["single"].append("../precious")
-    (url / "job.json").write_text(json.dumps(job))
-    with pytest.raises(UsageError):
-        claim(url, overwrite=True)
-    assert (tmp_path / "precious").exists()
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "{}", '{"job": 1, "version": 1}', "[" * 100_000, "\xff\xfe"]
-)
-def test_a_job_file_of_others_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "job.json").write_bytes(text.encode("latin-1"))
-    for overwrite in (False, True):
-        with pytest.raises(UsageError, match=r"job\.json"):
-            claim(tmp_path, overwrite=overwrite)
-    assert (tmp_path / "job.json").read_bytes() == text.encode("latin-1")
-
-
-def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
-    claim(tmp_path)
-    path = tmp_path / "job.json"
-    path.write_text(path.read_text().replace('"text"', '"body"'))
-    with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
-        claim(tmp_path)
-
-
 @pytest.mark.parametrize(
     "change", [("shard-", "SHARD-"), ('"first": 0', '"first": 1'), ("  ", " ")]
 )
@@ -432,15 +320,6 @@ def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple
     path.write_text(path.read_text().replace(*change))
     for overwrite in (False, True):
         with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
-            claim(tmp_path, overwrite=overwrite)
-
-
-def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path) -> None:
-    claim(tmp_path)
-    path = tmp_path / "job.json"
-    path.write_text(path.read_text().replace('"version": 2', '"version": 3'))
-    for overwrite in (False, True):
-        with pytest.raises(UsageError, match="version 3, and this bpe-beam knows only 1 to 2"):
             claim(tmp_path, overwrite=overwrite)
 
 
@@ -458,47 +337,6 @@ def test_a_run_killed_at_its_very_first_file_can_start_again(
     (url / "job.json.attempt-0123456789ab").write_bytes(b"{")
     assert run_job(url) == [0, 1, 2]
     assert tree(url) == whole
-
-
-def test_receipts_are_written_from_pickled_writers(tmp_path: Path) -> None:
-    folder = claim(tmp_path)
-    writer: TaskFolder = pickle.loads(pickle.dumps(folder.for_workers()))
-    writer.write_receipt("empty", [], {"documents": 0})
-    assert folder.receipts()["empty"].stats == {"documents": 0}
-    assert folder.receipt("empty") is None  # of this run, not of an earlier one
-    again = claim(tmp_path).receipt("empty")
-    assert again is not None
-    assert again.files == ()
-    for name in ("", "../x", "a/b", "a b"):
-        with pytest.raises(ValueError, match="task must match"):
-            writer.write_receipt(name, [], {})
-
-
-def test_receipts_that_are_not_ours_are_not_believed(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.write_bytes(b"x")
-    folder = claim(tmp_path / "out")
-    write_piece(folder, 0)
-    work = tmp_path / "out" / "work"
-    good = json.loads((work / "00000.json").read_bytes())
-    bad = {
-        "other-job": {**good, "piece": "other-job", "fingerprint": "0" * 64},
-        "other-name": good,
-        "no-files": {"piece": "no-files", "fingerprint": folder.record.fingerprint, "facts": {}},
-        "outside": {
-            **good,
-            "piece": "outside",
-            "files": [
-                {"name": "../outside", "bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
-            ],
-        },
-        "list": [],
-    }
-    for name, value in bad.items():
-        (work / f"{name}.json").write_text(json.dumps(value))
-    (work / "torn.json").write_text("{")
-    assert list(claim(tmp_path / "out").receipts()) == ["00000"]
-    assert outside.exists()
 
 
 def test_finish_takes_only_the_claimed_name(tmp_path: Path) -> None:
@@ -532,101 +370,20 @@ def test_an_unreadable_file_is_an_error_and_not_a_silent_repetition(tmp_path: Pa
         claim(tmp_path, storage=Refusing())
 
 
-class DyingStorage(Storage):
-    """Ends the process, as SIGKILL does, before, amid or after the n-th change to storage."""
-
-    def step(self) -> None:
-        moments = self.options["file"]
-        moments["left"] -= 1  # type: ignore[index]
-        if moments["left"] < 0:
-            os._exit(9)
-
-    @contextlib.contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        self.step()
-        with super().create(url) as stream:
-            stream.write(b"")
-            self.step()
-            yield stream
-        self.step()
-
-    def write_bytes(self, url: str, data: bytes) -> None:
-        with self.create(url) as stream:
-            stream.write(data)
-
-    def remove(self, url: str) -> None:
-        self.step()
-        super().remove(url)
-
-    def make_folder(self, url: str) -> None:
-        self.step()
-        super().make_folder(url)
-
-
-def survives(run: Callable[[Storage], None], moment: int) -> bool:
-    """Runs in a child that dies at a moment; whether it got through."""
-    child = os.fork()
-    if child == 0:
-        try:
-            run(DyingStorage({"file": {"left": moment}}))
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    assert code in (0, 9), "the job itself failed"
-    return code == 0
-
-
-def kill_at_every_moment(root: Path, before: str) -> int:
-    """Kills a job at each of its changes to storage in turn, runs it again, and compares.
-
-    Returns:
-        How many moments there were.
-    """
-    run_job(root / "undisturbed")
-    whole = tree(root / "undisturbed")
-    overwrite = before == "another job"
-    for moment in itertools.count():
-        url = root / f"killed-{moment}"
-        if before == "another job":
-            other = claim(url, {"job": "tokenize", "append": "other"})
-            for piece in range(PIECES):
-                write_piece(other, piece)
-            if moment % 2:
-                other.finish("manifest.json", b"{}")
-        elif before == "a damaged finish":
-            run_job(url)
-            (url / "shard-00001-of-00003.idx").unlink()
-
-        def run(storage: Storage, url: Path = url) -> None:
-            run_job(url, storage, overwrite=overwrite)
-
-        done = survives(run, moment)
-        # A folder never looks whole while it is being taken apart or filled.
-        if before != "a damaged finish" and (url / "manifest.json").exists():
-            assert {name for name in whole if name.startswith("shard")} <= set(tree(url))
-        run_job(url, overwrite=overwrite and not done)
-        assert tree(url) == whole, f"killed at {moment}"
-        if done:
-            return moment
-    raise AssertionError
-
-
 @pytest.mark.parametrize("before", ["nothing", "another job", "a damaged finish"])
 def test_a_job_killed_at_any_moment_ends_with_the_same_bytes(tmp_path: Path, before: str) -> None:
     # In a process of its own: forking one that has other threads can hang.
     code = (
-        f"import pathlib, sys, {Path(__file__).stem} as tests\n"
-        "print(tests.kill_at_every_moment(pathlib.Path(sys.argv[1]), sys.argv[2]))"
+        "import pathlib, sys; from output_folders import kill_at_every_moment; "
+        "print(kill_at_every_moment(pathlib.Path(sys.argv[1]), sys.argv[2]))"
     )
-    here = Path(__file__).parent
-    places = (here, here.parent / "helpers", here.parents[1])
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path), before],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))},
+        env=environment(
+            {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "helpers")))}
+        ),
         timeout=600,
         check=False,
     )
@@ -648,65 +405,6 @@ def test_two_runs_at_once_end_with_the_same_bytes(tmp_path: Path, whole: dict[st
     assert tree(url) == whole
 
 
-def test_names_are_packed_exactly() -> None:
-    packed = pack_names(
-        [f"shard-{i:05}-of-00012.{kind}" for i in range(12) for kind in ("bin", "idx")]
-    )
-    assert packed["single"] == []
-    assert packed["numbered"] == [
-        {"before": "shard-", "digits": 5, "after": f"-of-00012.{kind}", "first": 0, "count": 12}
-        for kind in ("bin", "idx")
-    ]
-    for names in (
-        [],
-        ["a"],
-        ["a1"],
-        ["a1", "a3"],
-        ["a9", "a10", "a11"],
-        ["a09", "a10", "a1", "a2"],
-        ["work/1", "work/2", "rejects/1 of 2", "ü٣", "7"],
-        [f"x{i:03}" for i in range(990, 1010)],
-        ["123456789012345678901234567890"],
-    ):
-        assert unpack_names(json.loads(json.dumps(pack_names(names)))) == set(names)
-
-
-@pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/"])
-def test_names_outside_the_folder_are_refused(name: str) -> None:
-    with pytest.raises(DataError):
-        pack_names([name])
-    with pytest.raises(DataError):
-        unpack_names({"numbered": [], "single": [name]})
-
-
-@pytest.mark.parametrize(
-    "run",
-    [
-        {"count": 10**12},
-        {"count": -1},
-        {"digits": 0},
-        {"digits": 10**9},
-        {"first": -1},
-        {"before": "../"},
-        {"count": "many"},
-    ],
-)
-def test_a_damaged_run_of_names_is_refused(run: dict[str, object]) -> None:
-    good = {"before": "a", "digits": 5, "after": "", "first": 0, "count": 2}
-    assert len(unpack_names({"numbered": [good], "single": []})) == 2
-    with pytest.raises(DataError):
-        unpack_names({"numbered": [{**good, **run}], "single": []})
-
-
-def test_a_record_reads_back(tmp_path: Path) -> None:
-    record = JobRecord("count", {"a": 1}, "manifest.json", frozenset(["b"]))
-    assert JobRecord.from_bytes(record.to_bytes()) == record
-    # Another fingerprint would keep folders of earlier versions from being resumed.
-    assert record.fingerprint == (
-        "309f57fa3c90fb4b99d837f6c583eb0d1779c5336711fbfcdce69e2d1a2d0960"
-    )
-
-
 def test_a_folder_that_the_version_before_left_is_resumed(
     tmp_path: Path, whole: dict[str, bytes]
 ) -> None:
@@ -723,106 +421,6 @@ def test_a_folder_that_the_version_before_left_is_resumed(
     found = tree(url)
     assert json.loads(found.pop("job.json"))["fingerprint"] == claim(url).record.fingerprint
     assert found == {name: data for name, data in whole.items() if name != "job.json"}
-
-
-@pytest.mark.parametrize("version", [True, 0, "2", None, 2.0])
-def test_a_job_file_of_a_strange_version_is_refused(tmp_path: Path, version: object) -> None:
-    claim(tmp_path)
-    path = tmp_path / "job.json"
-    value = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**value, "version": version}))
-    with pytest.raises(UsageError, match=f"version {version!r}, and this bpe-beam knows only"):
-        claim(tmp_path)
-
-
-def begun(url: Path, *pieces: int) -> tuple[OutputFolder, RunFolder]:
-    """A run that was killed when it had made some pieces."""
-    folder = claim(url)
-    run = folder.new_run()
-    for piece in pieces:
-        write_piece(run, piece)
-    return folder, run
-
-
-def test_what_a_killed_run_finished_is_taken_over(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    _, run = begun(tmp_path / "out", 1, 2)
-    Path(run.path("shard-00000-of-00003.bin")).write_bytes(b"half")
-    assert run_job(tmp_path / "out") == [0]
-    assert tree(tmp_path / "out") == whole
-
-
-def test_a_takeover_that_was_broken_off_is_taken_up_again(
-    tmp_path: Path, whole: dict[str, bytes]
-) -> None:
-    """Killed after one of a piece's files was moved; and between the receipt and its removal."""
-    folder, run = begun(tmp_path / "out", 0, 1)
-    folder.storage.make_folder(folder.path("rejects"))
-    for name in ("shard-00000-of-00003.bin", "rejects/shard-00001-of-00003.jsonl"):
-        folder.storage.move(run.path(name), folder.path(name))
-    receipt = Path(run.path("work/00001.json")).read_bytes()
-    folder.take(run, all_files=True)
-    Path(run.path("work/00001.json")).write_bytes(receipt)
-    assert run_job(tmp_path / "out") == [2]
-    assert tree(tmp_path / "out") == whole
-
-
-def test_an_orphan_writes_into_its_own_folder_only(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """A pipeline goes on when its driver is dead: while the next run works, and when it is done."""
-    folder, orphan = begun(tmp_path / "out", 0)
-    folder = claim(tmp_path / "out")
-    assert folder.receipt("00000")
-    write_piece(orphan, 0)
-    write_piece(orphan, 1)
-    assert "00001" not in folder.receipts()
-    assert run_job(tmp_path / "out") == [2]  # the next claim takes over that one, too
-    assert tree(tmp_path / "out") == whole
-    with pytest.raises(DataError, match="cannot write"):
-        write_piece(orphan, 2)
-    assert tree(tmp_path / "out") == whole
-
-
-def test_an_orphan_of_another_job_is_not_believed(tmp_path: Path) -> None:
-    _, orphan = begun(tmp_path / "out", 0)
-    folder = claim(tmp_path / "out", {**JOB, "append": "x"}, overwrite=True)
-    for name in ("work", "rejects"):
-        Path(orphan.path(name)).mkdir(parents=True)
-    write_piece(orphan, 1)
-    assert claim(tmp_path / "out", {**JOB, "append": "x"}).receipts() == {}
-    assert folder.receipt("00001") is None
-    folder.finish("manifest.json", b"{}")
-    assert sorted(tree(tmp_path / "out")) == ["job.json", "manifest.json"]
-
-
-def test_what_nobody_wrote_stays_in_the_folder_of_a_run(tmp_path: Path) -> None:
-    folder, run = begun(tmp_path / "out", 0)
-    (Path(run.url) / "notes.txt").write_text("mine")
-    folder.take(run, all_files=False)
-    folder.finish("manifest.json", b"{}")
-    assert [path for path in (tmp_path / "out" / "work").rglob("*") if path.is_file()] == [
-        Path(run.url) / "notes.txt"
-    ]
-
-
-def test_temporary_files_of_a_run_stay_where_they_are(tmp_path: Path) -> None:
-    folder = claim(tmp_path / "out")
-    run = folder.new_run()
-    run.storage.write_bytes(run.path("work/plan.json"), b"{}\n")
-    file = FileInfo.of("work/plan.json", b"{}\n")
-    run.for_workers().write_receipt("piece", [file], {})
-    folder.take(run, all_files=False)
-    named = folder.receipts()["piece"].files[0].name
-    assert Path(folder.path(named)) == Path(run.path("work/plan.json"))
-    assert claim(tmp_path / "out").receipt("piece")
-    folder.finish("manifest.json", b"{}")
-    assert not (tmp_path / "out" / "work").exists()
-
-
-def test_a_file_that_a_run_has_lost_is_made_again(tmp_path: Path, whole: dict[str, bytes]) -> None:
-    """After a loss of power, or by hand: a receipt stands, and its file does not."""
-    _, run = begun(tmp_path / "out", 0, 1)
-    Path(run.path("shard-00001-of-00003.idx")).unlink()
-    assert run_job(tmp_path / "out") == [1, 2]
-    assert tree(tmp_path / "out") == whole
 
 
 def test_a_folder_that_another_job_took_is_left_alone(tmp_path: Path) -> None:

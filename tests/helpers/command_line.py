@@ -106,6 +106,26 @@ def run_process(
     return Ran(ended.returncode, ended.stdout, ended.stderr.decode())
 
 
+def run_for_output(
+    *args: str | Path, stdin: bytes = b"", code: int = 0, encoding: str = "utf-8"
+) -> tuple[bytes, str]:
+    """Run a job as users do, which must end with an exit code and without a traceback.
+
+    Args:
+        *args: The job and its options.
+        stdin: Standard input.
+        code: The expected exit code.
+        encoding: The encoding of Python's standard streams.
+
+    Returns:
+        What it wrote to stdout and to stderr.
+    """
+    ran = run_process(*args, stdin=stdin, env={"PYTHONIOENCODING": encoding})
+    assert ran.code == code, ran.err
+    assert "Traceback" not in ran.err
+    return ran.out, ran.err
+
+
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The variables of a process that finds this package, installed or not."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]

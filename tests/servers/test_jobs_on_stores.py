@@ -24,7 +24,6 @@ from bpe_beam.jobs import stream_tokenize
 pytestmark = pytest.mark.servers
 
 END = "<|endoftext|>"
-SECONDS = 600
 TRAINED = ("--vocab-size", "600")
 
 

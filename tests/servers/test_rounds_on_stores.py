@@ -20,7 +20,6 @@ from bpe_beam.errors import DataError
 
 pytestmark = pytest.mark.servers
 
-SECONDS = 600
 LEARNING = ("--merge-rounds", "distributed", "--driver-memory", "1MB")
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import stat
 import subprocess
 import sys
 import threading
 import uuid
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
+from stored_files import fill, listed
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import Storage, local_store, named_errors, redact
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -35,13 +34,6 @@ def storage() -> Storage:
     return Storage()
 
 
-def fill(storage: Storage, folder: str, *names: str) -> None:
-    for name in names:
-        url = storage.join(folder, *name.split("/"))
-        storage.make_folder(url.rpartition("/")[0])
-        storage.write_bytes(url, name.encode())
-
-
 def names(storage: Storage, folder: str, pattern: str) -> list[str]:
     found = storage.expand(storage.join(folder, pattern))
     for each in found:
@@ -49,10 +41,6 @@ def names(storage: Storage, folder: str, pattern: str) -> list[str]:
         assert storage.stat(each.url) == each
     top = folder.partition("://")[2] or folder
     return [each.url.partition(top)[2].lstrip("/") for each in found]
-
-
-def facts(storage: Storage, pattern: str) -> list[tuple[str, int]]:
-    return [(found.url, found.size) for found in storage.expand(pattern)]
 
 
 def test_what_is_written_is_read(storage: Storage, folder: str) -> None:
@@ -105,23 +93,10 @@ def test_what_is_opened_is_known(storage: Storage, folder: str) -> None:
         assert stream.read() == b"bb"
 
 
-def test_a_local_file_that_is_replaced_stays_the_one_that_was_opened(
-    storage: Storage, tmp_path: Path
-) -> None:
-    url = str(tmp_path / "a")
-    storage.write_bytes(url, b"one")
-    before = storage.stat(url)
-    found, stream = storage.open_with_stat(url)
-    storage.write_bytes(url, b"three")
-    with stream:
-        assert stream.read() == b"one"
-    assert found == before != storage.stat(url)
-
-
 def test_a_file_url_is_a_path(storage: Storage, tmp_path: Path) -> None:
     storage.write_bytes(f"file://{tmp_path}/a%20b", b"x")
     assert (tmp_path / "a%20b").read_bytes() == b"x"
-    assert facts(storage, f"file://{tmp_path}/*") == [(str(tmp_path / "a%20b"), 1)]
+    assert listed(storage, f"file://{tmp_path}/*") == [(str(tmp_path / "a%20b"), 1)]
 
 
 @pytest.mark.parametrize(
@@ -155,36 +130,6 @@ def test_globs(storage: Storage, folder: str, pattern: str, expected: list[str])
 def test_two_stars_within_a_name_are_refused(storage: Storage, folder: str) -> None:
     with pytest.raises(UsageError, match=r"'\*\*' must be a whole part of the path.*'a\*\*'"):
         storage.expand(storage.join(folder, "a**", "b"))
-
-
-def test_local_globs_end_on_circles_and_know_links(storage: Storage, tmp_path: Path) -> None:
-    fill(storage, str(tmp_path), "a/b/file")
-    (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
-    (tmp_path / "linked").symlink_to(tmp_path / "a" / "b" / "file")
-    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    os.mkfifo(tmp_path / "pipe")
-    found = [url for url, _ in facts(storage, f"{tmp_path}/**")]
-    assert found == [str(tmp_path / "a" / "b" / "file"), str(tmp_path / "linked")]
-    assert storage.expand(str(tmp_path / "pipe")) == []
-    # a folder that is named may be a link, and ".." is what stands above its target
-    fill(storage, str(tmp_path), "other/deep/x", "other/y")
-    (tmp_path / "way").symlink_to(tmp_path / "other" / "deep")
-    assert facts(storage, f"{tmp_path}/way/*") == [
-        (str(tmp_path / "way" / "x"), len("other/deep/x"))
-    ]
-    assert facts(storage, f"{tmp_path}/way/../y") == [
-        (str(tmp_path / "other" / "y"), len("other/y"))
-    ]
-
-
-def test_relative_and_doubled_paths_mean_the_same_file(
-    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    fill(storage, ".", "data/x")
-    expected = [(str(tmp_path / "data" / "x"), 6)]
-    for path in ("data/x", "./data//x", f"/{tmp_path}/data/x", "data/../data/x", "data/[x]"):
-        assert facts(storage, path) == expected
 
 
 def test_a_name_that_is_not_utf8_is_refused(storage: Storage, tmp_path: Path) -> None:
@@ -259,20 +204,6 @@ except DataError as error:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_no_space_left(storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def open_on_a_full_disk(attempt: Path) -> BinaryIO:
-        attempt.write_bytes(b"")
-        return Path("/dev/full").open("wb", buffering=0)
-
-    monkeypatch.setattr(local_store, "open_new", open_on_a_full_disk)
-    url = str(tmp_path / "file")
-    for count in (10, 5_000_000):  # fails at the end; at once
-        with pytest.raises(DataError, match=rf"cannot write {url}: No space left on device"):
-            storage.write_bytes(url, bytes(count))
-        assert list(tmp_path.iterdir()) == []
-
-
 def test_errors_name_the_path(storage: Storage, folder: str, tmp_path: Path) -> None:
     missing = storage.join(folder, "missing")
     for call in (storage.size, storage.open, storage.read_bytes):
@@ -298,33 +229,6 @@ def test_options_reach_the_file_system_and_are_not_shown() -> None:
         Storage({"s3": "http://"})  # type: ignore[dict-item]
 
 
-def test_join() -> None:
-    join = Storage().join
-    assert join("a", "b", "c") == "a/b/c"
-    assert join("/", "a") == "/a"
-    assert join("s3://", "bucket", "key") == "s3://bucket/key"
-    assert join("s3://bucket/", "key") == "s3://bucket/key"
-    assert join("", "a") == "a"
-    assert join("a?b", "c") == "a?b/c"
-    assert join("https://host/a?sig=1", "c") == "https://host/a/c?sig=1"
-
-
-def test_redact() -> None:
-    assert redact("https://me:pw@host/a/b?sig=1") == "https://host/a/b"
-    assert redact("https://token@host/a") == "https://host/a"
-    assert redact("s3://key:secret@bucket/a?b") == "s3://bucket/a?b"
-    assert redact("abfss://container@account/a") == "abfss://container@account/a"
-    assert redact("/a/me:pw@host?x") == "/a/me:pw@host?x"
-    url = "https://me:hunter2@127.0.0.1:1/x?sig=hunter2"
-    for error in (RuntimeError, OSError):
-        with (
-            pytest.raises(DataError, match=r"cannot read https://127") as caught,
-            named_errors("read", url),
-        ):
-            raise error(f"{url} does not answer")
-        assert "hunter2" not in str(caught.value)
-
-
 def test_a_move_replaces_and_may_be_repeated(tmp_path: Path) -> None:
     storage = Storage()
     one, other = str(tmp_path / "one [1]*"), str(tmp_path / "other #2")
@@ -337,42 +241,3 @@ def test_a_move_replaces_and_may_be_repeated(tmp_path: Path) -> None:
     assert storage.read_bytes(other) == b"new"
     with pytest.raises(DataError, match=r"cannot move .*nothing"):
         storage.move(str(tmp_path / "nothing"), str(tmp_path / "no target"))
-
-
-class TestOutlets:
-    """What is no file to be replaced: devices, pipes, what a process has open."""
-
-    def test_a_device_stays_a_device(self, tmp_path: Path) -> None:
-        null = tmp_path / "null"
-        try:
-            os.mknod(null, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-            null.write_bytes(b"")
-        except OSError:  # not root, or a file system without devices: the real one withstands us
-            null = Path("/dev/null")
-            assert not os.access("/dev", os.W_OK)
-        Storage().write_bytes(str(null), b"gone")
-        assert stat.S_ISCHR(null.stat().st_mode)
-
-    def test_a_full_device_is_named(self) -> None:
-        with pytest.raises(DataError, match="cannot write /dev/full: No space left"):
-            Storage().write_bytes("/dev/full", b"x")
-        assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
-
-    def test_a_pipe_gets_the_bytes(self, tmp_path: Path) -> None:
-        pipe = tmp_path / "pipe"
-        os.mkfifo(pipe)
-        got: list[bytes] = []
-        reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
-        reader.start()
-        Storage().write_bytes(str(pipe), b"some bytes")
-        reader.join()
-        assert got == [b"some bytes"]
-        assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
-
-    def test_what_is_open_is_written_behind(self, tmp_path: Path) -> None:
-        with (tmp_path / "file").open("wb") as file:
-            file.write(b"before ")
-            file.flush()
-            Storage().write_bytes(f"/dev/fd/{file.fileno()}", b"and after")
-        assert (tmp_path / "file").read_bytes() == b"before and after"
-        assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.storage import client_limits as clients
-from bpe_beam.storage import named_errors, retry
+from bpe_beam.storage import retry
 from bpe_beam.storage.retry import (
     ATTEMPTS,
     SILENCE_SECONDS,
@@ -162,28 +161,3 @@ def test_silence_is_tried_again_for_longer_than_errors(clock: list[float]) -> No
         with pytest.raises(type(error)):
             retried(lambda error=error: call(error))
         assert clock.count(SILENCE_SECONDS) - before == calls
-
-
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [
-        (OSError("Forbidden for hunter2 at endpoint"), "Forbidden for *** at endpoint"),
-        (RuntimeError("no\nRequestId:1\nTime:2"), "RuntimeError: no"),
-        (
-            RuntimeError("of https://me:pw@host/a?X-Amz-Signature=1 and sig=abc&x"),
-            "RuntimeError: of https://host/a and sig=***&x",
-        ),
-        (RuntimeError("x" * 900), "RuntimeError: " + "x" * 500 + "…"),
-        (FileNotFoundError("b/k"), "No such file or directory"),
-    ],
-)
-def test_messages_are_short_and_keep_secrets(error: Exception, why: str) -> None:
-    with pytest.raises(DataError) as caught, named_errors("read", "s3://b/k", {"hunter2"}):
-        raise error
-    assert str(caught.value) == f"cannot read s3://b/k: {why}"
-
-
-def test_azure_waits_for_content_no_longer_than_one_silence() -> None:
-    """`retried` takes a longer wait for a client that has asked several times itself."""
-    assert clients.with_time_limits("az", {})["read_timeout"] == retry.SILENCE_SECONDS
-    assert clients.with_time_limits("abfs", {"read_timeout": 5}) == {"read_timeout": 5}

@@ -16,9 +16,6 @@ pytestmark = pytest.mark.quick
 BERT = "clean_text yes, handle_chinese_chars yes, strip_accents default, lowercase yes"
 
 
-O200K = Pattern("Regex", NAMED_PATTERNS["o200k"].expression)
-
-
 @pytest.mark.parametrize(
     ("part", "words"),
     [

@@ -52,18 +52,6 @@ def test_text_that_a_normalizer_makes_huge() -> None:
     assert longer.encode("a" * 100_000) == [0]
 
 
-def test_an_added_token_of_absurd_length() -> None:
-    token = {
-        "id": 1, "content": "a" * 10**6, "single_word": False, "lstrip": False, "rstrip": False,
-        "normalized": False, "special": True,
-    }  # fmt: skip
-    with pytest.raises(
-        UsageError,
-        match=r"added_tokens\[0\]: a token must have at most 4,096 char",
-    ):
-        Tokenizer.from_json(word_level(added_tokens=[token]))
-
-
 def test_a_post_processor_of_ids_that_are_not_there() -> None:
     post = {"type": "BertProcessing", "sep": ["[SEP]", 5], "cls": ["<unk>", 0]}
     with pytest.raises(UsageError, match=r'post_processor: it inserts ".SEP." with the id 5'):

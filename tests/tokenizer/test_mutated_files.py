@@ -13,101 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tokenizer_files import FILES, SEQUENCES, added, replace, split
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.component_json import MAX_COMPONENTS, MAX_DEPTH
 from bpe_beam.tokenizer.deadline import VARIABLE
 
 LOAD_SECONDS = 2.0
 TEXT_SECONDS = 0.5
 
-BYTE_LEVEL = {
-    "type": "ByteLevel",
-    "add_prefix_space": True,
-    "trim_offsets": True,
-    "use_regex": True,
-}
-STRIP = {"type": "Strip", "strip_left": True, "strip_right": True}
-METASPACE = {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first", "split": True}
-LETTERS = {
-    "a": 0,
-    "b": 1,
-    "ab": 2,
-    "[UNK]": 3,
-    "##b": 4,
-    "b</w>": 5,
-    "_": 6,
-    "[CLS]": 7,
-    "[SEP]": 8,
-}
-
-
-def replace(kind: str, pattern: str, content: str) -> dict[str, Any]:
-    return {"type": "Replace", "pattern": {kind: pattern}, "content": content}
-
-
-def split(pattern: str, behavior: str = "Isolated") -> dict[str, Any]:
-    return {
-        "type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False
-    }  # fmt: skip
-
-
-def added(number: int, content: str, **flags: bool) -> dict[str, Any]:
-    names = ("single_word", "lstrip", "rstrip", "normalized", "special")
-    return {"id": number, "content": content, **{name: flags.get(name, False) for name in names}}
-
-
-def template() -> dict[str, Any]:
-    text, cls = (
-        {"Sequence": {"id": "A", "type_id": 0}},
-        {"SpecialToken": {"id": "[C]", "type_id": 0}},
-    )
-    named = {"[C]": {"id": "[C]", "ids": [7], "tokens": ["[CLS]"]}}
-    return {
-        "type": "TemplateProcessing", "single": [cls, text], "pair": [text], "special_tokens": named
-    }  # fmt: skip
-
-
-def file(model: dict[str, Any], **parts: Any) -> dict[str, Any]:
-    return {
-        "version": "1.0", "truncation": None, "padding": None,
-        "added_tokens": [added(3, "[UNK]", special=True), added(20, "xyz", lstrip=True)],
-        "normalizer": None, "pre_tokenizer": None, "post_processor": None, "decoder": None,
-        **parts, "model": model,
-    }  # fmt: skip
-
-
-BPE = {
-    "type": "BPE", "dropout": None, "unk_token": "[UNK]", "continuing_subword_prefix": None,
-    "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-    "vocab": LETTERS, "merges": [["a", "b"]],
-}  # fmt: skip
-WORDPIECE = {
-    "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-    "max_input_chars_per_word": 100, "vocab": LETTERS,
-}  # fmt: skip
-FILES = [
-    file({**BPE, "unk_token": None, "merges": ["a b"]}, pre_tokenizer=BYTE_LEVEL,
-         decoder=BYTE_LEVEL, post_processor=BYTE_LEVEL),
-    file(BPE, normalizer={"type": "Sequence", "normalizers": [{"type": "NFKC"}, STRIP]},
-         pre_tokenizer=METASPACE, decoder=METASPACE),
-    file({**BPE, "ignore_merges": True, "fuse_unk": True}, normalizer=replace("Regex", r"\s+", "_"),
-         pre_tokenizer=split(r"\w+|\W"), decoder={"type": "BPEDecoder", "suffix": "</w>"},
-         post_processor=template()),
-    file({**BPE, "end_of_word_suffix": "</w>", "merges": []}, pre_tokenizer={
-        "type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True},
-                                              {"type": "Punctuation", "behavior": "Isolated"}]},
-         decoder={"type": "Sequence", "decoders": [replace("String", "_", " "), {"type": "Fuse"}]}),
-    file(WORDPIECE, pre_tokenizer={"type": "BertPreTokenizer"}, normalizer={
-        "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
-        "strip_accents": None, "lowercase": True}, post_processor={
-        "type": "BertProcessing", "sep": ["[SEP]", 8], "cls": ["[CLS]", 7]},
-         decoder={"type": "WordPiece", "prefix": "##", "cleanup": True}),
-    file({"type": "WordLevel", "vocab": LETTERS, "unk_token": "[UNK]"},
-         pre_tokenizer={"type": "WhitespaceSplit"}, decoder={"type": "Strip", "content": "a",
-         "start": 1, "stop": 1}),
-]  # fmt: skip
 
 PATTERNS = [
     "(a+)+$", "(a|aa)+$", r"(\w+\s?)*$", "(x+x+)+y", "((a*)*)*$", ".*.*.*.*=x", "(?:a*)*", "",
@@ -122,22 +36,6 @@ TYPES = [
     "BertProcessing", "RobertaProcessing", "TemplateProcessing", "BPEDecoder", "ByteFallback",
     "Fuse", "Unigram", "CTC",
 ]  # fmt: skip
-SEQUENCES: dict[str, tuple[str, list[Any]]] = {
-    "normalizer": ("normalizers", [
-        replace("String", "a", "aa"), {"type": "NFKD"}, {"type": "Prepend", "prepend": "a" * 50},
-        replace("Regex", "(a|b)+", "ab"), STRIP, replace("String", "", "x"), {"type": "ByteLevel"},
-    ]),
-    "pre_tokenizer": ("pretokenizers", [
-        {"type": "Whitespace"}, split(r"\w"), BYTE_LEVEL, METASPACE, split("(a|b)*", "Removed"),
-    ]),
-    "decoder": ("decoders", [
-        replace("String", "a", "aa"), {"type": "Fuse"}, replace("Regex", "(a|b)*", "ab"),
-        BYTE_LEVEL,
-        {"type": "Strip", "content": "a", "start": 2**31 - 1, "stop": 2**31 - 1},
-        {"type": "WordPiece", "prefix": "", "cleanup": True}, {"type": "BPEDecoder", "suffix": ""},
-    ]),
-    "post_processor": ("processors", [BYTE_LEVEL]),
-}  # fmt: skip
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -354,89 +252,3 @@ def test_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- what such trials have found ----
-
-
-def test_a_split_without_behavior() -> None:
-    part = split("a")
-    del part["behavior"]
-    with pytest.raises(UsageError, match=r"pre_tokenizer\.behavior: missing"):
-        Tokenizer.from_json(json.dumps(file(BPE, pre_tokenizer=part)))
-
-
-@pytest.mark.parametrize("name", SEQUENCES)
-def test_parts_nested_too_deeply(name: str) -> None:
-    key, items = SEQUENCES[name]
-    part = items[0]
-    for depth in range(1, MAX_DEPTH + 2):
-        part = {"type": "Sequence", key: [part]}
-        data = json.dumps(file(BPE, **{name: part}))
-        if depth <= MAX_DEPTH:
-            Tokenizer.from_json(data).encode("ab")
-    place = rf"{name}\.{key}\[0\].*\[0\]: components must be nested at most 32 deep"
-    with pytest.raises(UsageError, match=place):
-        Tokenizer.from_json(data)
-
-
-@pytest.mark.parametrize("name", SEQUENCES)
-def test_too_many_parts(name: str) -> None:
-    key, items = SEQUENCES[name]
-    for number in (MAX_COMPONENTS - 1, MAX_COMPONENTS):
-        part = {"type": "Sequence", key: items[:1] * number}
-        data = json.dumps(file(BPE, **{name: part}))
-        if number < MAX_COMPONENTS:
-            Tokenizer.from_json(data)
-    with pytest.raises(UsageError, match=f"{name}: must have at most 100 components in total"):
-        Tokenizer.from_json(data)
-
-
-def test_many_added_tokens_are_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokens = [added(100 + i, "a" * (1 + i) + str(i), special=True) for i in range(2000)]
-    begin = time.process_time()
-    tokenizer = Tokenizer.from_json(json.dumps(file(BPE, added_tokens=tokens)))
-    with pytest.raises(DataError, match='the text has the special token "aaa2" at character 2'):
-        tokenizer.encode("b aaa2", disallowed_special="error")
-    assert time.process_time() - begin < LOAD_SECONDS
-
-
-def test_added_tokens_that_take_too_much_memory() -> None:
-    tokens = [added(100 + i, f"{i:04000}") for i in range(2100)]
-    with pytest.raises(UsageError, match="added_tokens must have at most 8,388,608 characters"):
-        Tokenizer.from_json(json.dumps(file(BPE, added_tokens=tokens)))
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"pre_tokenizer": split("(a|aa)+$")},
-        {"normalizer": replace("Regex", "(a|aa)+$", "b")},
-        {
-            "pre_tokenizer": {
-                "type": "Sequence",
-                "pretokenizers": [split("a"), split("(x|b*)*y")] * 49,
-            }
-        },
-    ],
-    ids=["pattern", "normalizer", "many searches"],
-)
-def test_one_deadline_for_a_text(parts: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "0.01")
-    tokenizer = Tokenizer.from_json(json.dumps(file(BPE, **parts)))
-    assert tokenizer.encode("ab")
-    with pytest.raises(DataError, match=f"takes over .* seconds.*{VARIABLE}"):
-        tokenizer.encode("a" * 3000 + "!")
-
-
-def test_a_decoder_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "0.01")
-    decoder = {"type": "Sequence", "decoders": [replace("Regex", "(a|b)*", "ab")] * 60}
-    tokenizer = Tokenizer.from_json(json.dumps(file(BPE, decoder=decoder)))
-    with pytest.raises(DataError, match=VARIABLE):
-        tokenizer.decode([0, 1, 2] * 5_000)
-
-
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
-def test_a_deadline_that_is_none(seconds: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, seconds)
-    tokenizer = Tokenizer.from_json(json.dumps(FILES[1]))
-    with pytest.raises(UsageError, match=f"{VARIABLE} must be a number of seconds above 0, got"):
-        tokenizer.encode("ab")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from sentences import sentences
 
+from bpe_beam import Tokenizer
+from bpe_beam.training import reference
 from bpe_beam.transforms import metrics as counters
 
 
@@ -58,6 +62,27 @@ def run(tmp_path: Path) -> Run:
         return kept, measured.counters
 
     return run
+
+
+@pytest.fixture(scope="package")
+def tokenizer() -> Tokenizer:
+    """Return a tokenizer of the words of `sentences`, with two special tokens."""
+    special = ["<|end|>", "<|begin|>"]
+    counts: dict[str, int] = {}
+    for word in " ".join(sentences(50)).split():
+        counts[f"Ġ{word}"] = counts.get(f"Ġ{word}", 0) + 1
+    vocab, merges = reference.learn_bpe(
+        list(counts.items()), vocab_size=300, special_tokens=special
+    )
+    return Tokenizer.from_learned(vocab, merges, special)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> str:
+    path = tmp_path / "corpus.jsonl"
+    rows = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(sentences(200))]
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
 
 
 @pytest.fixture

@@ -174,3 +174,8 @@ def test_half_a_surrogate_pair_is_no_text() -> None:
     with pytest.raises(DataError, match="no valid text"):
         utf8_of("a\ud800")
     assert utf8_of("é") == "é".encode() == utf8_of("é".encode())
+
+
+def test_special_tokens_are_a_list() -> None:
+    with pytest.raises(UsageError, match="special_tokens must be a list of tokens, got '<x>'"):
+        CountWords(special_tokens="<x>")

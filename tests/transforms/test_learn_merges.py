@@ -7,12 +7,23 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pytest
+import regex
+from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
+from apache_beam.transforms.window import FixedWindows
+from sentences import TEXT, sentences
 
 from bpe_beam import Tokenizer
 from bpe_beam.counts.word_table import WORD_SCHEMA
 from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.patterns import GPT2_PATTERN
+from bpe_beam.training import reference
 from bpe_beam.training.recipe import BpeRecipe
-from bpe_beam.transforms import LearnMerges
+from bpe_beam.transforms import (
+    CountWords,
+    LearnMerges,
+    ReadDocuments,
+)
 
 LONG = "a" * 9_000
 WORDS = pa.RecordBatch.from_pydict({"word": ["hat", " the", LONG], "count": [2, 5, 3]}, WORD_SCHEMA)
@@ -38,3 +49,63 @@ def test_text_steps_are_refused_when_it_is_made() -> None:
     recipe = BpeRecipe(300, symbols="characters", end_of_word_symbol="_")
     with pytest.raises(UsageError, match="needs the pre-tokenizer whitespace_split"):
         LearnMerges(recipe)
+
+
+def test_documents_to_a_tokenizer(run, corpus) -> None:
+    """The pipeline learns what the reference learns from the same words."""
+    recipe = BpeRecipe(vocab_size=300, special_tokens=("<|end|>",))
+    kept, _ = run(
+        lambda p: p | ReadDocuments([corpus], range_bytes=1000) | CountWords() | LearnMerges(recipe)
+    )
+    (text,) = kept
+    counts: dict[str, int] = {}
+    for document in sentences(200):
+        for word in regex.findall(GPT2_PATTERN, document):
+            chars = byte_level.to_chars(word.encode())
+            counts[chars] = counts.get(chars, 0) + 1
+    vocab, merges = reference.learn_bpe(
+        list(counts.items()), vocab_size=300, special_tokens=["<|end|>"]
+    )
+    learned = Tokenizer.from_json(text)
+    assert list(learned.vocab) == vocab
+    assert learned.merges == merges
+
+
+def test_first_seen_needs_places(run, corpus) -> None:
+    recipe = BpeRecipe(vocab_size=270, tie_break="first_seen")
+    kept, _ = run(
+        lambda p: p | ReadDocuments([corpus]) | CountWords(with_places=True) | LearnMerges(recipe)
+    )
+    assert len(kept) == 1
+    with pytest.raises(Exception, match="lack the columns first_document, first_word"):
+        run(lambda p: p | ReadDocuments([corpus]) | CountWords() | LearnMerges(recipe), 1)
+
+
+def test_learning_is_bounded(run) -> None:
+    texts = [" ".join(f"word{i}" for i in range(40_000))]
+    learn = LearnMerges(BpeRecipe(vocab_size=300), memory_bytes=2_000_000)
+    with pytest.raises(Exception, match=r"takes more than memory_bytes \(2,000,000\)"):
+        run(lambda p: p | beam.Create(texts) | CountWords() | learn, 1)
+
+
+def test_learning_wants_all_words_at_once() -> None:
+    early = AfterWatermark(early=AfterCount(1))
+    for more in ({"trigger": early}, {"allowed_lateness": 10}):
+        windows = beam.WindowInto(
+            FixedWindows(10), accumulation_mode=AccumulationMode.DISCARDING, **more
+        )
+        words = beam.Pipeline() | beam.Create(["a"]) | windows | CountWords()
+        with pytest.raises(UsageError, match="fire more than once"):
+            _ = words | LearnMerges(BpeRecipe(vocab_size=300))
+
+
+def test_words_that_were_counted_otherwise_are_refused(run) -> None:
+    recipe = BpeRecipe(vocab_size=260)
+
+    def build(counted: str, learned: str):
+        words = CountWords(pretokenizer=counted)
+        return lambda p: p | beam.Create([TEXT]) | words | LearnMerges(recipe, pretokenizer=learned)
+
+    with pytest.raises(Exception, match="counted with pretokenizer='qwen2', but LearnMerges has"):
+        run(build("qwen2", "gpt2"))
+    assert len(run(build("llama3", "cl100k"))[0]) == 1  # two names of one

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import apache_beam as beam
 import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.transforms import ReadDocuments
 
@@ -48,3 +50,35 @@ def test_losses_beyond_the_limit_fail_the_run(damaged: Path, tmp_path: Path) -> 
 def test_a_limit_must_be_one(damaged: Path) -> None:
     with pytest.raises(UsageError, match="max_lost must be a number or a share"):
         ReadDocuments([f"{damaged}/*"], max_lost="1MB")
+
+
+def test_rejects_go_to_their_folder_or_end_the_run(run, tmp_path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"text": "good"}\n{"text": 7}\n')
+    with pytest.raises(Exception, match=r"bad.jsonl, byte 17: "):
+        run(lambda p: p | ReadDocuments([str(path)]), 1)
+    folder = tmp_path / "rejects"
+    kept, counters = run(lambda p: p | ReadDocuments([str(path)], rejects=str(folder)))
+    assert [batch.column("text").to_pylist() for batch in kept] == [["good"]]
+    assert counters["records_rejected"] == 1
+    (row,) = [json.loads(line) for file in folder.iterdir() for line in file.open()]
+    assert (row["file"], row["offset"]) == ("bad.jsonl", 17)
+
+
+def test_documents_are_read_whatever_the_settings(run, tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one||two||three")
+    settings = ReadSettings(document_separator="||")
+    kept, _ = run(lambda p: p | ReadDocuments([str(path)], settings, range_bytes=4))
+    assert sorted(t for batch in kept for t in batch.column("text").to_pylist()) == [
+        "one",
+        "three",
+        "two",
+    ]
+
+
+def test_inputs_are_a_list(corpus) -> None:
+    with pytest.raises(UsageError, match=r"inputs must be a list, such as \['.*got '.*jsonl'"):
+        ReadDocuments(corpus)
+    with pytest.raises(UsageError, match=r"exclude must be a list, such as \['a'\]"):
+        ReadDocuments([corpus], exclude="a")

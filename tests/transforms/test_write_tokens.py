@@ -2,171 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import random
 from pathlib import Path
 
 import apache_beam as beam
 import pyarrow as pa
 import pytest
-import regex
-from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import FixedWindows
+from sentences import sentences
 
-from bpe_beam import Tokenizer
-from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.patterns import GPT2_PATTERN
-from bpe_beam.training import reference
-from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (
-    CountWords,
-    LearnMerges,
-    ReadDocuments,
     Tokenize,
     WriteTokens,
-    coders,
-    spread_tasks,
     write_tokens,
 )
-from bpe_beam.transforms.chunks import CHUNK_BYTES
-
-TEXT = "the quick brown fox jumps over a lazy dog and the cat sat on the mat"
-
-
-def sentences(count: int, seed: int = 1) -> list[str]:
-    rng = random.Random(seed)
-    return [" ".join(rng.choices(TEXT.split(), k=rng.randint(0, 30))) for _ in range(count)]
-
-
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    special = ["<|end|>", "<|begin|>"]
-    counts: dict[str, int] = {}
-    for word in " ".join(sentences(50)).split():
-        counts[f"Ġ{word}"] = counts.get(f"Ġ{word}", 0) + 1
-    vocab, merges = reference.learn_bpe(
-        list(counts.items()), vocab_size=300, special_tokens=special
-    )
-    return Tokenizer.from_learned(vocab, merges, special)
-
-
-@pytest.fixture
-def corpus(tmp_path: Path) -> str:
-    path = tmp_path / "corpus.jsonl"
-    rows = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(sentences(200))]
-    path.write_text("\n".join(rows) + "\n")
-    return str(path)
-
-
-def test_documents_to_a_tokenizer(run, corpus) -> None:
-    """The pipeline learns what the reference learns from the same words."""
-    recipe = BpeRecipe(vocab_size=300, special_tokens=("<|end|>",))
-    kept, _ = run(
-        lambda p: p | ReadDocuments([corpus], range_bytes=1000) | CountWords() | LearnMerges(recipe)
-    )
-    (text,) = kept
-    counts: dict[str, int] = {}
-    for document in sentences(200):
-        for word in regex.findall(GPT2_PATTERN, document):
-            chars = byte_level.to_chars(word.encode())
-            counts[chars] = counts.get(chars, 0) + 1
-    vocab, merges = reference.learn_bpe(
-        list(counts.items()), vocab_size=300, special_tokens=["<|end|>"]
-    )
-    learned = Tokenizer.from_json(text)
-    assert list(learned.vocab) == vocab
-    assert learned.merges == merges
-
-
-def test_first_seen_needs_places(run, corpus) -> None:
-    recipe = BpeRecipe(vocab_size=270, tie_break="first_seen")
-    kept, _ = run(
-        lambda p: p | ReadDocuments([corpus]) | CountWords(with_places=True) | LearnMerges(recipe)
-    )
-    assert len(kept) == 1
-    with pytest.raises(Exception, match="lack the columns first_document, first_word"):
-        run(lambda p: p | ReadDocuments([corpus]) | CountWords() | LearnMerges(recipe), 1)
-
-
-def test_learning_is_bounded(run) -> None:
-    texts = [" ".join(f"word{i}" for i in range(40_000))]
-    learn = LearnMerges(BpeRecipe(vocab_size=300), memory_bytes=2_000_000)
-    with pytest.raises(Exception, match=r"takes more than memory_bytes \(2,000,000\)"):
-        run(lambda p: p | beam.Create(texts) | CountWords() | learn, 1)
-
-
-def test_rejects_go_to_their_folder_or_end_the_run(run, tmp_path) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"text": "good"}\n{"text": 7}\n')
-    with pytest.raises(Exception, match=r"bad.jsonl, byte 17: "):
-        run(lambda p: p | ReadDocuments([str(path)]), 1)
-    folder = tmp_path / "rejects"
-    kept, counters = run(lambda p: p | ReadDocuments([str(path)], rejects=str(folder)))
-    assert [batch.column("text").to_pylist() for batch in kept] == [["good"]]
-    assert counters["records_rejected"] == 1
-    (row,) = [json.loads(line) for file in folder.iterdir() for line in file.open()]
-    assert (row["file"], row["offset"]) == ("bad.jsonl", 17)
-
-
-def test_documents_are_read_whatever_the_settings(run, tmp_path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_text("one||two||three")
-    settings = ReadSettings(document_separator="||")
-    kept, _ = run(lambda p: p | ReadDocuments([str(path)], settings, range_bytes=4))
-    assert sorted(t for batch in kept for t in batch.column("text").to_pylist()) == [
-        "one",
-        "three",
-        "two",
-    ]
-
-
-def test_each_element_becomes_its_ids(run, tokenizer) -> None:
-    texts = sentences(20)
-    kept, counters = run(lambda p: p | beam.Create(texts) | Tokenize(tokenizer))
-    assert sorted(ids.to_pylist() for ids in kept) == sorted(map(tokenizer.encode, texts))
-    assert counters["documents_tokenized"] == 20
-    assert counters["tokens_made"] == sum(len(tokenizer.encode(text)) for text in texts)
-
-
-def test_batches_keep_their_other_columns(run, tokenizer) -> None:
-    batch = pa.RecordBatch.from_pydict({"id": ["x", "y"], "text": ["the cat", ""], "n": [1, 2]})
-    elements = beam.Create([batch]).with_output_types(pa.RecordBatch)
-    (kept,), _ = run(lambda p: p | elements | Tokenize(tokenizer, append="<|end|>"))
-    end = tokenizer.token_to_id("<|end|>")
-    assert kept.to_pydict() == {
-        "id": ["x", "y"],
-        "tokens": [[*tokenizer.encode("the cat"), end], [end]],
-        "n": [1, 2],
-    }
-
-
-def test_each_option_of_tokenize_shows(run, tokenizer) -> None:
-    text = "the<|end|>cat"
-    end, begin = tokenizer.token_to_id("<|end|>"), tokenizer.token_to_id("<|begin|>")
-    plain = tokenizer.encode(text)
-    for options, expected in [
-        ({}, plain),
-        ({"append": "<|end|>"}, [*plain, end]),
-        ({"prepend": "<|begin|>"}, [begin, *plain]),
-        ({"prepend": "<|begin|>", "append": "<|end|>"}, [begin, *plain, end]),
-        ({"allowed_special": "all"}, tokenizer.encode(text, allowed_special="all")),
-        ({"allowed_special": ["<|begin|>"]}, plain),
-        ({"allowed_special": ["<|end|>"]}, tokenizer.encode(text, allowed_special="all")),
-    ]:
-        (ids,), _ = run(lambda p, o=options: p | beam.Create([text]) | Tokenize(tokenizer, **o), 1)
-        assert ids.to_pylist() == expected, options
-
-
-def test_a_token_that_is_not_there_is_refused(tokenizer) -> None:
-    for options in ({"append": "<none>"}, {"prepend": "<none>"}, {"allowed_special": ["<none>"]}):
-        with pytest.raises(UsageError, match="<none>"):
-            Tokenize(tokenizer, **options)
 
 
 @pytest.mark.parametrize("shards", [1, 5])
@@ -243,34 +97,6 @@ def test_a_folder_that_holds_something_is_refused(tokenizer, tmp_path) -> None:
         WriteTokens(str(tmp_path / "new"), tokenizer, shards=0)
 
 
-def test_no_collection_falls_back_to_pickling(coders_of, tokenizer, corpus, tmp_path) -> None:
-    def build(p: beam.Pipeline) -> None:
-        documents = p | ReadDocuments([corpus])
-        documents | CountWords() | LearnMerges(BpeRecipe(vocab_size=300))
-        documents | "Batches" >> Tokenize(tokenizer) | WriteTokens(str(tmp_path / "t"), tokenizer)
-        p | beam.Create(["a"]) | "Single" >> Tokenize(tokenizer)
-
-    urns = coders_of(build)
-    pickled = [urn for urn in urns if "pickled_python" in urn]
-    ours = ("RecordBatchCoder", "TokensCoder")
-    assert all(any(name in urn for name in ours) for urn in pickled), pickled
-    assert any("RecordBatchCoder" in urn for urn in urns)
-    for coder in (coders.RecordBatchCoder(), coders.TokensCoder()):
-        assert coder.is_deterministic()
-
-
-def test_coders_give_back_what_they_took() -> None:
-    batch = pa.RecordBatch.from_pydict({"text": ["a", "é"], "place": [1, 2]})
-    coder = coders.RecordBatchCoder()
-    assert coder.decode(coder.encode(batch)).equals(batch)
-    assert coder.encode(batch.slice(1)) == coder.encode(batch.slice(1))
-    assert coder.decode(coder.encode(batch.slice(1))).to_pydict() == {"text": ["é"], "place": [2]}
-    tokens = pa.array([1, 2**32 - 1, 0], pa.uint32())
-    tokens_coder = coders.TokensCoder()
-    for ids in (tokens, tokens.slice(1), tokens.slice(0, 0)):
-        assert tokens_coder.decode(tokens_coder.encode(ids)).equals(ids)
-
-
 def test_write_tokens_wants_all_documents_at_once(tokenizer, tmp_path) -> None:
     with pytest.raises(UsageError, match="bounded input in the global window"):
         _ = (
@@ -280,29 +106,6 @@ def test_write_tokens_wants_all_documents_at_once(tokenizer, tmp_path) -> None:
             | Tokenize(tokenizer)
             | WriteTokens(str(tmp_path / "out"), tokenizer)
         )
-
-
-def test_learning_wants_all_words_at_once() -> None:
-    early = AfterWatermark(early=AfterCount(1))
-    for more in ({"trigger": early}, {"allowed_lateness": 10}):
-        windows = beam.WindowInto(
-            FixedWindows(10), accumulation_mode=AccumulationMode.DISCARDING, **more
-        )
-        words = beam.Pipeline() | beam.Create(["a"]) | windows | CountWords()
-        with pytest.raises(UsageError, match="fire more than once"):
-            _ = words | LearnMerges(BpeRecipe(vocab_size=300))
-
-
-def test_special_tokens_are_a_list() -> None:
-    with pytest.raises(UsageError, match="special_tokens must be a list of tokens, got '<x>'"):
-        CountWords(special_tokens="<x>")
-
-
-def test_inputs_are_a_list(corpus) -> None:
-    with pytest.raises(UsageError, match=r"inputs must be a list, such as \['.*got '.*jsonl'"):
-        ReadDocuments(corpus)
-    with pytest.raises(UsageError, match=r"exclude must be a list, such as \['a'\]"):
-        ReadDocuments([corpus], exclude="a")
 
 
 def test_write_tokens_wants_ids(run, tokenizer, tmp_path) -> None:
@@ -336,35 +139,6 @@ def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
     with MegatronReader(Storage(), str(tmp_path / "out"), "shard-00000-of-00001") as reader:
         ids = [reader.document(number).tolist() for number in range(len(reader))]
     assert ids == [tokenizer.encode("the cat")] * 8
-
-
-def test_words_that_were_counted_otherwise_are_refused(run) -> None:
-    recipe = BpeRecipe(vocab_size=260)
-
-    def build(counted: str, learned: str):
-        words = CountWords(pretokenizer=counted)
-        return lambda p: p | beam.Create([TEXT]) | words | LearnMerges(recipe, pretokenizer=learned)
-
-    with pytest.raises(Exception, match="counted with pretokenizer='qwen2', but LearnMerges has"):
-        run(build("qwen2", "gpt2"))
-    assert len(run(build("llama3", "cl100k"))[0]) == 1  # two names of one
-
-
-def test_a_path_is_no_tokenizer() -> None:
-    with pytest.raises(UsageError, match=r"must be a Tokenizer, got str: Tokenizer.from_file"):
-        Tokenize("tokenizer.json")
-
-
-def test_batches_that_nobody_announced(run, tokenizer) -> None:
-    """Of an untyped step, whose output Beam takes for anything: they pass a shuffle."""
-
-    def batch(text: str):
-        return pa.record_batch([pa.array([text])], ["text"])
-
-    (kept,), _ = run(
-        lambda p: p | beam.Create(["a"]) | beam.Map(batch) | Tokenize(tokenizer) | beam.Reshuffle()
-    )
-    assert kept.to_pydict() == {"tokens": [tokenizer.encode("a")]}
 
 
 def _sent(documents: list[list[int]]) -> list[tuple[int, write_tokens.Chunk]]:
@@ -424,16 +198,3 @@ def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
     assert not (tmp_path / "manifest.json").exists()
     gone.write_bytes(data)
     assert list(manifest.process((0, [row for _, row in rows])))
-
-
-def test_tasks_that_lack_a_chunk_are_refused() -> None:
-    task = "long" * CHUNK_BYTES
-    spread = spread_tasks.SpreadTasks(["short \udcff", task])
-    join = spread_tasks._JoinChunks()
-    long = [chunk for number, chunk in spread.chunks if number == 1]
-    assert len(long) == 4
-    assert list(join.process((1, reversed(long)))) == [task]
-    assert list(join.process((0, [spread.chunks[0][1]]))) == ["short \udcff"]
-    for wrong in (long[1:], long[:-1], [*long, long[2]], [*long, *long]):
-        with pytest.raises(DataError, match=r"the runner (lost one|delivered a task twice)"):
-            list(join.process((1, wrong)))

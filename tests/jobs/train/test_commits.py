@@ -19,7 +19,6 @@ from bpe_beam.workers.rounds.task import names_of
 pytestmark = pytest.mark.quick
 
 ATTEMPT = ".attempt-0123456789ab"
-RUN = "rounds/work/run-0123456789ab"
 LEFT = (
     *("commit-00003.json", "start.json", f"commit-00004.json{ATTEMPT}", f"start.json{ATTEMPT}"),
     *(f"work/run-0123456789ab/{name}" for name in names_of(7, 3)),

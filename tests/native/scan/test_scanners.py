@@ -28,7 +28,6 @@ EXPRESSIONS = PATTERNS | {
     "none": r"(?s:.+)",
 }
 COMPILED = {name: regex.compile(expression) for name, expression in EXPRESSIONS.items()}
-CONTIGUOUS = {*PATTERNS, "digits", "digits_individual", "punctuation", "none"}
 
 # Of each set of properties that any pattern distinguishes at least one, of one to four bytes.
 REPRESENTATIVES = (

@@ -18,7 +18,6 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards.formats.interface import ShardFiles
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter, token_dtype
-from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -183,11 +182,6 @@ def test_ranges_outside_the_shard(tmp_path: Path) -> None:
         ):
             with pytest.raises(IndexError, match="not within the"):
                 call()
-
-
-def test_shard_names() -> None:
-    assert shard_name(3, 12) == "shard-00003-of-00012"
-    assert shard_name(123_456, 200_000) == "shard-123456-of-200000"
 
 
 # Limits.

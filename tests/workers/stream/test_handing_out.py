@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 from stream_by_hand import STORAGE, expected, file_names, put, run_stream, texts, windows, work_off
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile
-from bpe_beam.storage.create_exclusive import write_once
 from bpe_beam.transforms.jobs import tokenize_new_files as stream_shards
 from bpe_beam.workers.stream import watcher as watcher_module
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
@@ -222,29 +220,6 @@ def test_keys_are_few_and_spread(stream: Stream) -> None:
 
 
 # ---- requests ----
-
-
-class _Killed(BaseException):
-    pass
-
-
-def test_a_file_that_is_written_once_is_never_torn(monkeypatch) -> None:
-    """Killed in the middle of a write, on a store that writes in place."""
-    real = MemoryFileSystem.pipe_file
-
-    def half(self: Any, path: str, value: bytes, *args: Any, **kwargs: Any) -> None:
-        real(self, path, value[:2])
-        raise _Killed
-
-    url = "memory://torn/window.json"
-    with monkeypatch.context() as patch:
-        patch.setattr(MemoryFileSystem, "pipe_file", half)
-        with pytest.raises(_Killed):
-            write_once(STORAGE, url, b"data")
-    assert not STORAGE.exists(url)
-    assert write_once(STORAGE, url, b"data")
-    assert not write_once(STORAGE, url, b"other")
-    assert STORAGE.list_names("memory://torn") == ["window.json"]
 
 
 def test_a_window_is_read_with_three_requests(stream: Stream, monkeypatch) -> None:

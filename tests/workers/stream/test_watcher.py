@@ -24,7 +24,6 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.storage import Storage
-from bpe_beam.storage import create_exclusive as once
 from bpe_beam.workers.stream import watcher as watching
 from bpe_beam.workers.stream import window_log
 from bpe_beam.workers.stream.tokenize_window import Stream
@@ -282,88 +281,7 @@ def test_a_window_of_another_stream_is_refused(stream: Stream) -> None:
 # ---- what is watched ----
 
 
-def test_names_do_not_depend_on_what_is_there(tmp_path: Path) -> None:
-    def root(*patterns: str) -> str:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Storage, "is_folder", lambda *_: False)
-            return Watched.of(STORAGE, patterns).root
-
-    assert root("gcs://bucket/in/", "gs://bucket/in/more/*") == "gs://bucket/in"
-    assert root("gs://bucket/") == "gs://bucket"
-    assert root(f"{tmp_path}/in/", f"{tmp_path}/in/*/x") == f"{tmp_path}/in"
-
-    assert root(f"{tmp_path}/in/*/a*.jsonl") == f"{tmp_path}/in"
-    assert root(f"{tmp_path}/in/a.jsonl", f"{tmp_path}/in/b/**") == f"{tmp_path}/in"
-    assert root("/*.jsonl") == "/"
-    assert root("s3://bucket/in/*.gz", "s3://bucket/more/*.gz") == "s3://bucket"
-    assert root("gcs://bucket/in/[ab]/*") == "gs://bucket/in"
-    write(tmp_path / "x.jsonl", ["a"])
-    write(tmp_path / "deep" / "y.jsonl", ["a"])
-    watched = Watched.of(STORAGE, [f"{tmp_path}/**/*.jsonl"], [f"{tmp_path}/deep/*"])
-    assert [name for name, _ in watched.look(STORAGE)] == ["x.jsonl"]
-    assert sorted(name for name, _ in Watched.of(STORAGE, ["/*"]).look(STORAGE)) == sorted(
-        path.name
-        for path in Path("/").iterdir()
-        if path.is_file() and path.stat().st_size and not path.name.startswith(".")
-    )
-
-
-@pytest.mark.parametrize(
-    ("patterns", "message"),
-    [
-        (["@list"], "a list does not grow"),
-        (["https://host/*.jsonl"], "the web cannot be watched"),
-        (["{tmp}/*", "s3://bucket/*"], "on several stores"),
-    ],
-)
-def test_what_cannot_be_watched_is_refused(tmp_path, patterns, message) -> None:
-    with pytest.raises(UsageError, match=message):
-        Watched.of(STORAGE, [pattern.format(tmp=tmp_path) for pattern in patterns])
-
-
-@pytest.mark.parametrize("name", ["in", "in/", "[a]*"])
-def test_of_a_folder_all_visible_files_are_watched(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / name
-    watched = Watched.of(STORAGE, [f"{tmp_path}/{name}"]) if name[-1] == "/" else None
-    for file in ("a.jsonl", "deep/er/b.txt", ".hidden", "_SUCCESS", "_temp/c.txt", "deep/.d/e"):
-        write(folder / file, ["a"])
-    for file in ("skip/f.txt", "out/window-00000000/g.bin"):
-        write(folder / file, ["a"])
-    (folder / "empty.txt").write_text("")
-    if watched is None:
-        watched = Watched.of(STORAGE, [str(folder)])
-    names = ["a.jsonl", "deep/er/b.txt", "out/window-00000000/g.bin", "skip/f.txt"]
-    assert watched.root == str(folder)
-    assert sorted(found for found, _ in watched.look(STORAGE)) == names
-    other = Watched.of(STORAGE, [str(folder)], [f"{folder}/skip"], f"{folder}/out")
-    assert sorted(found for found, _ in other.look(STORAGE)) == names[:2]
-    assert other.root_fingerprint == watched.root_fingerprint
-    with pytest.raises(UsageError, match="is in the output folder"):
-        Watched.of(STORAGE, [str(folder)], output=str(folder))
-
-
 # ---- files that are written once ----
-
-
-def test_a_file_is_written_once(tmp_path: Path) -> None:
-    for folder in (str(tmp_path), "memory://once"):
-        url = STORAGE.join(folder, "x")
-        assert once.write_once(STORAGE, url, b"one")
-        assert not once.write_once(STORAGE, url, b"two")
-        assert once.write_once(STORAGE, url, b"one"), "again, after an answer that was lost"
-        assert STORAGE.read_bytes(url) == b"one"
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
-
-
-def test_of_many_writers_one_succeeds(tmp_path: Path) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    for turn in range(20):
-        url = str(tmp_path / str(turn))
-        with ThreadPoolExecutor(8) as pool:
-            won = list(pool.map(lambda n, u=url: once.write_once(STORAGE, u, b"%d" % n), range(8)))
-        assert won.count(True) == 1
-        assert Path(url).read_bytes() == b"%d" % won.index(True)
 
 
 class TestRoot:

@@ -1,4 +1,4 @@
-"""`encode` and `decode` on stdin, stdout and arguments, with a small tokenizer."""
+"""`bpe-beam encode`: text on stdin or as an argument, ids and tables on stdout."""
 
 from __future__ import annotations
 
@@ -10,44 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_for_output as run
 
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
-
-
-def byte_symbols() -> list[str]:
-    """The byte-level alphabet in order of code points: section 1 of the semantics."""
-    kept = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    return [chr(byte) for byte in kept] + [chr(0x100 + i) for i in range(256 - len(kept))]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
-    vocab = ["<|end|>", "<\x1b[2J>", *byte_symbols(), "he", "Ġhe", "hel"]
-    merges = [("h", "e"), ("Ġ", "he"), ("he", "l")]
-    path = str(tmp_path_factory.mktemp("tokenizer") / "tokenizer.json")
-    Tokenizer.from_learned(vocab, merges, ["<|end|>", "<\x1b[2J>"]).save(path)
-    return path
-
-
-def run(
-    *argv: str, stdin: bytes = b"", code: int = 0, encoding: str = "utf-8"
-) -> tuple[bytes, str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding}
-    done = subprocess.run(
-        [sys.executable, "-m", "bpe_beam", *argv],
-        input=stdin,
-        capture_output=True,
-        env=environment,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr.decode()
-    assert b"Traceback" not in done.stderr
-    return done.stdout, done.stderr.decode()
 
 
 def test_ids_come_on_one_line(tokenizer: str) -> None:
@@ -142,26 +111,6 @@ def test_a_tiktoken_file_is_refused_with_the_way_to_convert_it(tmp_path: Path) -
         _, said = run(job, "--tokenizer", str(path), "1", code=2)
         assert "Tokenizer.from_tiktoken(path, pretokenizer=...)" in said
         assert "as a tokenizer.json" in said
-
-
-def test_decoding_gives_the_bytes_back(tokenizer: str) -> None:
-    text = "hel  hé\n\x00 \u2028"
-    ids = [str(i) for i in Tokenizer.from_file(tokenizer).encode(text)]
-    for argv, stdin in ((ids, b""), ([",".join(ids)], b""), ([], "\n".join(ids).encode())):
-        out, said = run("decode", "--tokenizer", tokenizer, *argv, stdin=stdin)
-        assert (out, said) == (text.encode(), "")
-    half = Tokenizer.from_file(tokenizer).encode("é")[:1]
-    assert run("decode", "--tokenizer", tokenizer, str(half[0]))[0] == b"\xc3"
-    assert run("decode", "--tokenizer", tokenizer, stdin=b" \n")[0] == b""
-
-
-def test_what_is_no_id_is_refused_with_its_place(tokenizer: str) -> None:
-    decode = ["decode", "--tokenizer", tokenizer]
-    said = "IDS must be whole numbers from 0 to 2,147,483,647, got 'x' as number 2"
-    assert said in run(*decode, "1", "x", code=2)[1]
-    assert "standard input must be whole numbers" in run(*decode, stdin=b"1 x", code=1)[1]
-    assert "got '\\\\xff' as number 1" in run(*decode, stdin=b"\xff", code=1)[1]
-    assert "9999" in run(*decode, "1", "9999", code=1)[1]
 
 
 def test_summaries_for_programs(tokenizer: str, tmp_path: Path) -> None:

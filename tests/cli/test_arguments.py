@@ -1,0 +1,239 @@
+"""Command line and YAML to the settings of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bpe_beam.cli import main as cli
+from bpe_beam.cli.arguments import settings_of
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.jobs import JOBS
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.settings.tools import (
+    DecodeSettings,
+    EncodeSettings,
+    InspectSettings,
+    QuickstartSettings,
+)
+from bpe_beam.settings.train import TrainSettings
+from bpe_beam.settings.verify import VerifySettings
+
+pytestmark = pytest.mark.quick
+
+
+ROOT = Path(__file__).parents[2]
+
+
+COUNT = ["count", "--input", "a.txt", "--output", "out"]
+
+
+def settings(*argv: str) -> Any:
+    return settings_of(cli.read_arguments(*cli.job_of(argv)))
+
+
+Refused = Callable[..., str]
+
+
+def test_all_options_of_count() -> None:
+    given = settings(
+        "count",
+        *("--input", "a.txt", "b/*.jsonl", "--input", "@list", "--input-format", "jsonl"),
+        *("--text-field", "body", "--id-field", "key", "--document-separator", r"\n\x1e"),
+        *("--range-bytes", "64MB", "--max-rejects", "1%", "--output", "out"),
+        *("--normalizer", "none", "--pretokenizer", "gpt2"),
+        *("--special-token", "<a>", "--special-token", "<b>", "--tie-break", "first_seen"),
+        *("--workers", "3", "--overwrite", "--quiet", "--debug", "--summary-file", "-"),
+        *("--storage-options", '{"s3": {"anon": true}}'),
+    )
+    assert isinstance(given, CountSettings)
+    assert given.input.inputs == ("a.txt", "b/*.jsonl", "@list")
+    assert (given.input.input_format, given.input.text_field) == ("jsonl", "body")
+    assert (given.input.id_field, given.input.document_separator) == ("key", "\n\x1e")
+    assert (given.input.range_bytes, given.input.max_rejects) == (64_000_000, "1%")
+    assert (given.output, given.special_tokens) == ("out", ("<a>", "<b>"))
+    assert (given.normalizer, given.pretokenizer, given.with_places) == ("none", "gpt2", True)
+    assert (given.run.workers, given.run.overwrite, given.run.quiet) == (3, True, True)
+    assert (given.run.debug, given.run.summary_file) == (True, "-")
+    assert given.run.storage_options == {"s3": {"anon": True}}
+    assert not settings(*COUNT).with_places
+
+
+def test_all_options_of_train() -> None:
+    given = settings(
+        "train",
+        *("--counts", "c", "--output", "o", "--model", "bpe", "--vocab-size", "32000"),
+        *("--min-frequency", "2", "--tie-break", "first_seen", "--alphabet", "seen"),
+        *("--special-token", "<a>", "--driver-memory", "1GiB", "--merge-rounds", "local"),
+    )
+    assert given == TrainSettings(
+        "o",
+        32000,
+        counts="c",
+        min_frequency=2,
+        tie_break="first_seen",
+        alphabet="seen",
+        special_tokens=("<a>",),
+        driver_memory=1 << 30,
+        merge_rounds="local",
+    )
+    given = settings("train", "--input", "a", "--output", "o", "--vocab-size", "300")
+    assert given.input.inputs == ("a",)
+    assert given.counts is None
+
+
+def test_all_options_of_tokenize() -> None:
+    given = settings(
+        "tokenize",
+        *("--tokenizer", "t", "--input", "a", "--output", "o", "--format", "megatron"),
+        *("--append", "<eos>", "--prepend", "<bos>", "--allowed-special", "<a>,<b>"),
+    )
+    assert isinstance(given, TokenizeSettings)
+    assert (given.tokenizer, given.format) == ("t", "megatron")
+    assert (given.append, given.prepend, given.allowed_special) == (
+        "<eos>",
+        "<bos>",
+        ("<a>", "<b>"),
+    )
+    for text, meant in (("none", "none"), ("all", "all"), ("all,<a>", ("all", "<a>"))):
+        given = settings("encode", "x", "--tokenizer", "t", "--allowed-special", text)
+        assert given.allowed_special == meant
+
+
+def test_all_options_of_the_other_jobs() -> None:
+    assert settings("verify", "f", "--full", "--input", "a", "b") == VerifySettings(
+        "f", full=True, input=settings("count", "--input", "a", "b", "--output", "o").input
+    )
+    assert settings("encode", "--tokenizer", "t") == EncodeSettings("t")
+    assert settings("encode", "--tokenizer", "t", "--show", "a b") == EncodeSettings(
+        "t", "a b", show=True
+    )
+    assert settings("encode", "--tokenizer", "t", "--", "--help").text == "--help"
+    assert settings("decode", "1", "2,3", "--tokenizer", "t") == DecodeSettings("t", ("1", "2,3"))
+    assert settings("decode", "--tokenizer", "t") == DecodeSettings("t")
+    assert settings("inspect", "p") == InspectSettings("p")
+    assert settings("quickstart") == QuickstartSettings()
+    assert settings("quickstart", "--output", "q").output == "q"
+
+
+def test_every_declared_option_reaches_the_settings() -> None:
+    """An option that is accepted and does nothing is the worst of faults."""
+    values = {
+        "--input-format": "text", "--max-rejects": "7", "--normalizer": "nfc",
+        "--model": "wordpiece", "--pretokenizer": "bert", "--format": "megatron",
+        "--tie-break": "first_seen",
+        "--alphabet": "seen", "--storage-options": '{"s3": {}}', "--runner": "direct",
+        "--counts": "c", "--driver-memory": "2GB", "--symbols": "bytes",
+        "--merge-rounds": "distributed",
+        "--progress": "json", "--source": "en=a/*", "--weights": "en=2", "--temperature": "0.5",
+    }  # fmt: skip
+    # Options of which only one value is legal yet.
+    single = {"--format"}
+    base = {
+        "count": ["--input", "a", "--output", "o"],
+        "train": ["--input", "a", "--output", "o", "--vocab-size", "300"],
+        "tokenize": ["--input", "a", "--output", "o", "--tokenizer", "t"],
+        "verify": ["f"],
+        "encode": ["--tokenizer", "t"],
+        "decode": ["--tokenizer", "t"],
+        "inspect": ["p"],
+        "plan": ["--input", "a"],
+        "quickstart": [],
+        "stream-tokenize": [
+            *("--tokenizer", "t", "--input", "a", "--output", "o", "--runner", "FlinkRunner")
+        ],
+        "counts merge": ["a", "b", "--output", "o"],
+        "counts show": ["a"],
+        "counts filter": ["a", "--output", "o", "--min-count", "2"],
+    }
+    for name, spec in JOBS.items():
+        job = name.split()
+        before = settings(*job, *base[name])
+        for flag, option in spec.options.items():
+            if flag == "--config" or flag in single or flag[0] != "-":
+                continue
+            value = [] if option.kind == "switch" else [values.get(flag, "321")]
+            if (name, flag) == ("stream-tokenize", "--runner"):
+                value = ["PrismRunner"]
+            argv = list(base[name])
+            if flag == "--counts":
+                del argv[:2]
+            if flag in ("--weights", "--temperature"):
+                argv += ["--source-field", "s"]
+            assert settings(*job, *argv, flag, *value) != before, (name, flag)
+
+
+def test_flags_of_the_runner_are_passed_on() -> None:
+    given = settings(
+        *COUNT,
+        *("--runner", "FlinkRunner", "--parallelism", "2", "--flink_master=[local]"),
+        *("--flink_submit_uber_jar", "--experiments", "a", "--experiments=b", "--quiet"),
+    )
+    assert given.run.runner == "FlinkRunner"
+    assert given.run.runner_options == (
+        "--parallelism=2",
+        "--flink_master=[local]",
+        "--flink_submit_uber_jar",
+        "--experiments=a",
+        "--experiments=b",
+    )
+    assert given.run.quiet
+    # A value is never taken for an argument of ours.
+    assert settings(*COUNT, "--job_name", "--quiet").run.runner_options == ("--job_name=--quiet",)
+
+
+def test_the_file_gives_and_flags_win(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        "job: train\ninput: [x, y]\noutput: o\nvocab_size: 400\nspecial-token: <a>\n"
+        "range_bytes: 1MiB\ndocument_separator: '\\n\\n'\nquiet: true\noverwrite: false\n"
+        "storage_options: {s3: {anon: true}}\nrunner: FlinkRunner\n"
+        "runner_options: {parallelism: 2, flink_master: '[local]'}\n"
+    )
+    given = settings("train", "--config", str(config))
+    assert given.input.inputs == ("x", "y")
+    assert (given.vocab_size, given.special_tokens) == (400, ("<a>",))
+    assert (given.input.range_bytes, given.input.document_separator) == (1 << 20, "\n\n")
+    assert (given.run.quiet, given.run.overwrite) == (True, False)
+    assert given.run.storage_options == {"s3": {"anon": True}}
+    assert given.run.runner_options == ("--parallelism=2", "--flink_master=[local]")
+    given = settings(
+        *("train", "--vocab-size", "500", "--config", str(config), "--input", "z"),
+        *("--special-token", "<b>", "--parallelism=7", "--overwrite"),
+    )
+    assert given.input.inputs == ("z",)
+    assert (given.vocab_size, given.special_tokens) == (500, ("<b>",))
+    assert given.run.runner_options == ("--flink_master=[local]", "--parallelism=7")
+    assert given.run.overwrite
+    later = tmp_path / "later.yaml"
+    later.write_text("vocab-size: 600\n")
+    assert settings("train", "--config", str(config), "--config", str(later)).vocab_size == 600
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_configs_that_we_ship_are_whole(path: Path) -> None:
+    values = yaml.safe_load(path.read_text())
+    more = ["--input", "a", "--output", "o"]
+    more += ["--tokenizer", "t"] if values["job"] == "tokenize" else []
+    settings(values["job"], "--config", str(path), *more)
+
+
+def test_counts_work_with_the_training_configs() -> None:
+    for path in (ROOT / "configs").glob("gpt2_*.yaml"):
+        given = settings("train", "--config", str(path), "--counts", "c", "--output", "o")
+        assert given.special_tokens == ("<|endoftext|>",)
+
+
+def test_storage_options_from_a_file(tmp_path: Path, refused: Refused) -> None:
+    path = tmp_path / "s.json"
+    path.write_text('{"gs": {"token": "anon"}}')
+    given = settings(*COUNT, "--storage-options", f"@{path}")
+    assert given.run.storage_options == {"gs": {"token": "anon"}}
+    path.write_text('{"gs": "hunter2"')
+    said = refused(*COUNT, "--storage-options", f"@{path}")
+    assert said == "--storage-options is not valid JSON (line 1)"
+    assert "No such file" in refused(*COUNT, "--storage-options", f"@{path}.none")

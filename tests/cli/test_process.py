@@ -1,0 +1,160 @@
+"""What a job may do to its process: logs, signals, closed pipes, threads that outlive it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bpe_beam.cli import main as cli
+
+pytestmark = pytest.mark.quick
+
+
+ROOT = Path(__file__).parents[2]
+
+
+COUNT = ["count", "--input", "a.txt", "--output", "out"]
+
+
+def test_beams_log_is_silent_unless_asked_for(job: Any, caplog: pytest.LogCaptureFixture) -> None:
+    def run(settings: Any, progress: Any) -> dict[str, Any]:
+        logging.getLogger("apache_beam.x").error("a thousand lines")
+        return {}
+
+    job("count", run)
+    assert cli.main([*COUNT, "--quiet"]) == 0
+    assert caplog.messages == []
+    assert logging.root.manager.disable == logging.NOTSET
+    assert cli.main([*COUNT, "--quiet", "--debug"]) == 0
+    assert caplog.messages == ["a thousand lines"]
+
+
+SLOW_JOB = """
+import signal, sys, threading, time, types
+# A background job of a shell has the signal ignored, and so have its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+module = types.ModuleType("bpe_beam.jobs.count")
+def run(settings, progress):
+    # A thread of a runner, in the middle of a long batch.
+    threading.Thread(target=time.sleep, args=(300,)).start()
+    print("running", flush=True)
+    time.sleep(300)
+module.run = run
+sys.modules[module.__name__] = module
+from bpe_beam.cli import main as cli
+sys.argv = ["bpe-beam", "count", "--input", "a", "--output", "o"]
+cli.run()
+"""
+
+
+def test_an_interrupt_ends_the_process_at_once() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_JOB],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=600)
+    assert time.monotonic() - start < 120
+    assert process.returncode == 130
+    assert errors == "bpe-beam count: interrupted; the same command resumes\n"
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "bpe_beam", "--help"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+        timeout=600,
+    )
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == 141
+
+
+# Of two threads that hold a buffer, either may be the one that releases it. Here pyarrow's takes
+# its time over that, and is still at it when the interpreter ends.
+LATE_RELEASE = """
+import io, sys, threading, time
+import pyarrow as pa
+
+reader = threading.get_ident()
+class Late(bytes):
+    def __del__(self):
+        if threading.get_ident() != reader:
+            released.set()
+            time.sleep(5)
+class File(io.BytesIO):
+    def read(self, count=-1):
+        return Late(super().read(count))
+
+released = threading.Event()
+table = pa.table({"text": ["some text"] * 1000})
+sink = io.BytesIO()
+with pa.ipc.new_file(sink, table.schema) as writer:
+    writer.write_table(table)
+for attempt in range(10_000):
+    if released.is_set():
+        break
+    pa.ipc.open_file(pa.PythonFile(File(sink.getvalue()), mode="r")).get_batch(0)
+assert released.is_set()
+from bpe_beam.cli import main as cli
+cli.run(["--version"])
+"""
+
+
+def test_a_thread_that_releases_a_buffer_late_does_not_abort_the_process() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", LATE_RELEASE],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=600,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("bpe-beam ")
+
+
+JOB_WITH_AN_EXIT_FUNCTION = """
+import atexit, sys, types
+from bpe_beam.cli import main as cli
+from bpe_beam.errors import DataError
+def run(settings, progress):
+    atexit.register(print, "stopping the job server")
+    raise DataError("too many rejects")
+module = types.ModuleType("bpe_beam.jobs.count")
+module.run = run
+sys.modules[module.__name__] = module
+cli.run(["count", "--input", "a", "--output", "o"])
+"""
+
+
+def test_what_a_job_registers_for_the_exit_runs_and_the_exit_code_is_kept() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", JOB_WITH_AN_EXIT_FUNCTION],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=600,
+    )
+    assert ended.returncode == 1
+    assert ended.stdout == "stopping the job server\n"
+    assert ended.stderr == "bpe-beam count: too many rejects\n"

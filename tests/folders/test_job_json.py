@@ -1,0 +1,73 @@
+"""job.json: whose folder it is; another, damaged or foreign record is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from output_folders import claim
+
+from bpe_beam.errors import UsageError
+from bpe_beam.folders.job_json import JobRecord
+
+pytestmark = pytest.mark.quick
+
+
+def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
+    url = tmp_path / "out"
+    claim(url)
+    (tmp_path / "precious").write_text("x")
+    job = json.loads((url / "job.json").read_bytes())
+    job["files"]["single"].append("../precious")
+    (url / "job.json").write_text(json.dumps(job))
+    with pytest.raises(UsageError):
+        claim(url, overwrite=True)
+    assert (tmp_path / "precious").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "{}", '{"job": 1, "version": 1}', "[" * 100_000, "\xff\xfe"]
+)
+def test_a_job_file_of_others_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "job.json").write_bytes(text.encode("latin-1"))
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match=r"job\.json"):
+            claim(tmp_path, overwrite=overwrite)
+    assert (tmp_path / "job.json").read_bytes() == text.encode("latin-1")
+
+
+def test_a_job_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(path.read_text().replace('"text"', '"body"'))
+    with pytest.raises(UsageError, match="no job of bpe-beam recorded"):
+        claim(tmp_path)
+
+
+def test_a_folder_of_another_version_is_refused_even_to_overwrite(tmp_path: Path) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    path.write_text(path.read_text().replace('"version": 2', '"version": 3'))
+    for overwrite in (False, True):
+        with pytest.raises(UsageError, match="version 3, and this bpe-beam knows only 1 to 2"):
+            claim(tmp_path, overwrite=overwrite)
+
+
+def test_a_record_reads_back(tmp_path: Path) -> None:
+    record = JobRecord("count", {"a": 1}, "manifest.json", frozenset(["b"]))
+    assert JobRecord.from_bytes(record.to_bytes()) == record
+    # Another fingerprint would keep folders of earlier versions from being resumed.
+    assert record.fingerprint == (
+        "309f57fa3c90fb4b99d837f6c583eb0d1779c5336711fbfcdce69e2d1a2d0960"
+    )
+
+
+@pytest.mark.parametrize("version", [True, 0, "2", None, 2.0])
+def test_a_job_file_of_a_strange_version_is_refused(tmp_path: Path, version: object) -> None:
+    claim(tmp_path)
+    path = tmp_path / "job.json"
+    value = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**value, "version": version}))
+    with pytest.raises(UsageError, match=f"version {version!r}, and this bpe-beam knows only"):
+        claim(tmp_path)

@@ -1,0 +1,189 @@
+"""A job of three made-up pieces on an output folder, and the runs that write it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.run_folder import RunFolder
+from bpe_beam.storage import Storage
+
+PIECES = 3
+
+
+NAMES = [
+    *(f"shard-{i:05}-of-{PIECES:05}.{kind}" for i in range(PIECES) for kind in ("bin", "idx")),
+    *(f"rejects/shard-{i:05}-of-{PIECES:05}.jsonl" for i in range(PIECES)),
+    "work/plan.json",
+    "tokenizer.json",
+]
+
+
+JOB = {"job": "tokenize", "append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
+
+
+def claim(
+    url: Path | str,
+    job: Mapping[str, Any] = JOB,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    **more: Any,
+) -> OutputFolder:
+    return OutputFolder.claim(storage or Storage(), str(url), job, NAMES, overwrite, **more)
+
+
+def content(piece: int, kind: str) -> bytes:
+    return f"{kind} of {piece}\n".encode() * 1000
+
+
+def write_piece(folder: RunFolder, piece: int) -> None:
+    """A piece of two files, and for one piece a reject file."""
+    files = []
+    stem = f"shard-{piece:05}-of-{PIECES:05}"
+    names = [f"{stem}.bin", f"{stem}.idx"] + ([f"rejects/{stem}.jsonl"] if piece == 1 else [])
+    if isinstance(folder, OutputFolder):
+        folder.storage.make_folder(folder.path("rejects"))
+    for name in names:
+        data = content(piece, name)
+        with folder.storage.create(folder.path(name)) as stream:
+            stream.write(data)
+        files.append(FileInfo.of(name, data))
+    folder.for_workers().write_receipt(f"{piece:05}", files, {"documents": piece})
+
+
+def manifest_of(receipts: Mapping[str, Receipt]) -> bytes:
+    return json.dumps({name: row.to_json() for name, row in receipts.items()}).encode()
+
+
+def restore(manifest: bytes) -> dict[str, RestoredTask]:
+    """The pieces of a manifest by `manifest_of`."""
+    return {
+        name: RestoredTask(tuple(map(FileInfo.from_json, row["files"])), row["facts"])
+        for name, row in json.loads(manifest).items()
+    }
+
+
+def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> list[int]:
+    """A whole job; returns the pieces that it had to write."""
+    folder = claim(url, storage=storage, restore=restore, **options)
+    if folder.finished:
+        return []
+    folder.storage.write_bytes(folder.path("work/plan.json"), b"{}\n")
+    folder.storage.write_bytes(folder.path("tokenizer.json"), b"{}\n")
+    written = [i for i in range(PIECES) if folder.receipt(f"{i:05}") is None]
+    folder.storage.make_folder(folder.path("rejects"))
+    run = folder.new_run()
+    for piece in written:
+        write_piece(run, piece)
+    folder.take(run, all_files=False)
+    receipts = folder.receipts()
+    assert list(receipts) == [f"{i:05}" for i in range(PIECES)]
+    folder.finish("manifest.json", manifest_of(receipts))
+    return written
+
+
+def tree(url: Path) -> dict[str, bytes]:
+    """Every file below a folder, and every empty folder."""
+    return {
+        str(path.relative_to(url)): path.read_bytes() if path.is_file() else b"folder"
+        for path in sorted(url.rglob("*"))
+        if path.is_file() or not any(path.iterdir())
+    }
+
+
+def begun(url: Path, *pieces: int) -> tuple[OutputFolder, RunFolder]:
+    """A run that was killed when it had made some pieces."""
+    folder = claim(url)
+    run = folder.new_run()
+    for piece in pieces:
+        write_piece(run, piece)
+    return folder, run
+
+
+class DyingStorage(Storage):
+    """Ends the process, as SIGKILL does, before, amid or after the n-th change to storage."""
+
+    def step(self) -> None:
+        moments = self.options["file"]
+        moments["left"] -= 1  # type: ignore[index]
+        if moments["left"] < 0:
+            os._exit(9)
+
+    @contextlib.contextmanager
+    def create(self, url: str) -> Iterator[BinaryIO]:
+        self.step()
+        with super().create(url) as stream:
+            stream.write(b"")
+            self.step()
+            yield stream
+        self.step()
+
+    def write_bytes(self, url: str, data: bytes) -> None:
+        with self.create(url) as stream:
+            stream.write(data)
+
+    def remove(self, url: str) -> None:
+        self.step()
+        super().remove(url)
+
+    def make_folder(self, url: str) -> None:
+        self.step()
+        super().make_folder(url)
+
+
+def survives(run: Callable[[Storage], None], moment: int) -> bool:
+    """Runs in a child that dies at a moment; whether it got through."""
+    child = os.fork()
+    if child == 0:
+        try:
+            run(DyingStorage({"file": {"left": moment}}))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, 9), "the job itself failed"
+    return code == 0
+
+
+def kill_at_every_moment(root: Path, before: str) -> int:
+    """Kills a job at each of its changes to storage in turn, runs it again, and compares.
+
+    Returns:
+        How many moments there were.
+    """
+    run_job(root / "undisturbed")
+    whole = tree(root / "undisturbed")
+    overwrite = before == "another job"
+    for moment in itertools.count():
+        url = root / f"killed-{moment}"
+        if before == "another job":
+            other = claim(url, {"job": "tokenize", "append": "other"})
+            for piece in range(PIECES):
+                write_piece(other, piece)
+            if moment % 2:
+                other.finish("manifest.json", b"{}")
+        elif before == "a damaged finish":
+            run_job(url)
+            (url / "shard-00001-of-00003.idx").unlink()
+
+        def run(storage: Storage, url: Path = url) -> None:
+            run_job(url, storage, overwrite=overwrite)
+
+        done = survives(run, moment)
+        # A folder never looks whole while it is being taken apart or filled.
+        if before != "a damaged finish" and (url / "manifest.json").exists():
+            assert {name for name in whole if name.startswith("shard")} <= set(tree(url))
+        run_job(url, overwrite=overwrite and not done)
+        assert tree(url) == whole, f"killed at {moment}"
+        if done:
+            return moment
+    raise AssertionError
