@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -157,19 +156,3 @@ def test_counts_carry_their_normalizer_and_pretokenizer() -> None:
 def test_secrets_are_not_shown() -> None:
     run = RunSettings(storage_options={"s3": {"secret": "hunter2"}})
     assert "hunter2" not in repr(CountSettings(INPUT, "out", run=run))
-
-
-def test_errors_name_parameters_in_the_words_of_the_caller() -> None:
-    """A parameter is the flag on the command line; text that is quoted stays."""
-    error = UsageError("must be 1, got 'a_b'", ("a_b",), "give {c} or {d}, not {}")
-    names = {"a_b": "--a-b", "c": "c.yaml, line 1: c"}
-    assert str(error) == "a_b must be 1, got 'a_b'; give c or d, not {}"
-    assert error.message(lambda name: names.get(name, name)) == (
-        "--a-b must be 1, got 'a_b'; give c.yaml, line 1: c or d, not {}"
-    )
-    assert str(UsageError("exclude each other", ("a", "b"))) == "a and b exclude each other"
-    copy = pickle.loads(pickle.dumps(error))
-    assert str(copy) == str(error)
-    assert (copy.parameters, copy.remedy) == (error.parameters, error.remedy)
-    # As Beam adds the name of the step.
-    assert str(UsageError(error.args[0] + " [step]", *error.args[1:])) == f"{error} [step]"

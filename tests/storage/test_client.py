@@ -5,10 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import subprocess
-import sys
-import threading
-import uuid
 from pathlib import Path
 
 import pytest
@@ -20,18 +16,6 @@ from bpe_beam.storage import Storage
 pytestmark = pytest.mark.quick
 
 STRANGE = "a #1 %41 b::c é[x]*?~.txt"
-
-
-@pytest.fixture(params=["local", "memory"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "local":
-        return str(tmp_path)
-    return f"memory://{uuid.uuid4().hex}/below"
-
-
-@pytest.fixture
-def storage() -> Storage:
-    return Storage()
 
 
 def names(storage: Storage, folder: str, pattern: str) -> list[str]:
@@ -138,72 +122,6 @@ def test_a_name_that_is_not_utf8_is_refused(storage: Storage, tmp_path: Path) ->
         storage.expand(f"{tmp_path}/*")
 
 
-def test_nothing_appears_before_the_end_nor_after_an_error(storage: Storage, folder: str) -> None:
-    storage.make_folder(folder)
-    url = storage.join(folder, "file")
-    with pytest.raises(KeyError), storage.create(url) as stream:
-        stream.write(b"x" * 3_000_000)
-        (attempt,) = storage.list_names(folder) or ["file.attempt-0123456789ab"]
-        assert re.fullmatch(r"file\.attempt-[0-9a-f]{12}", attempt)
-        raise KeyError
-    assert storage.list_names(folder) == []
-    storage.write_bytes(url, b"old")
-    with pytest.raises(KeyError), storage.create(url) as stream:
-        stream.write(b"new")
-        raise KeyError
-    assert storage.read_bytes(url) == b"old"
-    assert storage.list_names(folder) == ["file"]
-
-
-def test_attempts_at_one_file_do_not_meet(storage: Storage, folder: str) -> None:
-    storage.make_folder(folder)
-    url = storage.join(folder, "[shard]-0")
-    with storage.create(url) as first, storage.create(url) as second:
-        first.write(b"same")
-        second.write(b"same")
-    assert storage.read_bytes(url) == b"same"
-    assert storage.list_names(folder) == ["[shard]-0"]
-
-
-def test_a_twin_in_another_thread(storage: Storage, tmp_path: Path) -> None:
-    url = str(tmp_path / "file")
-    data = os.urandom(1_000_000)
-
-    def write() -> None:
-        for _ in range(20):
-            storage.write_bytes(url, data)
-
-    twins = [threading.Thread(target=write) for _ in range(2)]
-    storage.write_bytes(url, data)
-    for twin in twins:
-        twin.start()
-    while any(twin.is_alive() for twin in twins):
-        assert storage.read_bytes(url) == data
-    assert storage.list_names(str(tmp_path)) == ["file"]
-
-
-def test_a_full_disk_names_the_file(storage: Storage, tmp_path: Path) -> None:
-    # a limit on the size of files fails like a full disk does, and needs no rights
-    code = f"""
-import resource, signal, sys
-from bpe_beam.errors import DataError
-from bpe_beam.storage import Storage
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    with Storage().create({str(tmp_path / "big")!r}) as stream:
-        for _ in range(100):
-            stream.write(bytes(50_000))
-except DataError as error:
-    print(error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
-    )
-    assert done.stdout == f"cannot write {tmp_path / 'big'}: File too large\n"
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_errors_name_the_path(storage: Storage, folder: str, tmp_path: Path) -> None:
     missing = storage.join(folder, "missing")
     for call in (storage.size, storage.open, storage.read_bytes):
@@ -227,17 +145,3 @@ def test_options_reach_the_file_system_and_are_not_shown() -> None:
     assert pickle.loads(pickle.dumps(again)) == storage, "also after it has connected"
     with pytest.raises(UsageError, match="'s3' is a str"):
         Storage({"s3": "http://"})  # type: ignore[dict-item]
-
-
-def test_a_move_replaces_and_may_be_repeated(tmp_path: Path) -> None:
-    storage = Storage()
-    one, other = str(tmp_path / "one [1]*"), str(tmp_path / "other #2")
-    storage.write_bytes(one, b"new")
-    storage.write_bytes(other, b"old")
-    storage.move(one, other)
-    assert not storage.exists(one)
-    assert storage.read_bytes(other) == b"new"
-    storage.move(one, other)
-    assert storage.read_bytes(other) == b"new"
-    with pytest.raises(DataError, match=r"cannot move .*nothing"):
-        storage.move(str(tmp_path / "nothing"), str(tmp_path / "no target"))

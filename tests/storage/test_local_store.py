@@ -17,11 +17,6 @@ from bpe_beam.storage import Storage, local_store
 pytestmark = pytest.mark.quick
 
 
-@pytest.fixture
-def storage() -> Storage:
-    return Storage()
-
-
 def test_a_local_file_that_is_replaced_stays_the_one_that_was_opened(
     storage: Storage, tmp_path: Path
 ) -> None:

@@ -64,7 +64,7 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
     """Return a tokenizer of the words of `sentences`, with two special tokens."""
     special = ["<|end|>", "<|begin|>"]

@@ -1,0 +1,27 @@
+"""Errors that users see."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from bpe_beam.errors import UsageError
+
+pytestmark = pytest.mark.quick
+
+
+def test_errors_name_parameters_in_the_words_of_the_caller() -> None:
+    """A parameter is the flag on the command line; text that is quoted stays."""
+    error = UsageError("must be 1, got 'a_b'", ("a_b",), "give {c} or {d}, not {}")
+    names = {"a_b": "--a-b", "c": "c.yaml, line 1: c"}
+    assert str(error) == "a_b must be 1, got 'a_b'; give c or d, not {}"
+    assert error.message(lambda name: names.get(name, name)) == (
+        "--a-b must be 1, got 'a_b'; give c.yaml, line 1: c or d, not {}"
+    )
+    assert str(UsageError("exclude each other", ("a", "b"))) == "a and b exclude each other"
+    copy = pickle.loads(pickle.dumps(error))
+    assert str(copy) == str(error)
+    assert (copy.parameters, copy.remedy) == (error.parameters, error.remedy)
+    # As Beam adds the name of the step.
+    assert str(UsageError(error.args[0] + " [step]", *error.args[1:])) == f"{error} [step]"

@@ -1,0 +1,152 @@
+"""Where the tests of a module are: in a file of its name, or in the file that a table names."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import bpe_beam
+
+pytestmark = pytest.mark.quick
+
+PACKAGE = Path(bpe_beam.__file__).parent
+TESTS = Path(__file__).parent
+
+ELSEWHERE = {
+    # Parts of one thing, which its tests take apart.
+    "corpus/streams/": "corpus/test_streams.py",
+    "settings/": "settings/test_settings.py",
+    "tokenizer/regex/": "tokenizer/regex/test_syntax.py",
+    "transforms/jobs/": "end_to_end/test_job_pipelines.py",
+    "workers/rounds/": "jobs/train/test_rounds.py",
+    # What several modules share, tested through one of them.
+    "corpus/batches.py": "corpus/test_readers.py",
+    "corpus/formats/arrow.py": "corpus/reading/test_columns.py",
+    "corpus/reading/document_gatherer.py": "corpus/formats/test_warc.py",
+    "corpus/reading/planned_file.py": "corpus/test_readers.py",
+    "corpus/reading/window.py": "corpus/reading/test_records.py",
+    "corpus/slices.py": "corpus/test_boundaries.py",
+    "counts/packed_words.py": "counts/test_pair_counts.py",
+    "folders/file_info.py": "folders/test_receipts.py",
+    "folders/kinds.py": "jobs/test_inspect.py",
+    "jobs/counts/shared.py": "jobs/counts/test_merge.py",
+    "shards/formats/": "shards/formats/test_megatron.py",
+    "shards/shard_rows.py": "shards/test_manifest.py",
+    "storage/hashing.py": "shards/test_verify.py",
+    "storage/json_fields.py": "shards/test_manifest.py",
+    "storage/json_file.py": "shards/test_manifest.py",
+    "storage/stored_file.py": "storage/test_client.py",
+    "tokenizer/framing.py": "tokenizer/test_postprocessors.py",
+    "tokenizer/json_node.py": "tokenizer/test_tokenizer_json.py",
+    "tokenizer/models.py": "tokenizer/test_tokenizer_json.py",
+    "tokenizer/native_encoder.py": "tokenizer/test_tokenizer.py",
+    "tokenizer/spec.py": "tokenizer/test_tokenizer_json.py",
+    "tokenizer/text_encoder.py": "tokenizer/test_tokenizer.py",
+    "tokenizer/text_input.py": "tokenizer/test_tokenizer.py",
+    "training/segments.py": "training/test_rounds.py",
+    "training/special_token_conflicts.py": "jobs/train/test_train.py",
+    "training/symbols.py": "training/test_merges.py",
+    "training/word_level.py": "training/test_merges.py",
+    "training/words.py": "training/test_bpe.py",
+    "transforms/create_elements.py": "transforms/test_pipelines.py",
+    "transforms/dead_letters.py": "transforms/test_elements.py",
+    "transforms/metrics.py": "transforms/test_tokenize.py",
+    "transforms/ml_transform.py": "transforms/test_documented.py",
+    "transforms/window_tables.py": "transforms/test_unbounded.py",
+    "workers/shard_manifest.py": "end_to_end/test_shards_without_tokens.py",
+    "workers/split_stats.py": "workers/test_count_split.py",
+    "workers/split_task.py": "workers/test_count_split.py",
+    "workers/stream/tokenize_window.py": "workers/stream/test_watcher.py",
+    # What only whole jobs and real servers show.
+    "engines/cancel.py": "runners/test_failing_jobs.py",
+    "engines/templates.py": "end_to_end/test_job_pipelines.py",
+    "jobs/corpus_checks.py": "end_to_end/test_unusable_corpora.py",
+    "jobs/corpus_input.py": "end_to_end/test_jobs.py",
+    "jobs/source_summary.py": "end_to_end/test_sources.py",
+    "jobs/tokenize.py": "end_to_end/test_jobs.py",
+    "jobs/train/plan.py": "jobs/train/test_train.py",
+    "jobs/train/recipe.py": "jobs/train/test_train.py",
+    "jobs/train/weights.py": "end_to_end/test_sources.py",
+    "jobs/typed_input.py": "jobs/test_encode.py",
+    "jobs/verify.py": "end_to_end/test_jobs.py",
+    "storage/ranges.py": "servers/test_web.py",
+    "storage/remote_store.py": "servers/test_stores.py",
+    "storage/web.py": "servers/test_web.py",
+    "workers/tokenize_split.py": "end_to_end/test_jobs.py",
+    "workers/verify_split.py": "end_to_end/test_jobs.py",
+}
+"""Modules, and folders of modules, that are tested through another one: what tests them."""
+
+
+def modules() -> list[str]:
+    """Return the package's modules, relative to it."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return [str(path.relative_to(PACKAGE)) for path in paths if not path.stem.startswith("__")]
+
+
+def own_tests_of(module: str) -> Path:
+    """Return the path that a module's own tests have."""
+    path = TESTS / module
+    return path.with_name(f"test_{path.name}")
+
+
+def only_declares(source: str) -> bool:
+    """Return whether no function of a source does anything: constants, protocols, records."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            for statement in node.body:
+                value = statement.value if isinstance(statement, ast.Expr) else None
+                if not isinstance(value, ast.Constant):
+                    return False
+    return True
+
+
+def entry_of(module: str) -> str | None:
+    """Return the key of ELSEWHERE that covers a module: itself, or a folder around it."""
+    folders = [f"{parent}/" for parent in Path(module).parents]
+    return next((key for key in (module, *folders) if key in ELSEWHERE), None)
+
+
+def test_each_module_has_its_tests() -> None:
+    missing = [
+        module
+        for module in modules()
+        if not own_tests_of(module).exists()
+        and entry_of(module) is None
+        and not only_declares((PACKAGE / module).read_text("utf-8"))
+    ]
+    assert not missing
+
+
+def test_the_table_is_true() -> None:
+    for key, test in ELSEWHERE.items():
+        assert (TESTS / test).exists(), test
+        covered = [module for module in modules() if entry_of(module) == key]
+        assert any(not own_tests_of(module).exists() for module in covered), f"{key} needs no entry"
+
+
+def test_no_test_imports_another() -> None:
+    tests = {path.stem for path in TESTS.rglob("test_*.py")} | {"conftest"}
+    wrong = []
+    for path in sorted(TESTS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            wrong += [f"{path.relative_to(TESTS)}: {name}" for name in names if name in tests]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "declares"),
+    [
+        ("LIMIT = 3\n", True),
+        ("class A:\n    x: int\n    def f(self) -> int:\n        '''The x.'''\n", True),
+        ("class A:\n    def f(self) -> int: ...\n", True),
+        ("def f() -> int:\n    '''Return 3.'''\n    return 3\n", False),
+    ],
+)
+def test_what_only_declares(source: str, declares: bool) -> None:
+    assert only_declares(source) is declares
