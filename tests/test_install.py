@@ -75,7 +75,8 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
     assert "bpe_beam/py.typed" in names
     assert "bpe_beam/native/count/word_table.hpp" in names
     compiled = [name for name in names if name.endswith((".so", ".pyd"))]
-    assert len(compiled) == 1 and compiled[0].startswith("bpe_beam/_native.")
+    assert len(compiled) == 1
+    assert compiled[0].startswith("bpe_beam/_native.")
     facts = f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
     assert {name.partition("/")[0] for name in names} == {"bpe_beam", facts}
 
@@ -97,7 +98,8 @@ def test_a_wheel_of_an_archive_holds_all_that_is_needed(clone: Path, tmp_path: P
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(str(site)) and done.stdout.endswith("[2, 2]\n")
+    assert done.stdout.startswith(str(site))
+    assert done.stdout.endswith("[2, 2]\n")
 
 
 @pytest.mark.parametrize("compiler", ["/no/such/compiler", "false"])

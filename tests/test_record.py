@@ -42,19 +42,23 @@ class Empty:
 def test_a_record_is_like_a_frozen_dataclass(settings: dict[str, Any]) -> None:
     one, twin = Pair(**settings), Twin(**settings)
     assert (one.left, one.right) == (twin.left, twin.right)
-    assert one == Pair(*settings.values()) and hash(one) == hash(twin)
-    assert one != twin and one != Pair(7)
+    assert one == Pair(*settings.values())
+    assert hash(one) == hash(twin)
+    assert one != twin
+    assert one != Pair(7)
     assert repr(one) == repr(twin).replace("Twin", "Pair")
     assert pickle.loads(pickle.dumps(one)) == one
     match one:
         case Pair(left, right):
             assert (left, right) == (one.left, one.right)
-    assert Empty() == Empty() and repr(Empty()) == "Empty()"
+    assert Empty() == Empty()
+    assert repr(Empty()) == "Empty()"
 
 
 def test_functions_of_dataclasses_work() -> None:
     one = Pair(1)
-    assert dataclasses.is_dataclass(Pair) and dataclasses.asdict(one) == {"left": 1, "right": (1,)}
+    assert dataclasses.is_dataclass(Pair)
+    assert dataclasses.asdict(one) == {"left": 1, "right": (1,)}
     assert dataclasses.replace(one, left=3) == Pair(3)
     found = [(field.name, field.type, field.default) for field in dataclasses.fields(Pair)]
     assert found == [(field.name, field.type, field.default) for field in dataclasses.fields(Twin)]
@@ -70,8 +74,11 @@ def test_a_dataclass_may_extend_a_record() -> None:
 
 
 def test_fields_are_known_without_dataclasses() -> None:
-    assert names_of(Pair) == ("left", "right") and defaults_of(Pair(1)) == {"right": (1,)}
-    assert is_record(Pair) and is_record(Pair(1)) and not is_record(Twin)
+    assert names_of(Pair) == ("left", "right")
+    assert defaults_of(Pair(1)) == {"right": (1,)}
+    assert is_record(Pair)
+    assert is_record(Pair(1))
+    assert not is_record(Twin)
 
 
 @pytest.mark.parametrize(

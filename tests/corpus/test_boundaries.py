@@ -184,7 +184,8 @@ def test_what_only_looks_like_a_member_is_found_out(tmp_path: Path, kind: str) -
     path.write_bytes(data + PACKERS[kind](b"last\n"))
     plan = make_plan(STORAGE, [str(path)])
     whole = read(plan, plan.splits)[0]
-    assert whole[0] == "before" and whole[-2:] == ["after", "last"]
+    assert whole[0] == "before"
+    assert whole[-2:] == ["after", "last"]
     found = 0
     for place in range(1, 60):
         texts, wrong = as_the_job_reads(cut(plan, [place]))

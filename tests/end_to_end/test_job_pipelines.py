@@ -105,11 +105,14 @@ def test_what_cannot_be_a_template(corpus: Path, tokenizer: Path, tmp_path: Path
     template = ("--template_location", tmp_path / "template", *RUNNER)
     given = ("--input", corpus, "--vocab-size", "300", "--output", tmp_path / "out")
     ran = run("train", *given, *template)
-    assert ran.code == 2 and "make one of count" in ran.message
+    assert ran.code == 2
+    assert "make one of count" in ran.message
     given = ("--input", corpus, "--tokenizer", tokenizer, "--output", tmp_path / "out")
     ran = run("stream-tokenize", *given, *template)
-    assert ran.code == 2 and "templates of count and tokenize" in ran.message
+    assert ran.code == 2
+    assert "templates of count and tokenize" in ran.message
     (tmp_path / "list").write_text(str(corpus))
     given = ("--input", f"@{tmp_path / 'list'}", "--output", tmp_path / "out")
     ran = run("count", *given, *template)
-    assert ran.code == 2 and "must be lists at URLs" in ran.message
+    assert ran.code == 2
+    assert "must be lists at URLs" in ran.message

@@ -41,7 +41,8 @@ def test_workers_start_where_no_module_hides_another() -> None:
     ours = [stage for stage in stages if "AS launcher" not in stage]
     folders = [re.findall(r"^WORKDIR (\S+)$", stage, re.MULTILINE) for stage in ours]
     assert len(ours) == 2
-    assert folders[0][-1] == "/" and not folders[1]
+    assert folders[0][-1] == "/"
+    assert not folders[1]
     assert "rm -rf /opt/bpe-beam" in ours[0]
 
 
@@ -61,7 +62,8 @@ def test_there_is_a_launcher_for_each() -> None:
 def test_parameters_are_options_and_as_required(job: str) -> None:
     known = {option.key for option in JOBS[job].options.values()}
     names = [each["name"] for each in parameters(job)]
-    assert set(names) <= known and len(set(names)) == len(names)
+    assert set(names) <= known
+    assert len(set(names)) == len(names)
     allowed = {"name", "label", "helpText", "isOptional", "regexes"}
     assert all(each.keys() <= allowed for each in parameters(job))
     required = [each["name"] for each in parameters(job) if not each.get("isOptional")]
@@ -69,7 +71,8 @@ def test_parameters_are_options_and_as_required(job: str) -> None:
     for left_out in required:
         some = [flag for name, flag in given.items() if name != left_out]
         ran = run(job, *some)
-        assert ran.code == 2 and f"--{left_out} is required" in ran.message
+        assert ran.code == 2
+        assert f"--{left_out} is required" in ran.message
     assert "is required" not in run(job, *given.values()).message
 
 

@@ -129,7 +129,8 @@ def build(caught: Caught, stores: None, tokenizer: Path) -> Callable[..., Caught
             given += ["--tokenizer", tokenizer]
         caught.files.clear()
         ran = run(job, *given)
-        assert ran.code == 1 and "enough" in ran.message, ran.err
+        assert ran.code == 1, ran.err
+        assert "enough" in ran.message
         return caught
 
     return build
@@ -205,7 +206,8 @@ def test_what_setup_file_packs_is_all_that_is_uploaded(
     assert set(sent.files) == {"pipeline.pb", "workflow.tar.gz"}
     with tarfile.open(fileobj=io.BytesIO(sent.files["workflow.tar.gz"])) as packed:
         names = {Path(name).name for name in packed.getnames()}
-    assert "__init__.py" in names and "beside.txt" not in names
+    assert "__init__.py" in names
+    assert "beside.txt" not in names
     assert str(tmp_path).encode() not in sent.texts()
 
 

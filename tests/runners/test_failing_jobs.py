@@ -56,7 +56,7 @@ def test_a_worker_that_raises(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Long]:
-    yield make_long(tmp_path_factory.mktemp("long"), SPLITS)
+    return make_long(tmp_path_factory.mktemp("long"), SPLITS)
 
 
 def test_an_interrupted_client_leaves_nothing_running(

@@ -227,7 +227,7 @@ def test_a_killed_job_goes_on(
 def wrong(start_store: Callable[[str], Store], local: Made) -> Iterator[tuple[Store, str]]:
     """A store with the corpus in a folder, whose name is given too."""
     store = start_store("versitygw")
-    yield store, upload(store, local)
+    return store, upload(store, local)
 
 
 def test_errors_of_a_store_end_the_job_and_say_why(wrong: tuple[Store, str]) -> None:

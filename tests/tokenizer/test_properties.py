@@ -43,7 +43,8 @@ def test_offsets_cover_the_text(
     assert [tokenizer.token_to_id(token) for token in tokens] == ids
     covered = 0
     for number, (start, end) in zip(ids, offsets, strict=True):
-        assert start in (covered, covered - 1) and end > start
+        assert start in (covered, covered - 1)
+        assert end > start
         assert tokenizer.decode_bytes([number]) in text[start:end].encode()
         covered = end
     assert covered == len(text)

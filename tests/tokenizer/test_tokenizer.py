@@ -192,7 +192,8 @@ class TestEncodeBatch:
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(one.equals(expected) for one in found) and len(found) == 4
+        assert all(one.equals(expected) for one in found)
+        assert len(found) == 4
 
 
 class TestOffsets:

@@ -59,7 +59,8 @@ def parts_of(words: Counted, number: int) -> list[Counted]:
 
 def lists(symbols: Symbols) -> list[tuple[list[int], int]]:
     ends = symbols.offsets.tolist()
-    assert ends[0] == 0 and ends[-1] == len(symbols.ids)
+    assert ends[0] == 0
+    assert ends[-1] == len(symbols.ids)
     ids = symbols.ids.tolist()
     bounds = zip(ends[:-1], ends[1:], symbols.counts.tolist(), strict=True)
     return [(ids[begin:end], count) for begin, end, count in bounds]
@@ -128,7 +129,8 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
         if start.spelling.prefix:
             assert start.widths is None
         elif limit is not None:
-            assert start.widths is not None and whole.spans is not None
+            assert start.widths is not None
+            assert whole.spans is not None
             assert (start.widths[whole.ids] == whole.spans).all()
         assert (whole.spans is None) == (limit is None)
 

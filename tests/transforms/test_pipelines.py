@@ -128,7 +128,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The bytes of each element that enters a shuffle."""
     monkeypatch.setattr(beam, "GroupByKey", MeasuredGroupByKey)
     MeasuredGroupByKey.sizes.clear()
-    yield MeasuredGroupByKey.sizes
+    return MeasuredGroupByKey.sizes
 
 
 def test_a_split_of_many_small_files_is_shuffled_in_pieces(

@@ -191,7 +191,8 @@ def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 24 and len({id(each) for each in found}) == 2
+    assert len(found) == 24
+    assert len({id(each) for each in found}) == 2
     assert sorted(made) == sorted([OLD.to_json(), NEW.to_json()])
 
 

@@ -52,7 +52,8 @@ def same(ours: Learned, theirs: Learned) -> None:
     assert ours.merges == theirs.merges
     assert list(ours.vocab.items()) == list(theirs.vocab.items())
     assert ours.counts.tolist() == theirs.counts.tolist()
-    assert ours.totals is not None and theirs.totals is not None
+    assert ours.totals is not None
+    assert theirs.totals is not None
     if ours.totals.tokens is None:  # a last round of the best pairs that took equal symbols
         assert ours.merges[-1][0] == ours.merges[-1][1]
         assert replace(theirs.totals, tokens=None) == ours.totals
@@ -118,7 +119,8 @@ def test_the_text_of_all_merges_is_limited(
     whole = len(learned_here(counts, recipe).merges)
     monkeypatch.setattr(learning, "MAX_TEXT", 200)
     here = learned_here(counts, recipe)
-    assert 5 < len(here.merges) < whole and here.text_full
+    assert 5 < len(here.merges) < whole
+    assert here.text_full
     job = job_of(tmp_path / "rounds", counts, recipe, memory)
     learned, _ = learn_by_hand(job)
     same(learned, here)

@@ -56,7 +56,7 @@ def calls(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         tracked = Tracked(position)
         return list(step.process(b"", tracked)), tracked.deferred
 
-    yield call
+    return call
 
 
 def test_what_a_failed_bundle_handed_out_is_handed_out_again(stream: Stream, calls: Any) -> None:
@@ -114,7 +114,8 @@ def test_the_wall_clock_may_be_set_back(stream: Stream, calls: Any, monkeypatch)
     put(stream, "a.jsonl", 0)
     works, wait = calls(1)
     assert len(works) == 1
-    assert wait is not None and wait < 1
+    assert wait is not None
+    assert wait < 1
 
 
 # ---- when a window is made ----

@@ -62,7 +62,8 @@ def test_a_file_is_ready_when_it_has_stopped_growing(stream: Stream) -> None:
 def test_where_files_appear_whole_one_look_is_enough(stream: Stream, monkeypatch) -> None:
     put(stream, "a.jsonl", 0)
     watcher = Watcher(stream)
-    assert watcher.look(1.0) == [] and len(watcher.look(2.0)) == 1
+    assert watcher.look(1.0) == []
+    assert len(watcher.look(2.0)) == 1
     other = replace(stream, output=f"{stream.output}-2")
     Path(other.output).mkdir()
     monkeypatch.setattr(Watched, "appears_whole", True)
