@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ def test_a_worker_that_raises(engine: Engine, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Long]:
+def long(tmp_path_factory: pytest.TempPathFactory) -> Long:
     return make_long(tmp_path_factory.mktemp("long"), SPLITS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -224,7 +224,7 @@ def test_a_killed_job_goes_on(
 
 
 @pytest.fixture
-def wrong(start_store: Callable[[str], Store], local: Made) -> Iterator[tuple[Store, str]]:
+def wrong(start_store: Callable[[str], Store], local: Made) -> tuple[Store, str]:
     """A store with the corpus in a folder, whose name is given too."""
     store = start_store("versitygw")
     return store, upload(store, local)

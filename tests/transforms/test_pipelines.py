@@ -3,7 +3,7 @@ shuffled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def test_the_checks_find_what_they_are_for() -> None:
 
 
 @pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The bytes of each element that enters a shuffle."""
     monkeypatch.setattr(beam, "GroupByKey", MeasuredGroupByKey)
     MeasuredGroupByKey.sizes.clear()

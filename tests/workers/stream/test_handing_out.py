@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class Tracked:
 
 
 @pytest.fixture
-def calls(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def calls(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Calls the watcher's step at a position, as a runner does: what it hands out, and how long
     it then wants to be left alone."""
     monkeypatch.setattr(stream_shards, "_LONGEST_SLEEP", 0.0)
