@@ -77,8 +77,13 @@ def test_some_files() -> None:
 
 
 @pytest.mark.slow
-def test_many_files() -> None:
-    compare(range(40, 2_500))
+def test_more_files() -> None:
+    compare(range(40, 300))
+
+
+@pytest.mark.scheduled
+def test_thousands_of_files() -> None:
+    compare(range(300, 2_500))
 
 
 def byte_level(**settings: bool) -> Any:

@@ -173,7 +173,13 @@ def test_random_patterns(dialect: Dialect) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["regex", "oniguruma"])
 def test_more_random_patterns(dialect: Dialect) -> None:
-    for seed in range(2, 8):
+    trial(dialect, seed=2, size=3000)
+
+
+@pytest.mark.scheduled
+@pytest.mark.parametrize("dialect", ["regex", "oniguruma"])
+def test_thousands_of_random_patterns(dialect: Dialect) -> None:
+    for seed in range(3, 8):
         trial(dialect, seed, size=3000)
 
 

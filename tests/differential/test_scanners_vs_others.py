@@ -2,7 +2,7 @@
 
 It follows older versions of Unicode, several of them. A character is compared if its category is
 the one that it had in Unicode 3.2, which Python still knows: such characters every version since
-has seen alike. What its names promise to us is by `regex`: see test_scanners.py.
+has seen alike. What its names promise to us is by `regex`: see tests/native/scan/test_scanners.py.
 """
 
 from __future__ import annotations

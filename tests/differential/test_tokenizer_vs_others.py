@@ -207,7 +207,7 @@ def test_tiktoken(tokenizer: Tokenizer, tiktokens: tiktoken.Encoding, text: str)
     assert tokenizer.encode(text) == tiktokens.encode_ordinary(text)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_every_code_point() -> None:
     """Cut alike in six surroundings, but for what is newer than their Unicode."""
     theirs = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -68,7 +68,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 @pytest.fixture(scope="module")
 def long_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """For the long run."""
-    return make_corpus(tmp_path_factory.mktemp("long"), 600)
+    return make_corpus(tmp_path_factory.mktemp("long"), 300)
 
 
 class Runs:
@@ -167,7 +167,7 @@ def test_killed_ten_times(long_corpus: Corpus, job: str, tmp_path: Path) -> None
     disturb(long_corpus, job, tmp_path / "out", ["begun", *shares, "ended"], seed=2)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("job", JOBS)
 def test_killed_by_the_clock(corpus: Corpus, job: str, tmp_path: Path) -> None:
     """Each time another folder, at a time within the job's measured duration."""

@@ -163,7 +163,7 @@ def test_killed_twenty_times(counted: Counted, tmp_path: Path) -> None:
     assert len(runs.history) >= 8
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_killed_by_the_clock(counted: Counted, tmp_path: Path) -> None:
     """Each time another folder, at a time within the job's measured duration."""
     for out in kill_by_the_clock(lambda out: Runs(counted, out).command, tmp_path, seed="clock"):

@@ -1,11 +1,10 @@
 // Stands in for libFuzzer where there is none: feeds a target with random inputs.
 //
-//   target SECONDS [SEED [ROUND]]     runs that long from that seed; or that one round alone
+//   target ROUNDS [SEED [ROUND]]     feeds so many inputs of that seed; or that one round alone
 //
 // Inputs follow from seed and round, so whatever fails is named by them and can be run again.
 #include <sanitizer/common_interface_defs.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -61,10 +60,10 @@ void run(std::uint64_t round) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: %s SECONDS [SEED [ROUND]]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s ROUNDS [SEED [ROUND]]\n", argv[0]);
     return 2;
   }
-  const double seconds = std::atof(argv[1]);
+  const std::uint64_t rounds = std::strtoull(argv[1], nullptr, 10);
   if (argc > 2) seed = std::strtoull(argv[2], nullptr, 10);
   running = true;
   std::atexit(tell);                     // a check that failed
@@ -74,12 +73,7 @@ int main(int argc, char** argv) {
     running = false;
     return 0;
   }
-  const auto begin = std::chrono::steady_clock::now();
-  std::uint64_t rounds = 0;
-  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() <
-         seconds) {
-    for (int i = 0; i < 100; ++i) run(rounds++);
-  }
+  for (std::uint64_t round = 0; round < rounds; ++round) run(round);
   running = false;
   std::printf("%llu rounds\n", static_cast<unsigned long long>(rounds));
 }

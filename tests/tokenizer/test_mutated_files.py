@@ -248,8 +248,13 @@ def test_some_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    check(range(120, 3000), monkeypatch)
+def test_more_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(range(120, 500), monkeypatch)
+
+
+@pytest.mark.scheduled
+def test_thousands_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(range(500, 3000), monkeypatch)
 
 
 # ---- what such trials have found ----

@@ -1,6 +1,6 @@
 """Every scanner against the `regex` package: what its name promises, as a pattern.
 
-As in test_scanner.py, code points that the table's Unicode version and that of `regex` may see
+As in test_gpt2_scanner.py, code points that the table's Unicode version and that of `regex` may see
 differently are left out.
 """
 
@@ -99,7 +99,7 @@ def test_all_strings_of_critical_characters(name: str, alphabet: str) -> None:
         assert differing(itertools.product(alphabet, repeat=length), name) == []
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("name", PATTERNS)
 def test_all_strings_of_all_critical_characters(name: str) -> None:
     alphabet = "'slA \n\r1!/\u0301\u017f語"
@@ -132,19 +132,22 @@ def test_every_code_point(name: str, characters: list[str]) -> None:
     in_texts_of(["'_B "], characters, name)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("name", PATTERNS)
-@pytest.mark.parametrize("before", ["", "A", "x'", "\n"])
+@pytest.mark.parametrize("before", ["", "A", "x'", "\n", "1", "  "])
 def test_every_code_point_between_all_kinds_of_neighbours(
     name: str, before: str, characters: list[str]
 ) -> None:
-    in_texts_of([f"{before}_{after}" for after in ("b", "B", "l ", " ", "\n!")], characters, name)
+    afters = ("b", "B", "l ", " ", "\n!", "2 ", "'s", "\n\n-")
+    in_texts_of([f"{before}_{after}" for after in afters], characters, name)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
+@pytest.mark.parametrize("context", ["_", " _", "_ "])
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_every_code_point_as_a_text(name: str, characters: list[str]) -> None:
-    assert [c for c in characters if differs(c, name)] == []
+def test_every_code_point_as_a_text(name: str, context: str, characters: list[str]) -> None:
+    """What a pattern sees at a text's end is another thing than what follows in a text."""
+    assert [c for c in characters if differs(context.replace("_", c), name)] == []
 
 
 def random_text(size: int, seed: int, characters: list[str]) -> str:
@@ -161,7 +164,7 @@ def test_random_code_points(name: str, characters: list[str]) -> None:
     check(random_text(100_000, 1, characters), name)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_ten_million_random_code_points(name: str, characters: list[str]) -> None:
     for seed in range(10):

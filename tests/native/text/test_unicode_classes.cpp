@@ -1,5 +1,5 @@
 // The table of classes: characters whose class no Unicode version will change.
-// tests/test_scanner.py compares every code point with the `regex` package.
+// tests/native/scan/test_gpt2_scanner.py compares every code point with the `regex` package.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

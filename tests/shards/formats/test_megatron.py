@@ -244,7 +244,7 @@ def test_a_document_too_long_for_the_index(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_the_longest_document() -> None:
     ids = np.broadcast_to(np.uint32(9), (2**31,))
     with tempfile.TemporaryDirectory() as folder:  # 4 GiB, so not left behind as a tmp_path is

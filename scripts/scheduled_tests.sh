@@ -1,0 +1,13 @@
+#!/bin/sh
+# Run the exhaustive tests that CI runs a smaller case of: every code point in every context,
+# thousands of random files and patterns, jobs killed by the clock, and long fuzzing.
+#
+#   scripts/scheduled_tests.sh [options of pytest]
+#
+# Run it before a release, and after a change of what they test. It takes about an hour of two
+# cores, 12 GB of temporary files, and the environment in .venv with the extra `test`.
+set -eu
+cd "$(dirname "$0")/.."
+.venv/bin/pytest -m scheduled "$@"
+BPE_BEAM_FUZZ_ROUNDS="${BPE_BEAM_FUZZ_ROUNDS:-2000000}" .venv/bin/pytest -m slow \
+  tests/native/test_fuzz.py "$@"
