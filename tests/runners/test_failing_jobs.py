@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,11 @@ def fails(engine: Engine, *args: str | Path) -> str:
     return ran.err
 
 
-def test_too_many_rejects(engine: Engine, made: Made, tmp_path: Path) -> None:
+def test_too_many_rejects(
+    local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
+) -> None:
+    """The driver judges what the receipts say, whatever the runner."""
+    engine = local_engine("prism")
     given = (*made.command("count"), "--max-rejects", "1")
     said = fails(engine, *given, "--output", tmp_path / "out")
     assert "records could not be used, more than --max-rejects 1; most of them in " in said

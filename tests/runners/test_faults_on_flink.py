@@ -20,7 +20,10 @@ from waiting import SECONDS, wait_until
 
 pytestmark = pytest.mark.runners
 
-SPLITS = 1200
+SPLITS = 600
+# Each fault has one job in CI, and the other in the scheduled tests.
+SCHEDULED_COUNT = pytest.param("count", marks=pytest.mark.scheduled)
+SCHEDULED_TOKENIZE = pytest.param("tokenize", marks=pytest.mark.scheduled)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def test_a_task_manager_is_killed(job: str, cluster: Cluster, long: Long, tmp_pa
     assert not cluster.whole
 
 
-@pytest.mark.parametrize("job", ["count", "tokenize"])
+@pytest.mark.parametrize("job", [SCHEDULED_COUNT, "tokenize"])
 def test_a_client_is_killed_and_started_again(
     job: str, cluster: Cluster, long: Long, tmp_path: Path
 ) -> None:
@@ -75,7 +78,7 @@ def orphan(job: str, cluster: Cluster, long: Long, out: Path) -> None:
     assert cluster.running, "the job has ended with its client"
 
 
-@pytest.mark.parametrize("job", ["count", "tokenize"])
+@pytest.mark.parametrize("job", ["count", SCHEDULED_TOKENIZE])
 def test_beside_a_job_whose_client_died(
     job: str, cluster: Cluster, long: Long, tmp_path: Path
 ) -> None:

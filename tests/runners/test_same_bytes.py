@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ROOT, run_process, run_whole
-from corpora import JOBS, Made, measured_of
+from corpora import Made, measured_of
 from engines import Cluster, Engine
 from read_back import tree
 from waiting import SECONDS
@@ -20,60 +20,91 @@ STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 
 
 def run_on(engine: Engine, made: Made, job: str, out: Path, *more: str) -> str:
-    """Runs a job, which must give and measure what it does in process; returns its stderr."""
+    """Run a job, which must write and measure what it does in process.
+
+    Args:
+        engine: The runner.
+        made: The corpus, and what is expected.
+        job: The job.
+        out: The output folder; the job gets its name, relative to its parent, since workers have
+            other working directories.
+        more: More options.
+
+    Returns:
+        What the job wrote to stderr.
+    """
     summary = out.with_suffix(".json")
-    given = (*made.command(job), *engine.flags, *more, "--summary-file", summary, "--output", out)
-    ran = run_process(*given, timeout=SECONDS)
+    given = (*made.command(job), *engine.flags, *more, "--summary-file", summary)
+    ran = run_process(*given, "--output", out.name, cwd=out.parent, timeout=SECONDS)
     assert ran.code == 0, ran.err
     assert tree(out) == made.results[job]
     assert measured_of(json.loads(summary.read_text())) == made.measured[job]
     if job == "tokenize":
-        told = ("--full", "--input", str(made.folder / "data" / "*"))
-        assert run_whole("verify", out, *told).summary["whole"] is True
+        corpus = ("--full", "--input", str(made.folder / "data" / "*"))
+        assert run_whole("verify", out, *corpus).summary["whole"] is True
     return ran.err
 
 
-@pytest.mark.parametrize("job", JOBS)
+def check_progress(err: str, job: str) -> None:
+    """Check that progress as JSON and the summary are all that stderr has."""
+    lines = err.splitlines()
+    stages = [line for line in lines if line.startswith(f'{{"stage": "{job}"')]
+    assert '"done": 0' not in stages[-1]
+    first, *rest = [line for line in lines if line not in stages]
+    assert first == f"bpe-beam {job}"
+    assert all(line.startswith("  ") or line == "next:" for line in rest), err
+    assert len(rest) < 60
+
+
 @pytest.mark.parametrize("name", ["flink", "prism", "spark"])
-def test_on_one_machine(
-    name: str, job: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
+def test_count_on_one_machine(
+    name: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
 ) -> None:
     engine = local_engine(name)
-    # `test_progress_and_summary_are_all_that_stderr_gets` counts without the checks of types.
-    more = ("--debug", *STRICT) if job == "count" else ("--quiet",)
-    err = run_on(engine, made, job, tmp_path / "out", *more)
-    assert engine.shows_in(err) if job == "count" else err == ""
+    assert engine.shows_in(run_on(engine, made, "count", tmp_path / "out", "--debug", *STRICT))
 
 
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("parallelism", [1, 2, 4])
+@pytest.mark.parametrize("name", ["flink", "prism", "spark"])
+def test_train_on_one_machine(
+    name: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
+) -> None:
+    assert run_on(local_engine(name), made, "train", tmp_path / "out", "--quiet") == ""
+
+
+@pytest.mark.parametrize("name", ["flink", "prism", "spark"])
+def test_tokenize_on_one_machine(
+    name: str, local_engine: Callable[[str], Engine], made: Made, tmp_path: Path
+) -> None:
+    engine = local_engine(name)
+    err = run_on(engine, made, "tokenize", tmp_path / "out", "--progress", "json")
+    check_progress(err, "tokenize")
+
+
+ALSO_SCHEDULED = [("count", 2), ("train", 1), ("train", 4), ("tokenize", 1)]
+"""Numbers of slots of which CI has enough with other jobs."""
+
+
+@pytest.mark.parametrize(
+    ("job", "parallelism"),
+    [
+        *[("count", 1), ("count", 4), ("train", 2), ("tokenize", 2), ("tokenize", 4)],
+        *(pytest.param(*each, marks=pytest.mark.scheduled) for each in ALSO_SCHEDULED),
+    ],
+)
 def test_on_a_cluster(
-    parallelism: int, job: str, cluster: Cluster, made: Made, tmp_path: Path
+    job: str, parallelism: int, cluster: Cluster, made: Made, tmp_path: Path
 ) -> None:
     before = cluster.jobs()
-    more = STRICT if parallelism == 2 and job != "train" else ()
-    err = run_on(cluster.engine(parallelism), made, job, tmp_path / "out", "--quiet", *more)
-    assert err == ""
+    shown = ("--progress", "json") if job == "count" else ("--quiet",)
+    more = STRICT if parallelism > 1 and job != "train" else ()
+    err = run_on(cluster.engine(parallelism), made, job, tmp_path / "out", *shown, *more)
+    if job == "count":
+        check_progress(err, "count")
+    else:
+        assert err == ""
     ran = {job: state for job, state in cluster.jobs().items() if job not in before}
     assert list(ran.values()) == ["FINISHED"]
     assert cluster.parallelism_of(*ran) == parallelism
-
-
-def test_progress_and_summary_are_all_that_stderr_gets(
-    engine: Engine, made: Made, tmp_path: Path
-) -> None:
-    # A relative path, which means the same to workers whose working directory is another.
-    given = (*made.command("count"), *engine.flags, "--output", "out", "--progress", "json")
-    ran = run_process(*given, cwd=tmp_path, timeout=SECONDS)
-    assert ran.code == 0
-    assert tree(tmp_path / "out") == made.results["count"]
-    lines = ran.err.splitlines()
-    stages = [line for line in lines if line.startswith('{"stage": "count"')]
-    assert '"done": 0' not in stages[-1]
-    first, *rest = [line for line in lines if line not in stages]
-    assert first == "bpe-beam count"
-    assert all(line.startswith("  ") or line == "next:" for line in rest), ran.message
-    assert len(rest) < 60
 
 
 def test_every_config_is_run() -> None:

@@ -105,7 +105,7 @@ def test_each_file_once_though_it_is_killed(tmp_path: Path, streaming_engine: En
     stream.put("deep/b.jsonl", 30)
     with stream.running() as process:
         stream.wait(process, lambda: len(stream.windows()) == 1)
-        stream.put("c.jsonl", 10_000)
+        stream.put("c.jsonl", 4_000)
         stream.wait(process, stream.in_a_window)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
