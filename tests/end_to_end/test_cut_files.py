@@ -24,6 +24,7 @@ from bpe_beam.transforms import CountWords, ReadDocuments
 
 TEXTS = documents(120, seed=9)
 SMALL = ("--range-bytes", "700")
+ANYTHING = ("--max-rejects", "100%", "--max-lost", "100%")
 
 
 FOUND: list[str] = []
@@ -63,7 +64,7 @@ def parts(folder: Path) -> dict[str, bytes]:
 def test_slices_that_do_not_meet_are_read_again(misleading: Path, tmp_path: Path) -> None:
     made = {}
     for name, cut in (("whole", ("--range-bytes", "1MB")), ("cut", SMALL)):
-        given = ("--input", f"{misleading}/*", "--max-rejects", "100%", "--max-lost", "100%", *cut)
+        given = ("--input", f"{misleading}/*", *ANYTHING, *cut)
         counts = run_whole("count", *given, "--output", tmp_path / f"{name}-counts")
         tokenizer = tmp_path / f"{name}-tok"
         run_whole(
@@ -96,7 +97,7 @@ def test_what_is_missing_of_such_a_folder_is_made_again(misleading: Path, tmp_pa
         *("train", "--input", f"{misleading}/a.txt", "--vocab-size", "300"),
         *("--output", tokenizer),
     )
-    given = ("--input", f"{misleading}/*", "--max-rejects", "100%", "--max-lost", "100%", *SMALL)
+    given = ("--input", f"{misleading}/*", *ANYTHING, *SMALL)
     given = (*given, "--tokenizer", tokenizer / "tokenizer.json", "--output", tmp_path / "tokens")
     run_whole("tokenize", *given)
     before = {path.name: path.read_bytes() for path in (tmp_path / "tokens").glob("*.*")}
@@ -142,16 +143,7 @@ def test_killed_at_any_removal(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a folder whose files are read as one, and one of whose files has changed meanwhile."""
-    given = (
-        "count",
-        "--input",
-        f"{misleading}/*",
-        "--max-rejects",
-        "100%",
-        "--max-lost",
-        "100%",
-        *SMALL,
-    )
+    given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
     changed = misleading / "a.txt"
     finish, remove = OutputFolder.finish, Storage.remove
 
@@ -192,16 +184,7 @@ def test_a_late_attempt_changes_nothing(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the first, cut reading made comes once more, after the second."""
-    given = (
-        "count",
-        "--input",
-        f"{misleading}/*",
-        "--max-rejects",
-        "100%",
-        "--max-lost",
-        "100%",
-        *SMALL,
-    )
+    given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
     run_whole(*given, "--output", tmp_path / "alone")
     out = tmp_path / "out"
     passes: list[dict[Path, bytes]] = []
@@ -226,16 +209,7 @@ def test_parts_of_another_reading_are_made_again(
     misleading: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two runs that were killed one leaves splits as they are right, the other its parts."""
-    given = (
-        "count",
-        "--input",
-        f"{misleading}/*",
-        "--max-rejects",
-        "100%",
-        "--max-lost",
-        "100%",
-        *SMALL,
-    )
+    given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
     run_whole(*given, "--output", tmp_path / "alone")
     out = tmp_path / "out"
     real = count.run_pipeline
@@ -269,17 +243,7 @@ def test_rejects_of_nobody_are_removed(tmp_path: Path, monkeypatch: pytest.Monke
     """A split was killed between its rejects and its receipt; then its file was mended."""
     path = tmp_path / "a.txt"
     path.write_bytes(b"fine\n\xff\n")
-    given = (
-        "count",
-        "--input",
-        path,
-        "--max-rejects",
-        "100%",
-        "--max-lost",
-        "100%",
-        "--output",
-        tmp_path / "out",
-    )
+    given = ("count", "--input", path, *ANYTHING, "--output", tmp_path / "out")
     write_receipt = TaskFolder.write_receipt
 
     def killed(*_: object) -> None:

@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from made_text import documents, write
 from read_back import read_shards, tree
-from stream_by_hand import run_stream
+from stream_by_hand import run_stream, stream_of
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
@@ -22,9 +22,7 @@ from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import ReadDocuments, Tokenize, WriteTokens
 from bpe_beam.workers.count_split import CountTask, count_split
-from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.split_task import split_tasks
-from bpe_beam.workers.stream.tokenize_window import Stream
 
 ELSEWHERE = ("--runner", "elsewhere_runner.ElsewhereRunner", "--quiet")
 READING = ("--input", "in/a.jsonl", "--range-bytes", "2000")
@@ -62,23 +60,9 @@ def test_every_job_finds_its_files(here: Path) -> None:
 def test_a_stream_finds_its_files(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("train", *READING, "--vocab-size", "300", "--output", "tok", "--quiet").code == 0
     storage = Storage()
-    encoding = Encoding.of(Tokenizer.from_file("tok/tokenizer.json"))
+    tokenizer = Tokenizer.from_file("tok/tokenizer.json")
     watched = Watched.of(storage, ["in/*.jsonl"], ["in/b*"], str(here / "out"))
-    stream = Stream(
-        storage=storage,
-        output=str(here / "out"),
-        fingerprint="0",
-        watched=watched,
-        reading=ReadSettings(),
-        encoding=encoding,
-        settings={"append": None, "prepend": None, "allowed_special": "none"},
-        range_bytes=None,
-        max_rejects="0",
-        max_lost="0",
-        poll_seconds=1,
-        window_seconds=0,
-        until_idle_seconds=0,
-    )
+    stream = stream_of(watched, here / "out", tokenizer, max_rejects="0")
     storage.make_folder(stream.output)
     monkeypatch.chdir(elsewhere_runner.FOLDERS[-1])
     run_stream(stream)

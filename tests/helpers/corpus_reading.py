@@ -37,6 +37,17 @@ class Found:
     def texts(self) -> list[str]:
         return [text for _, text in self.documents]
 
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Check a batch, and add its documents."""
+        rows.validate(full=True)
+        assert rows.schema == BATCH_SCHEMA
+        assert len(rows)
+        self.batches.append(rows)
+        places = rows.column("place").to_pylist()
+        self.documents += zip(places, rows.column("text").to_pylist(), strict=True)
+        self.ids += rows.column("id").to_pylist()
+        self.sources += rows.column("source").to_pylist()
+
     @property
     def bad(self) -> list[tuple[int, str]]:
         return [(reject.offset, reject.reason) for reject in self.rejects]
@@ -48,14 +59,7 @@ def read(plan: Plan, splits: Iterable[Split], read_settings: ReadSettings, batch
         for rows in read_split(
             STORAGE, plan, split, read_settings, found.rejects.append, batch_bytes=batch
         ):
-            rows.validate(full=True)
-            assert rows.schema == BATCH_SCHEMA
-            assert len(rows)
-            found.batches.append(rows)
-            places = rows.column("place").to_pylist()
-            found.documents += zip(places, rows.column("text").to_pylist(), strict=True)
-            found.ids += rows.column("id").to_pylist()
-            found.sources += rows.column("source").to_pylist()
+            found.add(rows)
     return found
 
 

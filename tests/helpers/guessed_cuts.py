@@ -8,7 +8,6 @@ from pathlib import Path
 
 from corpus_reading import STORAGE, Found
 
-from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.corpus.boundaries import files_with_gaps
 from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
@@ -37,13 +36,6 @@ def read_cut(
         for rows in read_split(
             STORAGE, plan, split, settings, found.rejects.append, edges.append, batch_bytes=batch
         ):
-            rows.validate(full=True)
-            assert rows.schema == BATCH_SCHEMA
-            assert len(rows)
-            found.batches.append(rows)
-            places = rows.column("place").to_pylist()
-            found.documents += zip(places, rows.column("text").to_pylist(), strict=True)
-            found.ids += rows.column("id").to_pylist()
-            found.sources += rows.column("source").to_pylist()
+            found.add(rows)
     assert len(edges) == (0 if len(pieces) == 1 else len(pieces))
     return found, not files_with_gaps(plan, edges)

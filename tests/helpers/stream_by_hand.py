@@ -11,11 +11,15 @@ from typing import Any
 
 from made_text import documents, write
 
+from bpe_beam import Tokenizer
+from bpe_beam.corpus.new_files import Watched
+from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
 from bpe_beam.workers.stream.watcher import Watcher
 
@@ -24,6 +28,33 @@ DOCUMENTS = documents(24, seed=3)
 MOST_LOOKS = 1000
 TIMES: list[list[float]] = []
 """Of each run of the job, when it looked."""
+
+
+def stream_of(watched: Watched, output: Path, tokenizer: Tokenizer, **settings: Any) -> Stream:
+    """Return a stream that ends as soon as nothing is left.
+
+    Args:
+        watched: The files that come.
+        output: The output folder.
+        tokenizer: What encodes them.
+        **settings: Other settings of the stream.
+    """
+    defaults = {
+        "storage": STORAGE,
+        "output": str(output),
+        "fingerprint": "f" * 64,
+        "watched": watched,
+        "reading": ReadSettings(),
+        "encoding": Encoding.of(tokenizer),
+        "settings": {"append": None, "prepend": None, "allowed_special": "none"},
+        "range_bytes": None,
+        "max_rejects": "0.1%",
+        "max_lost": "0",
+        "poll_seconds": 1,
+        "window_seconds": 0,
+        "until_idle_seconds": 0,
+    }
+    return Stream(**{**defaults, **settings})
 
 
 def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:

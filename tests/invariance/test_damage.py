@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from damage import all_edits, pretty, sample
 from made_text import documents, write
+from stream_by_hand import stream_of
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.artifact import iter_parts
 from bpe_beam.counts.manifest import read_manifest as read_counts
 from bpe_beam.errors import DataError, UsageError
@@ -39,8 +39,7 @@ from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
 from bpe_beam.training import reference
-from bpe_beam.workers.document_encoding import Encoding
-from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
+from bpe_beam.workers.stream.tokenize_window import tokenize_window_split
 from bpe_beam.workers.stream.watcher import Watcher
 
 STORAGE = Storage()
@@ -149,21 +148,8 @@ def test_counts_manifest(made: Made) -> None:
 
 def test_window_log(made: Made, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    stream = Stream(
-        storage=STORAGE,
-        output=str(tmp_path / "out"),
-        fingerprint="f" * 64,
-        watched=Watched.of(STORAGE, [str(made.folder / "*.jsonl")]),
-        reading=ReadSettings(),
-        encoding=Encoding.of(Tokenizer.from_file(made.given.tokenizer)),
-        settings={"append": None, "prepend": None, "allowed_special": "none"},
-        range_bytes=None,
-        max_rejects="0.1%",
-        max_lost="0",
-        poll_seconds=1,
-        window_seconds=0,
-        until_idle_seconds=0,
-    )
+    watched = Watched.of(STORAGE, [str(made.folder / "*.jsonl")])
+    stream = stream_of(watched, tmp_path / "out", Tokenizer.from_file(made.given.tokenizer))
     watcher = Watcher(stream)
     watcher.look(1.0)
     works = watcher.look(2.0)

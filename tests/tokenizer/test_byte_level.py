@@ -1,4 +1,4 @@
-"""The byte-level alphabet (section 1 of the semantics)."""
+"""The byte-level alphabet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of encoding, by hand (sections 3, 6 and 7 of the semantics)."""
+"""The definition of encoding, by hand."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class TestEncodeBatch:
 
 class TestOffsets:
     def test_a_shared_character_is_in_both(self) -> None:
-        """`éé` with its two middle bytes merged (section 6)."""
+        """`éé` with its two middle bytes merged."""
         symbols = list(byte_level.to_chars("é".encode()))
         vocab = [*sorted(byte_level.BYTE_TO_CHAR), symbols[1] + symbols[0]]
         tokenizer = Tokenizer.from_learned(vocab, [(symbols[1], symbols[0])])

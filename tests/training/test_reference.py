@@ -1,4 +1,4 @@
-"""The definition of BPE learning, by worked examples (section 2 of the semantics)."""
+"""The definition of BPE learning, by worked examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The definition of WordPiece learning, by the worked examples (section 4 of the semantics)."""
+"""The definition of WordPiece learning, by worked examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// The learner: the worked examples of the semantics, each tie rule, and a learner that counts
+// The learner: worked examples, each tie rule, and a learner that counts
 // everything again after each merge.
 #include <algorithm>
 #include <cstdint>
