@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import time
-import uuid
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from apache_beam.transforms import trigger
 from apache_beam.transforms.periodicsequence import PeriodicImpulse
 from apache_beam.transforms.window import FixedWindows, GlobalWindows
 from engines import Engine
+from kept_elements import Keep, Kept, kept_in
 from made_text import documents
 
 from bpe_beam import Tokenizer
@@ -41,22 +40,6 @@ def learned(texts: list[str]) -> Tokenizer:
 OLD, NEW = learned(TEXTS[:3]), learned(["the house of tokens and the tokens of houses"])
 
 
-class Keep(beam.DoFn):
-    """Writes each element to a file, with its window and time."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def process(
-        self,
-        element: Any,
-        timestamp: Any = beam.DoFn.TimestampParam,
-        window: Any = beam.DoFn.WindowParam,
-    ) -> None:
-        row = (float(window.start), float(timestamp), element)
-        Path(self.folder, uuid.uuid4().hex).write_bytes(pickle.dumps(row))
-
-
 def over_time(pipeline: beam.Pipeline, label: str, start: float, rows: list[str], step: float):
     """An unbounded collection that gets a row every `step` seconds."""
     return (
@@ -66,12 +49,12 @@ def over_time(pipeline: beam.Pipeline, label: str, start: float, rows: list[str]
     )
 
 
-def run(engine: Engine, folder: Path, build: Any) -> list[tuple[float, float, Any]]:
+def run(engine: Engine, folder: Path, build: Any) -> list[Kept]:
     folder.mkdir()
     pipeline = beam.Pipeline(options=PipelineOptions([*flags_of(engine), "--streaming"]))
-    build(pipeline) | "Keep" >> beam.ParDo(Keep(str(folder)))
+    build(pipeline) | "Keep" >> beam.ParDo(Keep(folder))
     pipeline.run().wait_until_finish()
-    return [pickle.loads(path.read_bytes()) for path in folder.iterdir()]
+    return kept_in(folder)
 
 
 def leads(engine: Engine) -> tuple[int, int]:
@@ -113,14 +96,14 @@ def test_the_newer_tokenizer_takes_over(
     def last_ids(lead: int) -> list[int]:
         start, folder = time.time() + lead, tmp_path / f"kept-{lead}"
         found = run(streaming_engine, folder, lambda pipeline: build(pipeline, start))
-        kept = sorted(found, key=lambda row: row[1])
+        kept = sorted(found, key=lambda each: each.time)
         assert len(kept) == len(TEXTS)
-        for number, (window, timestamp, ids) in enumerate(kept):
+        for number, (window, timestamp, _, ids) in enumerate(kept):
             assert abs(timestamp - (start + number * STEP)) < 0.01
             assert window == timestamp // 2 * 2
             either = (OLD.encode(TEXTS[number]), NEW.encode(TEXTS[number]))
             assert ids.to_pylist() in either
-        return kept[-1][2].to_pylist()
+        return kept[-1].element.to_pylist()
 
     newest = NEW.encode(TEXTS[-1])
     assert newest != OLD.encode(TEXTS[-1])
@@ -142,9 +125,9 @@ def test_each_window_has_its_latest_tokenizer(
         windows = beam.WindowInto(FixedWindows(4))
         return texts | windows | Tokenize(NEW, updates=updates | "UpdateWindows" >> windows)
 
-    kept = sorted(run(streaming_engine, tmp_path / "kept", build), key=lambda row: row[1])
+    kept = sorted(run(streaming_engine, tmp_path / "kept", build), key=lambda each: each.time)
     assert len(kept) == len(TEXTS)
-    for number, (window, _, ids) in enumerate(kept):
+    for number, (window, _, _, ids) in enumerate(kept):
         # the last of each window; later ones have none, and what the step was given counts
         expected = {0: OLD, 4: NEW}.get(int(window - start), NEW)
         assert ids.to_pylist() == expected.encode(TEXTS[number])
@@ -166,7 +149,7 @@ def test_the_panes_of_words_add_up(tmp_path: Path, streaming_engine: Engine) -> 
         start, folder = time.time() + lead, tmp_path / f"kept-{lead}"
         kept = run(streaming_engine, folder, lambda pipeline: build(pipeline, start))
         found: dict[float, Counter[str]] = {}
-        for window, _, batch in kept:
+        for window, _, _, batch in kept:
             rows = zip(batch["word"].to_pylist(), batch["count"].to_pylist(), strict=True)
             found.setdefault(window, Counter()).update(dict(rows))
         expected: dict[float, Counter[str]] = {}

@@ -12,25 +12,12 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from kept_elements import Keep, kept_in
 from sentences import sentences
 
 from bpe_beam import Tokenizer
 from bpe_beam.training import reference
 from bpe_beam.transforms import metrics as counters
-
-
-class _Keep(beam.DoFn):
-    """Writes what comes in to files: the one way that works on every runner."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def process(self, element: Any) -> None:
-        import pickle
-        import uuid
-
-        Path(self.folder, uuid.uuid4().hex).write_bytes(pickle.dumps(element))
-
 
 Run = Callable[..., tuple[list[Any], dict[str, int]]]
 
@@ -42,8 +29,6 @@ def run(tmp_path: Path) -> Run:
     def run(
         build: Callable[[beam.Pipeline], beam.PCollection], workers: int = 2
     ) -> tuple[list[Any], dict[str, int]]:
-        import pickle
-
         folder = tmp_path / "kept"
         folder.mkdir(exist_ok=True)
         for old in folder.iterdir():
@@ -53,10 +38,10 @@ def run(tmp_path: Path) -> Run:
             [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}"]
         )
         pipeline = beam.Pipeline(runner=FnApiRunner(), options=options)
-        build(pipeline) | "Keep" >> beam.ParDo(_Keep(str(folder)))
+        build(pipeline) | "Keep" >> beam.ParDo(Keep(folder))
         result = pipeline.run()
         result.wait_until_finish()
-        kept = [pickle.loads(path.read_bytes()) for path in folder.iterdir()]
+        kept = [each.element for each in kept_in(folder)]
         measured = counters.Measured()
         measured.add(result.metrics())
         return kept, measured.counters

@@ -18,6 +18,7 @@ from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
 from apache_beam.testing.test_stream import TestStream
 from apache_beam.transforms import trigger
 from apache_beam.transforms.window import FixedWindows, GlobalWindows, TimestampedValue
+from kept_elements import Keep, Kept, kept_in
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
@@ -36,42 +37,23 @@ DISCARDING = trigger.AccumulationMode.DISCARDING
 ACCUMULATING = trigger.AccumulationMode.ACCUMULATING
 
 
-class Keep(beam.DoFn):
-    """Writes each element to a file, with its window, time and pane."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def process(
-        self,
-        element: Any,
-        timestamp: Any = beam.DoFn.TimestampParam,
-        window: Any = beam.DoFn.WindowParam,
-        pane: Any = beam.DoFn.PaneInfoParam,
-    ) -> None:
-        start = int(window.start) if hasattr(window, "start") else None
-        row = (start, float(timestamp), pane.index, element)
-        Path(self.folder, uuid.uuid4().hex).write_bytes(pickle.dumps(row))
-
-
-Kept = list[tuple[Any, float, int, Any]]
 TestStream.__test__ = False  # pytest would take it for one of its own
-Stream = Callable[[Callable[[beam.Pipeline], beam.PCollection]], Kept]
+Stream = Callable[[Callable[[beam.Pipeline], beam.PCollection]], list[Kept]]
 
 
 @pytest.fixture
 def stream(tmp_path: Path) -> Stream:
     """Runs a stream by the events of its `TestStream`; gives (window, time, pane, element)."""
 
-    def run(build: Callable[[beam.Pipeline], beam.PCollection]) -> Kept:
+    def run(build: Callable[[beam.Pipeline], beam.PCollection]) -> list[Kept]:
         folder = tmp_path / uuid.uuid4().hex
         folder.mkdir()
         pipeline = beam.Pipeline(
             runner=BundleBasedDirectRunner(), options=PipelineOptions(["--streaming"])
         )
-        build(pipeline) | "Keep" >> beam.ParDo(Keep(str(folder)))
+        build(pipeline) | "Keep" >> beam.ParDo(Keep(folder))
         pipeline.run().wait_until_finish()
-        return [pickle.loads(path.read_bytes()) for path in folder.iterdir()]
+        return kept_in(folder)
 
     return run
 
@@ -306,7 +288,7 @@ def windowed(early: Any, late: Any, lateness: float, mode: Any = DISCARDING) -> 
     )
 
 
-def panes(kept: Kept) -> dict[tuple[int, int], list[Counter[str]]]:
+def panes(kept: list[Kept]) -> dict[tuple[int, int], list[Counter[str]]]:
     """Words by window and pane."""
     found: dict[tuple[int, int], list[Counter[str]]] = {}
     for window, _, pane, batch in kept:
