@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_process
 
 from bpe_beam.cli import main as cli
 
@@ -122,15 +123,9 @@ cli.run(["--version"])
 
 
 def test_a_thread_that_releases_a_buffer_late_does_not_abort_the_process() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", LATE_RELEASE],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=600,
-    )
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("bpe-beam ")
+    ran = run_process(command=(sys.executable, "-c", LATE_RELEASE))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(b"bpe-beam ")
 
 
 JOB_WITH_AN_EXIT_FUNCTION = """
@@ -148,13 +143,7 @@ cli.run(["count", "--input", "a", "--output", "o"])
 
 
 def test_what_a_job_registers_for_the_exit_runs_and_the_exit_code_is_kept() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", JOB_WITH_AN_EXIT_FUNCTION],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=600,
-    )
-    assert ended.returncode == 1
-    assert ended.stdout == "stopping the job server\n"
-    assert ended.stderr == "bpe-beam count: too many rejects\n"
+    ran = run_process(command=(sys.executable, "-c", JOB_WITH_AN_EXIT_FUNCTION))
+    assert ran.code == 1
+    assert ran.out == b"stopping the job server\n"
+    assert ran.err == "bpe-beam count: too many rejects\n"

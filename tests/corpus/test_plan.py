@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 from pathlib import Path
 
 import pytest
-import zstandard
+from planned_corpora import corpus
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.split_planning import make_plan
@@ -19,23 +18,6 @@ pytestmark = pytest.mark.quick
 
 
 STORAGE = Storage()
-
-
-def corpus(root: Path) -> list[str]:
-    files = {
-        "b.txt": b"one\ntwo\n" * 100,
-        "a/1.jsonl": b'{"text": "x"}\n' * 50,
-        "a/2.jsonl.gz": gzip.compress(b'{"text": "x"}\n', mtime=0),
-        "a/é.ndjson.zst": zstandard.compress(b"{}"),
-        "a/empty.txt": b"",
-        "z.json": b"{}\n",
-        "Z.TXT": b"upper\n",
-    }
-    for name, data in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return [str(root / name) for name in files]
 
 
 def test_a_plan_is_the_same_for_any_order_and_place(tmp_path: Path) -> None:

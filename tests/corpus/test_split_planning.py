@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from planned_corpora import corpus
 
 from bpe_beam.corpus.plan import InputFile, Slice, Split
 from bpe_beam.corpus.split_planning import _slices, _splits, make_plan
@@ -16,23 +17,6 @@ from bpe_beam.storage import Storage, StoredFile
 pytestmark = pytest.mark.quick
 
 STORAGE = Storage()
-
-
-def corpus(root: Path) -> list[str]:
-    files = {
-        "b.txt": b"one\ntwo\n" * 100,
-        "a/1.jsonl": b'{"text": "x"}\n' * 50,
-        "a/2.jsonl.gz": gzip.compress(b'{"text": "x"}\n', mtime=0),
-        "a/é.ndjson.zst": zstandard.compress(b"{}"),
-        "a/empty.txt": b"",
-        "z.json": b"{}\n",
-        "Z.TXT": b"upper\n",
-    }
-    for name, data in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return [str(root / name) for name in files]
 
 
 def test_compression_is_told_by_content(tmp_path: Path) -> None:

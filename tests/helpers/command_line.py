@@ -126,6 +126,19 @@ def run_for_output(
     return ran.out, ran.err
 
 
+def heavy_modules_of(code: str) -> set[str]:
+    """Return which of the packages that take long to import a piece of code imports."""
+    script = (
+        f"{code}\n"
+        "import sys\n"
+        "heavy = {'apache_beam', 'pyarrow', 'numpy', 'fsspec', 'yaml', 'regex'}\n"
+        "print(*(heavy & sys.modules.keys()), file=sys.stderr)\n"
+    )
+    ran = run_process(command=(sys.executable, "-c", script))
+    assert ran.code == 0, ran.err
+    return set(ran.err.splitlines()[-1].split())
+
+
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The variables of a process that finds this package, installed or not."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
