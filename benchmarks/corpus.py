@@ -5,11 +5,11 @@
 The documents are repeated to one file of each kind: plain text and JSON Lines, and JSON Lines in
 gzip members, zstd frames (4 MB of text each) or one gzip member. `bpe-beam count` then runs as a
 process of its own with one worker and with two, in turn. MB are 10^6 bytes of the file's text as
-it is unpacked; medians, and ranges. "Net" leaves out the seconds that a job on a file of one line
-takes: the start of Python and Beam. Memory is the process's resident set, sampled: its peak in
-each quarter of the time tells whether it grows with what was read. The kernel counts batches of
+it is decompressed; medians, and ranges. "Net" leaves out the seconds of a job on a file of one line
+(the start of Python and Beam). Memory is the process's resident set, sampled: its peak in
+each quarter of the time shows whether it grows with the input. The kernel counts batches of
 the same documents that are in memory already, between the jobs, on as many threads as the job has
-workers: what these do together is what the machine allows.
+workers: their sum is the limit of the machine.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ SAMPLED_BYTES = 100_000_000
 
 
 def texts_of(path: Path) -> list[str]:
-    """The corpus's documents; line breaks within are made blanks, so that text is a line each."""
+    """Return the corpus's documents; line breaks within become spaces, so that each is a line."""
     with fsspec.open(str(path), "rb", compression="infer") as lines:
         return [" ".join(json.loads(line)["text"].split("\n")) for line in lines]
 
 
 def blocks(texts: list[str], kind: str, size: int) -> Iterator[bytes]:
-    """The file's content before it is packed, in blocks."""
+    """Yield the file's content before compression, in blocks."""
     block: list[bytes] = []
     held = made = 0
     for text in cycle(texts):
@@ -62,7 +62,7 @@ def blocks(texts: list[str], kind: str, size: int) -> Iterator[bytes]:
 
 
 def make(folder: Path, texts: list[str], kind: str, size: int) -> tuple[Path, int]:
-    """Writes one file; returns it, and how many bytes it unpacks to."""
+    """Write one file; return its path and its size when decompressed."""
     name, pack = KINDS[kind]
     path = folder / name
     total = 0
@@ -78,17 +78,17 @@ def make(folder: Path, texts: list[str], kind: str, size: int) -> tuple[Path, in
 
 
 def bytes_as_they_are(block: bytes) -> bytes:
-    """No packing."""
+    """Return the data uncompressed."""
     return block
 
 
 def gzip_member(block: bytes) -> bytes:
-    """One gzip member."""
+    """Return one gzip member."""
     return gzip.compress(block, 1)
 
 
 def zstd_frame(block: bytes) -> bytes:
-    """One zstd frame."""
+    """Return one zstd frame."""
     return zstandard.ZstdCompressor(write_checksum=True).compress(block)
 
 
@@ -102,7 +102,7 @@ KINDS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 def resident(pid: int) -> int:
-    """Bytes that a process holds in memory; 0 when it is gone."""
+    """Return the resident memory of a process in bytes; 0 after its end."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -112,7 +112,7 @@ def resident(pid: int) -> int:
 
 
 def run(path: Path, workers: int) -> tuple[float, list[int]]:
-    """Counts a file: (seconds, the peak of memory in each quarter of the time)."""
+    """Count a file; return the seconds, and the peak memory in each quarter of the time."""
     with tempfile.TemporaryDirectory() as output:
         command = [sys.executable, "-m", "bpe_beam", "count", "--input", str(path)]
         command += ["--output", f"{output}/counts", "--workers", str(workers), "--quiet"]
@@ -130,7 +130,7 @@ def run(path: Path, workers: int) -> tuple[float, list[int]]:
 
 
 def kernel(texts: list[str], threads: int) -> float:
-    """MB/s of counting texts that are in memory, as the job's workers do, each in its own table."""
+    """Return the MB/s of counting texts in memory, as the job's workers do: a table each."""
     batches, size = [], 0
     batch: list[str] = []
     for text in cycle(texts):
@@ -154,12 +154,12 @@ def kernel(texts: list[str], threads: int) -> float:
 
 
 def middle(values: list[float]) -> str:
-    """The median and the range."""
+    """Return the median and the range."""
     return f"{statistics.median(values):6.0f} ({min(values):.0f} to {max(values):.0f})"
 
 
 def main() -> None:
-    """Prints a line for each kind and number of workers."""
+    """Print a line for each kind of file and number of workers."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

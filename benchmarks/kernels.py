@@ -1,4 +1,4 @@
-"""The native kernels alone, on one thread: MB/s of scanning, counting and encoding.
+"""Measure the native kernels alone, on one thread: MB/s of scanning, counting and encoding.
 
     python benchmarks/kernels.py english.jsonl.gz --vocab encoder.json --merges vocab.bpe
 
@@ -24,13 +24,13 @@ from bpe_beam.counts.word_counter import WordCounter
 
 
 def texts_of(path: Path) -> pa.Array:
-    """The corpus's documents."""
+    """Return the corpus's documents."""
     with fsspec.open(str(path), "rb", compression="infer") as lines:
         return pa.array([json.loads(line)["text"] for line in lines], pa.large_string())
 
 
 def show(name: str, size: int, seconds: list[float]) -> None:
-    """Prints a row."""
+    """Print a row."""
     speeds = sorted(size / second / 1e6 for second in seconds)
     print(
         f"{name:16} {statistics.median(speeds):7.0f} MB/s   ({speeds[0]:.0f} to {speeds[-1]:.0f})"
@@ -38,14 +38,14 @@ def show(name: str, size: int, seconds: list[float]) -> None:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds that `work` takes."""
+    """Return the seconds that `work` takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def main() -> None:
-    """Measures."""
+    """Measure each kernel."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path, help="JSON Lines with a field text, .gz or not")
     parser.add_argument("--tokenizer", help="a tokenizer.json")

@@ -1,9 +1,9 @@
-"""What learning takes: the peak memory of a learner, by its unique words.
+"""Measure the peak memory of a trainer, by the number of its unique words.
 
     python benchmarks/learner_memory.py COUNTS_FOLDER ... --vocab-size 32000
 
-The estimate of bpe_beam/training/words.py on real text; `memory.py` has random bytes. Each
-folder, made by `bpe-beam count`, is learned from in a process of its own.
+It tests the estimate of bpe_beam/training/words.py on real text; `memory.py` does so on random
+bytes. Each folder, made by `bpe-beam count`, is trained on in a process of its own.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from bpe_beam.training.words import gather_words, memory_needed
 
 
 def peak_bytes() -> int:
-    """This process's peak memory so far (Linux counts it in KiB)."""
+    """Return this process's peak memory so far in bytes (Linux counts in KiB)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def measure(folder: str, vocab_size: int) -> None:
-    """Learns once and prints what it took."""
+    """Train once, and print time and memory."""
     storage = Storage()
     manifest = read_manifest(storage, folder)
     before = peak_bytes()
@@ -43,7 +43,7 @@ def measure(folder: str, vocab_size: int) -> None:
 
 
 def main() -> None:
-    """Measures each folder in its own process."""
+    """Measure each folder in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--vocab-size", type=int, default=32000)

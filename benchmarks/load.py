@@ -1,4 +1,4 @@
-"""How long a published tokenizer takes to load, beside `tokenizers`.
+"""Measure how long a tokenizer file takes to load, beside `tokenizers`.
 
     python benchmarks/load.py --runs 7 [tokenizer.json ...]
 
@@ -32,7 +32,7 @@ THEIRS = "from tokenizers import Tokenizer; t = Tokenizer.from_file({!r})"
 
 
 def byte_level_file(size: int, rng: random.Random) -> dict[str, Any]:
-    """A byte-level BPE tokenizer of `size` tokens, in the form of today's files."""
+    """Return a byte-level BPE tokenizer of `size` tokens as tokenizer.json."""
     vocab = {char: number for number, char in enumerate(BYTE_TO_CHAR)}
     tokens, merges = list(vocab), []
     while len(vocab) < size:
@@ -67,7 +67,7 @@ def byte_level_file(size: int, rng: random.Random) -> dict[str, Any]:
 
 
 def wordpiece_file(size: int, rng: random.Random) -> dict[str, Any]:
-    """A WordPiece tokenizer of `size` tokens."""
+    """Return a WordPiece tokenizer of `size` tokens as tokenizer.json."""
     vocab = {"[UNK]": 0}
     while len(vocab) < size:
         word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(1, 8)))
@@ -92,7 +92,7 @@ def wordpiece_file(size: int, rng: random.Random) -> dict[str, Any]:
 
 
 def made_files(folder: Path) -> list[str]:
-    """Writes the three files; returns their paths."""
+    """Write the three files; return their paths."""
     rng = random.Random(1)
     files = {name: byte_level_file(size, rng) for name, size in SIZES.items()}
     files["bert"] = wordpiece_file(WORDPIECE, rng)
@@ -103,19 +103,19 @@ def made_files(folder: Path) -> list[str]:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Return the seconds that a call takes."""
     begin = time.perf_counter()
     call()
     return time.perf_counter() - begin
 
 
 def run(code: str) -> None:
-    """Runs code in a fresh process."""
+    """Run code in a fresh process."""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def in_one_process(path: str, first: bool) -> tuple[float, float]:
-    """The seconds of both libraries, one after the other."""
+    """Return the seconds of both libraries, one after the other."""
     import tokenizers
 
     import bpe_beam
@@ -129,14 +129,14 @@ def in_one_process(path: str, first: bool) -> tuple[float, float]:
 
 
 def in_fresh_processes(path: str, first: bool) -> tuple[float, float]:
-    """The same, with the start of Python and the imports."""
+    """Return the same with the start of Python and the imports."""
     end = "; t.encode('Hello')" if first else ""
     ours, theirs = OURS.format(path) + end, THEIRS.format(path) + end
     return seconds(lambda: run(ours)), seconds(lambda: run(theirs))
 
 
 def main() -> None:
-    """Measures, and prints a row for each file and way."""
+    """Measure, and print a row for each file and way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*")
     parser.add_argument("--runs", type=int, default=7)

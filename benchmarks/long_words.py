@@ -1,12 +1,12 @@
-"""Makes a counts folder of long words, of which nearly each is unique, for `bpe-beam train`.
+"""Write a counts folder of long words, nearly all of them unique, for `bpe-beam train`.
 
     python benchmarks/long_words.py COUNTS_FOLDER --words 20000000 --seed 1
     bpe-beam train --counts COUNTS_FOLDER --vocab-size 32000 --output TOKENIZER
 
-What text without spaces gives, or superwords: three to eight made-up units in a row, 20 to 60 bytes
-together. The units, 2 to 10 letters each, are drawn by a law like Zipf's; most words occur once to
-three times. The folder is as the count job writes it. The same seed gives the same bytes, as long
-as numpy's generator and Arrow's Parquet stay the same.
+Such words come from text without spaces, or from superwords: three to eight made-up units in a row,
+20 to 60 bytes together. The units, 2 to 10 letters each, are drawn by a law like Zipf's; most words
+occur once to three times. The folder is as the count job writes it. The same seed gives the same
+bytes, as long as numpy's generator and Arrow's Parquet stay the same.
 
 Two passes: words are drawn and spilled by partition, then each partition is added up and thinned to
 its share. 20 million words take 50 CPU seconds, 330 MB of memory, 900 MB of disk for a while, and
@@ -40,13 +40,13 @@ _DRAWN = 100_000
 
 
 def ranks(rng: np.random.Generator, size: int, shift: float, power: float, many: int) -> np.ndarray:
-    """Draws `size` numbers from 0 to `many` - 1, number i with a weight of (i + shift)^-power."""
+    """Draw `size` numbers from 0 to `many` - 1, number i with the weight (i + shift)^-power."""
     sums = np.cumsum((np.arange(many) + shift) ** -power)
     return np.minimum(np.searchsorted(sums, rng.random(size) * sums[-1]), many - 1)
 
 
 def make_units(rng: np.random.Generator) -> pa.Array:
-    """The made-up units, the most frequent first and mostly the shorter ones."""
+    """Return the made-up units, the most frequent first; these are mostly shorter."""
     least, most = UNIT_LETTERS
     found: dict[str, None] = {}
     while len(found) < UNITS:
@@ -60,7 +60,7 @@ def make_units(rng: np.random.Generator) -> pa.Array:
 
 
 def drawn(rng: np.random.Generator, units: pa.Array) -> pa.RecordBatch:
-    """Some words with counts; a word may be among them twice."""
+    """Return some words with counts; a word may occur twice."""
     many = rng.integers(WORD_UNITS[0], WORD_UNITS[1] + 1, _DRAWN)
     offsets = np.concatenate([[0], np.cumsum(many)]).astype(np.int32)
     chosen = units.take(pa.array(ranks(rng, int(offsets[-1]), 20.0, 1.0, UNITS)))
@@ -74,7 +74,7 @@ def drawn(rng: np.random.Generator, units: pa.Array) -> pa.RecordBatch:
 
 
 def spill(folder: Path, words: int, seed: int) -> None:
-    """Draws somewhat more than `words` and writes them by partition, in the order drawn."""
+    """Draw somewhat more than `words` words, and write them by partition, in the order drawn."""
     rng = np.random.default_rng(seed)
     units = make_units(rng)
     # For words that come twice, and partitions that get fewer than others.
@@ -95,7 +95,7 @@ def spill(folder: Path, words: int, seed: int) -> None:
 
 
 def thinned(path: Path, keep: int) -> Iterator[pa.RecordBatch]:
-    """The words of a partition in order, each once, just `keep` of them."""
+    """Return exactly `keep` words of a partition in order, each once."""
     table = WordTable()
     with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as stream:
         for block in stream:
@@ -113,7 +113,7 @@ def thinned(path: Path, keep: int) -> Iterator[pa.RecordBatch]:
 
 
 def write_folder(storage: Storage, folder: str, words: int, seed: int) -> CountsManifest:
-    """Writes the parts and the manifest."""
+    """Write the parts and the manifest."""
     occurrences = text_bytes = 0
 
     def summed(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -152,7 +152,7 @@ def write_folder(storage: Storage, folder: str, words: int, seed: int) -> Counts
 
 
 def main() -> None:
-    """Makes the folder."""
+    """Write the folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="a new folder")
     parser.add_argument("--words", type=int, default=20_000_000)

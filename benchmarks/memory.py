@@ -1,4 +1,4 @@
-"""What each process holds: the rows of the memory table in docs/architecture.md. Linux only.
+"""Measure the memory of each process: the rows of the table in docs/architecture.md. Linux only.
 
     python benchmarks/memory.py
     python benchmarks/memory.py --row learner
@@ -67,14 +67,14 @@ BLOCKS = 24 * MB
 
 
 class Found(NamedTuple):
-    """What a row took, and what the table claims for it, in bytes."""
+    """The measured and the claimed memory of a row in bytes."""
 
     measured: int
     claimed: int
 
 
 def memory(name: str) -> int:
-    """A line of this process's status, in bytes."""
+    """Return a line of this process's status in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * 1024
@@ -82,7 +82,7 @@ def memory(name: str) -> int:
 
 
 def peak(work: Callable[[], object]) -> int:
-    """The peak of resident memory while `work` runs, beyond what was held before."""
+    """Return the peak of resident memory while `work` runs, beyond that before."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
@@ -94,14 +94,14 @@ def peak(work: Callable[[], object]) -> int:
 
 
 def random_words(words: int, length: int = 12) -> str:
-    """Text of words that hardly repeat."""
+    """Return text of words that hardly repeat."""
     letters = RANDOM.integers(ord("a"), ord("z") + 1, (words, length + 1), dtype=np.uint8)
     letters[:, 0] = ord(" ")
     return letters.tobytes().decode()
 
 
 def a_tokenizer() -> Tokenizer:
-    """One with some thousand merges."""
+    """Return a tokenizer with some thousand merges."""
     table = WordCounter()
     table.add_texts(pa.array([random_words(20_000)]))
     words = words_of(table)
@@ -110,14 +110,14 @@ def a_tokenizer() -> Tokenizer:
 
 
 def words_of(table: WordCounter) -> Words:
-    """A table's words as a learner takes them."""
+    """Return a table's words as a trainer reads them."""
     from bpe_beam.training.words import gather_words
 
     return gather_words((block for _, block in table.blocks(1)), in_order_of_place=False)
 
 
 def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
-    """A task of counting, and its one split: a file of one record."""
+    """Return a counting task with one split: a file of one record."""
     data = json.dumps({"text": text}).encode()
     (folder / "in.jsonl").write_bytes(data)
     for name in ("work", "rejects"):
@@ -135,7 +135,7 @@ def counted(folder: Path, text: str) -> tuple[counting.CountTask, str]:
 
 
 def driver(folder: Path) -> Found:
-    """The plan and the receipts of a count job of many splits and sources."""
+    """Measure the plan and the receipts of a count job of many splits and sources."""
     files, splits, sources = 50_000, 500, 200
     facts = {f"source {i}": {"documents": i, "text_bytes": i, "words": i} for i in range(sources)}
 
@@ -162,7 +162,7 @@ def driver(folder: Path) -> Found:
 
 
 def count_worker(folder: Path) -> Found:
-    """One record of 60 MB, nearly all of its words different."""
+    """Measure one record of 60 MB, nearly all of its words different."""
     task, split = counted(folder, random_words(4_600_000))
     record = (folder / "in.jsonl").stat().st_size
     return Found(
@@ -172,7 +172,7 @@ def count_worker(folder: Path) -> Found:
 
 
 def part_writer(folder: Path) -> Found:
-    """All words as if they were of one partition."""
+    """Measure writing all words as if they were of one partition."""
     words = 1_500_000
     task, split = counted(folder, random_words(words))
     places = [place for _, place in counting.count_split(task, split).ranges]
@@ -182,7 +182,7 @@ def part_writer(folder: Path) -> Found:
 
 
 def learner(folder: Path) -> Found:
-    """Random bytes: every pair that is made is another one."""
+    """Measure training on random bytes: every new pair is unique."""
     words, length, entries = 400_000, 16, 32_000
     data = RANDOM.integers(0, 256, words * length, dtype=np.uint8)
     offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
@@ -194,7 +194,7 @@ def learner(folder: Path) -> Found:
 
 
 def rounds_driver(folder: Path) -> Found:
-    """Segments of tokens of which each may stand beside each, as those of Chinese do."""
+    """Measure segments of tokens that occur next to any other, as those of Chinese do."""
     segments, length, known = 400_000, 6, 24_000
     symbols = RANDOM.integers(0, known, segments * length, dtype=np.uint32)
     offsets = np.arange(0, len(symbols) + 1, length, dtype=np.int64)
@@ -214,14 +214,14 @@ def rounds_driver(folder: Path) -> Found:
 
 
 def packed(words: int, length: int) -> tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]:
-    """Packed words, each symbol a byte."""
+    """Return packed words, each symbol a byte."""
     data = RANDOM.integers(0, 128, words * length, dtype=np.uint8)
     offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
     return memoryview(data), offsets, np.ones(words, np.int64)
 
 
 def round_worker(folder: Path) -> Found:
-    """A table of segments that grows to its limit and is written out."""
+    """Measure a table of segments that grows to its limit and is written out."""
 
     def work() -> object:
         table = PackedCounts()
@@ -235,7 +235,7 @@ def round_worker(folder: Path) -> Found:
 
 
 def round_sums(folder: Path) -> Found:
-    """The pairs of a shard, as many as one full table of a worker gives."""
+    """Measure the pairs of a shard, as many as one full table of a worker has."""
 
     def work() -> object:
         table = PairCounts()
@@ -251,7 +251,7 @@ def round_sums(folder: Path) -> Found:
 
 
 def hot_pairs(folder: Path) -> Found:
-    """As many pairs as a round may look at."""
+    """Measure as many frequent pairs as a round may have."""
     lefts, rights = (
         RANDOM.integers(0, 30_000, round_task.HOT_PAIRS, dtype=np.uint32) for _ in range(2)
     )
@@ -263,7 +263,7 @@ def hot_pairs(folder: Path) -> Found:
 
 
 def tokenize_worker(folder: Path) -> Found:
-    """Batches of 4 MB; the tokenizer, which a process has once, is there before."""
+    """Measure encoding batches of 4 MB, without the tokenizer, which a process has once."""
     encoding = Encoding.of(a_tokenizer())
     batches = [pa.array([random_words(80) for _ in range(4_000)]) for _ in range(4)]
     ids = 0
@@ -278,7 +278,7 @@ def tokenize_worker(folder: Path) -> Found:
 
 
 def tokenizer(folder: Path) -> Found:
-    """A tokenizer of 100,000 entries against its file's bytes."""
+    """Measure a tokenizer of 100,000 entries against its file's bytes."""
     table = WordCounter()
     table.add_texts(pa.array([random_words(60_000)]))
     learned = learn_merges(words_of(table), BpeRecipe(100_000))
@@ -288,7 +288,7 @@ def tokenizer(folder: Path) -> Found:
 
 
 def shard_writer(folder: Path) -> Found:
-    """Twenty million documents of a token."""
+    """Measure writing twenty million documents of one token."""
     batch = np.ones(1_000_000, np.uint32)
     offsets = np.arange(len(batch) + 1, dtype=np.int64)
 
@@ -301,7 +301,7 @@ def shard_writer(folder: Path) -> Found:
 
 
 def verifier(folder: Path) -> Found:
-    """A shard of ten million documents, read back."""
+    """Measure reading back a shard of ten million documents."""
     batch = np.ones(1_000_000, np.uint32)
     with MegatronWriter(STORAGE, str(folder), "shard", 50_000) as writer:
         for _ in range(10):
@@ -316,7 +316,7 @@ def verifier(folder: Path) -> Found:
 
 
 def watcher(folder: Path) -> Found:
-    """Files that were all read before: three looks after a restart."""
+    """Measure three looks after a restart at files that were all read before."""
     files = 20_000
     inputs = folder / "in"
     for i in range(files):
@@ -351,7 +351,7 @@ def watcher(folder: Path) -> Found:
 
 
 def tokenize_transform(folder: Path) -> Found:
-    """Single documents, gathered and encoded together."""
+    """Measure single documents that are gathered and encoded together."""
     from apache_beam.transforms.window import GlobalWindow
     from apache_beam.utils.timestamp import Timestamp
 
@@ -372,7 +372,7 @@ def tokenize_transform(folder: Path) -> Found:
 
 
 def write_tokens(folder: Path) -> Found:
-    """Documents of a few tokens, of one shard."""
+    """Measure writing documents of a few tokens to one shard."""
     from bpe_beam.shards.numbering import shard_name
     from bpe_beam.transforms import write_tokens as module
 
@@ -394,7 +394,7 @@ def write_tokens(folder: Path) -> Found:
 
 
 def encode_iterable(folder: Path) -> Found:
-    """A text of 20 MB in chunks of 64 KB."""
+    """Measure encoding a text of 20 MB in chunks of 64 KB."""
     made = a_tokenizer()
     chunk = random_words(5_000)
 
@@ -415,7 +415,7 @@ ROWS: dict[str, Callable[[Path], Found]] = {
 
 
 def main() -> int:
-    """Runs the rows, each in its own process."""
+    """Run the rows, each in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--row", choices=ROWS)
     chosen = parser.parse_args().row

@@ -1,4 +1,4 @@
-"""What a job in process costs beyond its kernels, layer by layer: where the time goes.
+"""Measure what a job in process costs beyond its kernels, layer by layer.
 
     python benchmarks/overhead.py english.jsonl.gz --size 300MB --workers 2 --runs 3
 
@@ -51,7 +51,7 @@ RULES = WordRules()
 
 
 class Case:
-    """A corpus, a tokenizer, and how many threads work on it."""
+    """A corpus, a tokenizer, and a number of threads."""
 
     def __init__(self, folder: Path, path: Path, workers: int, range_bytes: int) -> None:
         self.folder = folder
@@ -68,11 +68,11 @@ class Case:
         self.tokenizer = Tokenizer.from_file(str(folder / "tok" / "tokenizer.json"))
 
     def each(self, call: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """Calls on all threads."""
+        """Call a function on all threads."""
         return list(self.pool.map(call, items))
 
     def texts(self) -> list[list[Any]]:
-        """The texts of each split, in memory."""
+        """Return the texts of each split."""
         read = ReadSettings()
         return [
             [b.column("text") for b in read_split(self.storage, self.plan, split, read, refuse)]
@@ -80,7 +80,7 @@ class Case:
         ]
 
     def folder(self) -> TaskFolder:
-        """A new folder to write into."""
+        """Return a new folder to write into."""
         url = next(self.fresh)
         for name in ("work", "rejects"):
             (Path(url) / name).mkdir(parents=True)
@@ -88,12 +88,12 @@ class Case:
 
 
 def refuse(reject: object) -> None:
-    """The corpus is sound."""
+    """Raise for a reject: the corpus has none."""
     raise AssertionError(reject)
 
 
 def count_kernel(case: Case, texts: list[list[Any]]) -> None:
-    """Each split into one table."""
+    """Count each split into one table."""
 
     def one(batches: list[Any]) -> None:
         counts = WordCounter(RULES)
@@ -104,7 +104,7 @@ def count_kernel(case: Case, texts: list[list[Any]]) -> None:
 
 
 def count_splits(case: Case) -> None:
-    """All that the workers of a count job do."""
+    """Do all that the workers of a count job do."""
     task = CountTask(case.folder(), ReadSettings(), RULES, len(case.plan.splits))
     counted = case.each(lambda work: count_split(task, work), split_tasks(case.plan))
     places: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
@@ -115,13 +115,13 @@ def count_splits(case: Case) -> None:
 
 
 def count_job(case: Case) -> None:
-    """The job."""
+    """Run the job in this process."""
     settings = CountSettings(output=next(case.fresh), input=case.input, run=case.run)
     count.run(settings, Progress(quiet=True))
 
 
 def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
-    """Each split encoded."""
+    """Encode each split."""
 
     def one(batches: list[Any]) -> None:
         for batch in batches:
@@ -131,14 +131,14 @@ def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
 
 
 def tokenize_splits(case: Case) -> None:
-    """All that the workers of a tokenize job do."""
+    """Do all that the workers of a tokenize job do."""
     encoding = Encoding.of(case.tokenizer)
     task = TokenizeTask(case.folder(), ReadSettings(), encoding, len(case.plan.splits))
     case.each(lambda work: tokenize_split(task, work), split_tasks(case.plan))
 
 
 def tokenize_job(case: Case) -> None:
-    """The job."""
+    """Run the job in this process."""
     settings = TokenizeSettings(
         tokenizer=str(case.folder / "tok" / "tokenizer.json"),
         output=next(case.fresh),
@@ -149,7 +149,7 @@ def tokenize_job(case: Case) -> None:
 
 
 def command(case: Case, job: str) -> None:
-    """The job as a process of its own."""
+    """Run the job in a process of its own."""
     given = [sys.executable, "-m", "bpe_beam", job, "--quiet", "--output", next(case.fresh)]
     given += ["--input", *case.input.inputs, "--range-bytes", str(case.input.range_bytes)]
     given += ["--workers", str(case.run.workers)]
@@ -159,7 +159,7 @@ def command(case: Case, job: str) -> None:
 
 
 def layers(case: Case, job: str) -> dict[str, Callable[[], None]]:
-    """What is timed, from the inside out."""
+    """Return what is timed, from the inside out."""
     texts = case.texts()
     if job == "count":
         inner = (lambda: count_kernel(case, texts), lambda: count_splits(case))
@@ -172,7 +172,7 @@ def layers(case: Case, job: str) -> dict[str, Callable[[], None]]:
 
 
 def main() -> None:
-    """Prints a line for each layer."""
+    """Print a line for each layer."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

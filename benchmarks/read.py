@@ -1,4 +1,4 @@
-"""How fast a file is read: bytes to Arrow batches of documents, by one thread and by several.
+"""Measure how fast a file is read to Arrow batches of documents, by one thread and by several.
 
     python benchmarks/read.py corpus.jsonl
     python benchmarks/read.py corpus.txt.gz --document-separator '<|endoftext|>' --threads 1 2 4
@@ -24,7 +24,7 @@ from bpe_beam.storage import Storage
 
 
 def read_share(plan: Plan, settings: ReadSettings, share: int, of: int) -> tuple[int, int, int]:
-    """Reads every `of`-th split: (documents, bytes of text, rejects)."""
+    """Read every `of`-th split; return (documents, bytes of text, rejects)."""
     documents = text_bytes = 0
     rejects: list[int] = []
 
@@ -42,7 +42,7 @@ def read_share(plan: Plan, settings: ReadSettings, share: int, of: int) -> tuple
 def measure(
     plan: Plan, settings: ReadSettings, threads: int, runs: int
 ) -> tuple[float, tuple[int, int, int]]:
-    """(median seconds, sums over the threads)."""
+    """Return (median seconds, sums over the threads)."""
     seconds = []
     with ThreadPoolExecutor(threads) as pool:
         for run in range(runs + 1):
@@ -55,7 +55,7 @@ def measure(
 
 
 def main() -> None:
-    """Prints a line for each number of threads."""
+    """Print a line for each number of threads."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""What a round of a job costs beyond its work, on each runner: seconds and peak memory. Linux only.
+"""Measure what a round costs beyond its tasks, on each runner: seconds and memory. Linux only.
 
     python benchmarks/round_cost.py --jobs 5x1 5x2 1x5 1x10 1x25 1x50
 
 Without `--only` it starts Prism and Flink too, see docs/runners.md.
 
-A made-up round that works next to nothing: every task reads a small file and writes another, hands
+A made-up round does next to nothing: every task reads a small file and writes another, hands
 references to every shard through GroupByKey, and what the shards give is the side input of the next
 round's tasks. `5x2` runs five jobs after one another, as a driver's loop does, with two such rounds
 in each, so two barriers a job. Jobs share one job server of Beam's, which the first one starts.
@@ -46,7 +46,7 @@ _SAMPLES_A_SECOND = 10
 
 
 def copied(name: str, shards: int) -> Iterator[Any]:
-    """A task: a file to the next one; out come references for all shards."""
+    """Copy a task's file to the next one; yield references for all shards."""
     old = Path(name)
     new = old.with_suffix(f".{int(old.suffix[1:]) + 1}")
     new.write_bytes(old.read_bytes())
@@ -58,26 +58,26 @@ def copied(name: str, shards: int) -> Iterator[Any]:
 @beam.typehints.with_input_types(str)
 @beam.typehints.with_output_types(tuple[int, str])
 class FirstRewrite(beam.DoFn):
-    """The tasks of a job's first round: what they need came with the job."""
+    """The tasks of a job's first round, whose input came with the job."""
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
 
     def process(self, element: str) -> Iterator[Any]:
-        """Copies one file."""
+        """Copy one file."""
         yield from copied(element, self.shards)
 
 
 @beam.typehints.with_input_types(str, Iterable[str])
 @beam.typehints.with_output_types(tuple[int, str])
 class Rewrite(beam.DoFn):
-    """The tasks of a later round: they wait for what the shards of the round before gave."""
+    """The tasks of a later round, which wait for the shards of the round before."""
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
 
     def process(self, element: str, batch: Any) -> Iterator[Any]:
-        """Copies one file."""
+        """Copy one file."""
         came = sum(1 for _ in batch)
         if came != self.shards:
             raise ValueError(f"{came} shards came, not {self.shards}")
@@ -87,13 +87,13 @@ class Rewrite(beam.DoFn):
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
 class Gather(beam.DoFn):
-    """A shard: all references to one answer."""
+    """Reduce all references of a shard to one answer."""
 
     def __init__(self, tasks: int) -> None:
         self.tasks = tasks
 
     def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """Answers, if all have come."""
+        """Answer if all references have come."""
         shard, places = element
         came = sum(1 for _ in places)
         if came != self.tasks:
@@ -102,7 +102,7 @@ class Gather(beam.DoFn):
 
 
 def build(pipeline: beam.Pipeline, files: list[str], rounds: int) -> None:
-    """A job of some rounds."""
+    """Build a job of some rounds."""
     state = pipeline | "Tasks" >> SpreadTasks(files)
     rewrite = beam.ParDo(FirstRewrite(len(files)))
     for number in range(rounds):
@@ -117,7 +117,7 @@ def build(pipeline: beam.Pipeline, files: list[str], rounds: int) -> None:
 
 
 def run_settings(flags: list[str]) -> RunSettings:
-    """What the flags of `bpe-beam` say of the runner."""
+    """Return the settings of the runner that flags of `bpe-beam` choose."""
     if flags[:1] != ["--config"]:
         return RunSettings(runner_options=tuple(flags))
     config = yaml.safe_load(Path(flags[1]).read_text())
@@ -126,7 +126,7 @@ def run_settings(flags: list[str]) -> RunSettings:
 
 
 def run_here(arguments: argparse.Namespace) -> None:
-    """Runs jobs in this process, and prints what each took as JSON."""
+    """Run jobs in this process, and print what each took as JSON."""
     jobs, rounds = map(int, arguments.here.split("x"))
     run = run_settings(arguments.flags)
     made = []
@@ -145,7 +145,7 @@ def run_here(arguments: argparse.Namespace) -> None:
 
 
 def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
-    """Runs one job, as the jobs of bpe-beam are run."""
+    """Run one job, as the jobs of bpe-beam are run."""
     facts: dict[str, float] = {}
     began = time.perf_counter()
 
@@ -168,7 +168,7 @@ def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
 
 
 class KindSampler(Sampler):
-    """Tells Java of the cluster from Java of the job."""
+    """A sampler that distinguishes the cluster's Java from the job's."""
 
     def _kind(self, number: int, process: Process) -> str:
         if number == self.driver:
@@ -179,7 +179,7 @@ class KindSampler(Sampler):
 
 
 def measure(command: list[str], sessions: set[int], limit: float) -> tuple[str, KindSampler]:
-    """Runs a command; what it printed, or how it failed, and the peaks."""
+    """Run a command; return its output, or how it failed, and the peaks."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         sampler = KindSampler(process.pid, sessions)
@@ -208,7 +208,7 @@ def measure(command: list[str], sessions: set[int], limit: float) -> tuple[str, 
 
 
 def row(way: str, jobs: str, out: str, seen: KindSampler) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     peaks = "".join(f"{seen.peaks[kind] / 1e6:11.0f}" for kind in KINDS)
     head = f"{way:27}{jobs:>7}"
     if not out.startswith("{"):
@@ -229,7 +229,7 @@ def row(way: str, jobs: str, out: str, seen: KindSampler) -> str:
 
 
 def main() -> None:
-    """Measures each way with each number of jobs and rounds."""
+    """Measure each runner with each number of jobs and rounds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", nargs="+", default=["5x1", "5x2", "1x5", "1x10"])
     parser.add_argument("--only", nargs="*", default=list(WAYS), choices=WAYS, metavar="WAY")

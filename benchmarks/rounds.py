@@ -1,4 +1,4 @@
-"""Learning in rounds beside learning in memory: time, memory, and where both go. Linux only.
+"""Measure training in rounds beside training in memory: time, memory, steps. Linux only.
 
     python benchmarks/long_words.py COUNTS_FOLDER --words 1000000
     python benchmarks/rounds.py COUNTS_FOLDER --driver-memory 500MB
@@ -48,7 +48,7 @@ STEPS = {
 
 
 def timed(call: Callable[..., Any], name: str, seconds: dict[str, float]) -> Callable[..., Any]:
-    """A function that adds its thread's CPU seconds to a sum."""
+    """Return a function that adds its thread's CPU seconds to a sum."""
     lock = threading.Lock()
 
     @wraps(call)
@@ -64,7 +64,7 @@ def timed(call: Callable[..., Any], name: str, seconds: dict[str, float]) -> Cal
 
 
 def train_here(steps: Path, how: str, line: list[str]) -> None:
-    """The command in this process, with a clock at each step."""
+    """Run the command in this process, with a clock at each step."""
     import importlib
 
     from bpe_beam.cli.main import main as command
@@ -87,7 +87,7 @@ def train_here(steps: Path, how: str, line: list[str]) -> None:
 def train(
     arguments: argparse.Namespace, folder: Path, way: str
 ) -> tuple[float, Sampler, dict[str, Any], dict[str, float]]:
-    """Trains one way: the seconds, what was seen of it, the summary, and each step's seconds."""
+    """Train one way; return the seconds, the sampler, the summary, and each step's seconds."""
     rounds = "local" if way == LOCAL else "distributed"
     memory = "1TB" if way == LOCAL else arguments.driver_memory
     line = ["train", "--counts", arguments.counts, "--vocab-size", str(arguments.vocab_size)]
@@ -109,7 +109,7 @@ def train(
 
 
 def print_rounds(summary: dict[str, Any]) -> None:
-    """A line for each round."""
+    """Print a line for each round."""
     names = ("merges", "threshold", "symbols", "pairs", "segment_symbols")
     print(f"  {'round':>5}" + "".join(f"{name:>17}" for name in names), end="")
     print(f"{'shuffled MB':>13}{'seconds':>9}{'learning':>10}  learned from")
@@ -120,7 +120,7 @@ def print_rounds(summary: dict[str, Any]) -> None:
 
 
 def print_steps(steps: dict[str, float], seen: Sampler) -> None:
-    """What each step took, and what is left of the process."""
+    """Print what each step took, and the rest of the process."""
     rest = seen.cpu_seconds - sum(steps.values())
     for name, seconds in {**steps, "all else": rest}.items():
         share = seconds / seen.cpu_seconds
@@ -128,7 +128,7 @@ def print_steps(steps: dict[str, float], seen: Sampler) -> None:
 
 
 def main() -> None:
-    """Trains each way."""
+    """Train each way."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("counts", help="a counts folder")
     parser.add_argument("--driver-memory", default="500MB")

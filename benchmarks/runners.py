@@ -1,4 +1,4 @@
-"""Every job on every runner: whether the bytes are the same, and what each costs. Linux only.
+"""Run every job on every runner: compare the bytes, and measure the cost. Linux only.
 
     python benchmarks/runners.py english.jsonl.gz --megabytes 300
 
@@ -54,7 +54,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass
 class Process:
-    """What /proc says of a process now."""
+    """A process as /proc shows it now."""
 
     parent: int
     session: int
@@ -65,7 +65,7 @@ class Process:
 
 @dataclass
 class Sampler:
-    """Watches the processes of a job.
+    """A thread that samples the processes of a job.
 
     Attributes:
         driver: The process id of the command; all that it starts counts too.
@@ -80,7 +80,7 @@ class Sampler:
     _last: dict[int, float] = field(default_factory=dict)
 
     def sample(self, begin: bool = False) -> None:
-        """Looks once; what processes have used at the beginning is not the job's."""
+        """Sample once; what processes used at the beginning is not the job's."""
         found = dict(processes())
         ours = {self.driver}
         # A child has a larger number, unless numbers began anew, which one sample can bear.
@@ -103,12 +103,12 @@ class Sampler:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of all processes since the beginning."""
+        """Return the CPU seconds of all processes since the beginning."""
         return sum(last - self._first[number] for number, last in self._last.items())
 
 
 def processes() -> Iterator[tuple[int, Process]]:
-    """All processes of this machine."""
+    """Return all processes of this machine."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -125,7 +125,7 @@ def processes() -> Iterator[tuple[int, Process]]:
 
 
 def measure(command: list[str], sessions: set[int]) -> tuple[float, Sampler]:
-    """Runs a command that must end well; its seconds, and what was seen of it."""
+    """Run a command that must succeed; return its seconds and its sampler."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     sampler = Sampler(process.pid, sessions)
@@ -148,7 +148,7 @@ def measure(command: list[str], sessions: set[int]) -> tuple[float, Sampler]:
 
 
 def digest(folder: Path) -> str:
-    """A hash of all files of a job's folder, but for its summary."""
+    """Return a hash of all files of a job's folder but its summary."""
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != "summary.json":
@@ -160,7 +160,7 @@ def digest(folder: Path) -> str:
 
 
 def write_corpus(source: str, megabytes: int, path: Path) -> None:
-    """The corpus repeated to the size asked for."""
+    """Write the corpus, repeated to the size asked for."""
     with fsspec.open(source, "rb", compression="infer") as stream:
         once = stream.read()
     with path.open("wb") as out:
@@ -170,7 +170,7 @@ def write_corpus(source: str, megabytes: int, path: Path) -> None:
 
 
 def commands(corpus: Path, out: Path, flags: list[str], vocab_size: str) -> dict[str, list[str]]:
-    """Each job's command."""
+    """Return each job's command."""
     program = [sys.executable, "-m", "bpe_beam"]
     reading = ["--input", str(corpus), "--quiet"]
     recipe = ["--vocab-size", vocab_size, "--special-token", "<|endoftext|>"]
@@ -185,19 +185,19 @@ def commands(corpus: Path, out: Path, flags: list[str], vocab_size: str) -> dict
 
 
 def script(*args: str) -> str:
-    """What `scripts/runners.py` says."""
+    """Return the output of `scripts/runners.py`."""
     line = [sys.executable, str(SCRIPT), *args]
     return subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def flags_of(command: str) -> list[str]:
-    """What chooses the runner, out of a command of the script."""
+    """Return the flags that choose the runner, out of a command of the script."""
     return shlex.split(command)[2:-4]
 
 
 @contextmanager
 def runner(way: str, folder: Path) -> Iterator[tuple[list[str], set[int]]]:
-    """The flags for a way, and the sessions of its cluster, which stands until the block ends."""
+    """Yield the flags of a runner and the sessions of its cluster, which ends with the block."""
     given = WAYS[way]
     if way.startswith(CLUSTER):
         home = folder / "cluster"
@@ -214,7 +214,7 @@ def runner(way: str, folder: Path) -> Iterator[tuple[list[str], set[int]]]:
 
 
 def main() -> None:
-    """Runs everything."""
+    """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", help="JSON Lines with a field text, .gz or not")
     parser.add_argument("--megabytes", type=int, default=300)

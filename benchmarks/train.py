@@ -1,12 +1,12 @@
-"""Training against its peers: whole processes, in turn, on the same text.
+"""Measure training beside other trainers: whole processes, in turn, on the same text.
 
     python benchmarks/train.py english.jsonl.gz --megabytes 100 --vocab-size 32000 --runs 5
 
 Repeats the corpus to the size asked for, unpacked, as JSON Lines and as plain text, and trains on
 it with `bpe-beam train`, gigatoken's `train_bpe` and Hugging Face's `BpeTrainer`, one after the
 other in each round, so that a machine whose speed drifts treats them alike. Prints each one's
-median seconds and the median of its round-by-round ratio to gigatoken. Wants the packages gigatoken
-and tokenizers.
+median seconds and the median of its round-by-round ratio to gigatoken. It needs the
+packages gigatoken and tokenizers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ tokenizer.train_from_iterator(texts(), trainer)
 
 
 def commands(kind: str, path: str, size: str, output: Path) -> dict[str, list[str]]:
-    """Each competitor's command line."""
+    """Return each competitor's command line."""
     ours = [sys.executable, "-m", "bpe_beam", "train", "--input", path, "--vocab-size", size]
     return {
         "bpe-beam": [*ours, "--output", str(output), "--quiet"],
@@ -57,7 +57,7 @@ def commands(kind: str, path: str, size: str, output: Path) -> dict[str, list[st
 
 
 def seconds_of(command: list[str], output: Path) -> float:
-    """How long one process takes; our output folder is made anew each time."""
+    """Return the seconds of one process; its output folder is new each time."""
     shutil.rmtree(output, ignore_errors=True)
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -65,7 +65,7 @@ def seconds_of(command: list[str], output: Path) -> float:
 
 
 def write_corpora(source: Path, megabytes: int, folder: Path) -> dict[str, Path]:
-    """The corpus repeated to the size asked for, as JSON Lines and as text."""
+    """Write the corpus, repeated to the size asked for, as JSON Lines and as text."""
     with fsspec.open(str(source), "rb", compression="infer") as stream:
         lines = stream.read().splitlines()
     texts = [json.loads(line)["text"].encode() for line in lines]
@@ -81,12 +81,12 @@ def write_corpora(source: Path, megabytes: int, folder: Path) -> dict[str, Path]
 
 
 def ratio(ours: list[float], theirs: list[float]) -> float:
-    """The median of the round-by-round ratios."""
+    """Return the median of the round-by-round ratios."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
 def main() -> None:
-    """Runs the comparison."""
+    """Run the comparison."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path, help="JSON Lines with a field text, .gz or not")
     parser.add_argument("--megabytes", type=int, default=100)

@@ -1,4 +1,4 @@
-"""WordPiece beside `tokenizers`, one thread, on the same texts in the same run.
+"""Measure WordPiece beside `tokenizers`: one thread, the same texts, the same run.
 
     python benchmarks/wordpiece.py CORPUS.jsonl [--vocab-size 30000] [--runs 3]
 
@@ -34,28 +34,28 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds that `work` takes."""
+    """Return the seconds that `work` takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], runs: int) -> None:
-    """Prints medians and the ratio, the two taking turns."""
+    """Print medians and the ratio of two that take turns."""
     pairs = [(timed(ours), timed(theirs)) for _ in range(runs)]
     mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
     print(f"{name:34} {mine:8.2f} s {other:8.2f} s   {other / mine:5.1f} times", flush=True)
 
 
 def count(texts: pa.Array) -> Words:
-    """The corpus's words, cut as BERT cuts them."""
+    """Return the corpus's words as BERT's pre-tokenizer splits them."""
     counts = WordCounter(WordRules(normalizer="bert", pretokenizer="bert", special_tokens=SPECIAL))
     counts.add_texts(texts)
     return gather_words((block for _, block in counts.blocks()), in_order_of_place=False)
 
 
 def train_theirs(texts: list[str], vocab_size: int) -> None:
-    """Trains with `tokenizers`."""
+    """Train with `tokenizers`."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -66,7 +66,7 @@ def train_theirs(texts: list[str], vocab_size: int) -> None:
 
 
 def main() -> None:
-    """Measures."""
+    """Measure encoding and training."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path, help="JSON Lines with a field text, .gz or not")
     parser.add_argument("--vocab-size", type=int, default=30_000)

@@ -1,9 +1,9 @@
-"""Every model and every named pattern beside `tokenizers`, on whole corpora: ids, offsets, text.
+"""Compare every model and named pattern with `tokenizers` on whole corpora: ids, offsets, text.
 
     python scripts/compare_models.py english.jsonl.gz chinese.jsonl.gz multilingual.jsonl.gz
 
-Counts the corpora's words once for each pre-tokenizer and normalizer, learns a tokenizer from them,
-lets `tokenizers` read its tokenizer.json, and compares each document. Ends with 1 if one differs.
+It counts the corpora's words once for each pre-tokenizer and normalizer, trains on them,
+lets `tokenizers` read its tokenizer.json, and compares each document. Exits with 1 if one differs.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ CASES: list[tuple[str, str, Recipe]] = [
 
 
 def texts_of(path: str) -> list[str]:
-    """The texts of a corpus in JSON Lines."""
+    """Yield the texts of a corpus in JSON Lines."""
     with fsspec.open(path, "rt", encoding="utf-8", compression="infer") as lines:
         return [json.loads(line)["text"] for line in lines]
 
 
 def compare(normalizer: str, pretokenizer: str, recipe: Recipe, texts: list[str]) -> int:
-    """Learns, and compares every text; returns how many differ."""
+    """Train, and compare every text; return how many differ."""
     counts = WordCounter(WordRules(normalizer=normalizer, pretokenizer=pretokenizer))
     counts.add_texts(pa.array(texts, pa.large_string()))
     words = gather_words((block for _, block in counts.blocks()), in_order_of_place=False)
@@ -82,7 +82,7 @@ def compare(normalizer: str, pretokenizer: str, recipe: Recipe, texts: list[str]
 
 
 def main() -> None:
-    """Compares."""
+    """Compare everything; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", nargs="+", help="JSON Lines with a field text, .gz or not")
     texts = [text for path in parser.parse_args().corpora for text in texts_of(path)]

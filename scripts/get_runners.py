@@ -1,6 +1,6 @@
-"""Gets what Beam's runners need and what has no package of its own: builds it from released parts.
+"""Build what Beam's runners need and no package has, from released parts.
 
-Used by `runners.py`. Everything is kept in `$BPE_BEAM_CACHE/runners`, by default
+`runners.py` uses it. Everything is stored in `$BPE_BEAM_CACHE/runners`, by default
 `~/.cache/bpe-beam/runners`, in a folder a version, and built again where that is missing. Maven, Go
 and pip download what they need as they are configured.
 """
@@ -30,11 +30,11 @@ PARTS = ("flink-job-server", "spark-job-server", "prism", "boot", "flink")
 
 
 class Missing(Exception):
-    """Something that this machine must have is not there, or a build failed."""
+    """A program that is missing on this machine, or a build that failed."""
 
 
 def get(part: str) -> Path:
-    """Builds a part if it is not there.
+    """Return a part; build it if it is missing.
 
     Args:
         part: One of PARTS. The job servers are jars; `prism` and `boot` (which starts Python
@@ -44,7 +44,7 @@ def get(part: str) -> Path:
         Where it is.
 
     Raises:
-        Missing: Saying what to install, or what a build said.
+        Missing: If a program is missing or the build fails; the message says what to install.
 
     Cost: up to three minutes and half a gigabyte on disk, once.
     """
@@ -58,14 +58,14 @@ def get(part: str) -> Path:
 
 
 def cache() -> Path:
-    """Where everything is kept."""
+    """Return the folder of all parts."""
     chosen = os.environ.get("BPE_BEAM_CACHE")
     top = Path(chosen) if chosen else Path.home() / ".cache" / "bpe-beam"
     return top.absolute() / "runners"
 
 
 def beam_version() -> str:
-    """The version of Beam that this Python has; programs are built for it."""
+    """Return the version of Beam that this Python has; programs are built for it."""
     try:
         return metadata.version("apache-beam")
     except metadata.PackageNotFoundError:
@@ -76,7 +76,7 @@ def beam_version() -> str:
 
 
 def java() -> str:
-    """A Java that is new enough.
+    """Return the path of a Java that is new enough.
 
     Raises:
         Missing: If there is none.
@@ -100,8 +100,8 @@ def _kept(name: str) -> Path | None:
 
 
 def _build(name: str, build: Callable[[str, Path], Path]) -> Path:
-    """Builds under a lock, beside where it will stand, and puts it there by a rename: a build that
-    was killed leaves nothing that a later one takes for whole."""
+    """Build under a lock, beside the final path, and rename: a killed build leaves nothing that a
+    later one takes for whole."""
     target, half = cache() / name, cache() / f"{name}.half"
     with _locked(name):
         if not target.exists():
@@ -122,7 +122,7 @@ def _locked(name: str) -> Iterator[None]:
 
 
 def _job_server(name: str, half: Path) -> Path:
-    """One jar, of the profile that the name begins with."""
+    """Build one jar, of the profile that the name begins with."""
     java()
     mvn = shutil.which("mvn")
     if mvn is None:
@@ -134,7 +134,7 @@ def _job_server(name: str, half: Path) -> Path:
 
 
 def _flink(name: str, half: Path) -> Path:
-    """The jars of a Flink cluster, out of Flink's Python package."""
+    """Copy the jars of a Flink cluster out of Flink's Python package."""
     package = "apache-flink-libraries"
     pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package]
     _run([*pip, "--dest", str(half), f"{package}=={name.partition('-')[2]}"])
@@ -162,8 +162,7 @@ def _go_program(name: str, half: Path) -> Path:
 
 
 def _go() -> str:
-    """A Go that brings the toolchain that a module wants; older ones are too old to know how, but
-    can be told to bring it."""
+    """Return a Go that downloads the toolchain that a module needs; old ones must be told to."""
     go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
     if go is None:
         raise Missing("there is no go: install Go (Debian, Ubuntu: apt-get install golang-go)")
@@ -178,7 +177,7 @@ def _go() -> str:
 
 
 def _run(command: list[str], env: dict[str, str] | None = None) -> str:
-    """Runs a command; gives what it said on stdout and, for java, stderr.
+    """Run a command; return its stdout and, for java, its stderr.
 
     Raises:
         Missing: If it fails or takes too long.

@@ -1,9 +1,10 @@
-"""Writes bpe_beam/native/text/unicode_classes.hpp: properties of code points, as `regex` sees them.
+"""Write bpe_beam/native/text/unicode_classes.hpp: properties of code points as `regex` has them.
 
-Run it after a new Unicode version has reached the `regex` package, then run the tests marked
-slow, which compare the scanner with `regex` on every code point:
+Run it after a new Unicode version has reached the `regex` package, then the scheduled tests, which
+compare the scanners with `regex` on every code point:
 
     python scripts/make_unicode_classes.py
+    .venv/bin/pytest -m scheduled tests/native/scan
 """
 
 from __future__ import annotations
@@ -77,12 +78,12 @@ constexpr std::uint16_t char_bits(std::uint32_t code_point) {{
 
 
 def class_of(character: str) -> int:
-    """The number of the character's class."""
+    """Return the number of a character's class."""
     return next((number for number, p in CLASSES.items() if p.match(character)), 0)
 
 
 def all_bits() -> list[int]:
-    """The properties of every code point, as `char_bits` gives them."""
+    """Return the properties of every code point, as `char_bits` returns them."""
     patterns = [regex.compile(pattern) for pattern in PROPERTIES.values()]
     return [
         class_of(character) + sum(4 << i for i, p in enumerate(patterns) if p.match(character))
@@ -91,7 +92,7 @@ def all_bits() -> list[int]:
 
 
 def number_kinds(bits: list[int]) -> dict[int, int]:
-    """A number for each set of properties that occurs; the class stays in its low two bits."""
+    """Return a number for each set of properties that occurs; its low two bits are the class."""
     numbers: dict[int, int] = {}
     of_class = [0, 0, 0, 0]
     for properties in sorted(set(bits)):
@@ -102,7 +103,7 @@ def number_kinds(bits: list[int]) -> dict[int, int]:
 
 
 def unicode_version() -> str:
-    """The newest version of which `regex` knows a character that the version before lacks."""
+    """Return the newest Unicode version of which `regex` knows a new character."""
     # A letter first assigned in each version.
     newest = {"18.0": 0xA7E2, "17.0": 0x323B0, "16.0": 0x1C89, "15.1": 0x2EBF0, "15.0": 0x11F02}
     for version, letter in newest.items():
@@ -112,7 +113,7 @@ def unicode_version() -> str:
 
 
 def rows(numbers: list[int], per_row: int) -> str:
-    """The numbers as C++ initializer text."""
+    """Return the numbers as C++ initializer text."""
     return "\n".join(
         "    " + ", ".join(map(str, numbers[start : start + per_row])) + ","
         for start in range(0, len(numbers), per_row)
@@ -120,7 +121,7 @@ def rows(numbers: list[int], per_row: int) -> str:
 
 
 def main() -> None:
-    """Writes the header."""
+    """Write the header."""
     bits = all_bits()
     kinds = number_kinds(bits)
     bits_of_kind = [0] * (max(kinds.values()) + 1)

@@ -1,7 +1,7 @@
-"""Writes native/normalize/unicode_normalization.hpp: decompositions, compositions, lower case.
+"""Write native/normalize/unicode_normalization.hpp: decompositions, compositions, lower case.
 
-Needs the packages `unicodedata2` 18.0.0 and a `regex` of the same Unicode version; both are tools
-of this script only (the second is a dependency of bpe-beam for other reasons):
+It needs the packages `unicodedata2` 18.0.0 and a `regex` of the same Unicode version; both are
+tools of this script only (the second is a dependency of bpe-beam for other reasons):
 
     pip install unicodedata2==18.0.0 regex
     python scripts/make_unicode_normalization.py
@@ -115,13 +115,13 @@ inline std::uint32_t lower_case(std::uint32_t code_point) {{
 
 @dataclass
 class Decompositions:
-    """All full decompositions, one after another; equal ones stand once."""
+    """All full decompositions, one after another; equal ones are stored once."""
 
     points: list[int]
     places: dict[str, int]
 
     def place(self, text: str) -> int:
-        """The index of the first code point of `text`."""
+        """Return the index of the first code point of `text`."""
         if text not in self.places:
             self.places[text] = len(self.points)
             self.points += map(ord, text)
@@ -129,7 +129,7 @@ class Decompositions:
 
 
 def compositions() -> dict[tuple[int, int], int]:
-    """The primary composites by the two code points that they are composed of, without Hangul."""
+    """Return the primary composites by their two code points, without Hangul."""
     found = {}
     for code_point in range(CODE_POINTS):
         mapping = unicode.decomposition(chr(code_point))
@@ -142,7 +142,7 @@ def compositions() -> dict[tuple[int, int], int]:
 
 
 def flags_of(code_point: int, seconds: frozenset[int]) -> int:
-    """The record's flags."""
+    """Return a record's flags."""
     character = chr(code_point)
     flags = 0
     if code_point not in SURROGATES and unicode.combining(character) == 0:
@@ -158,7 +158,7 @@ def flags_of(code_point: int, seconds: frozenset[int]) -> int:
 
 
 def record_of(code_point: int, seconds: frozenset[int], decompositions: Decompositions) -> str:
-    """The record as C++ text."""
+    """Return a record as C++ text."""
     character = chr(code_point)
     sizes, places = [], []
     for form in ("NFD", "NFKD"):
@@ -171,7 +171,7 @@ def record_of(code_point: int, seconds: frozenset[int], decompositions: Decompos
 
 
 def lower_of(code_point: int) -> int:
-    """The first code point of the lower case."""
+    """Return the first code point of the lower case."""
     character = chr(code_point)
     lower = character.lower()
     if lower == character and regex.match(r"[\p{Lu}\p{Lt}]", character):
@@ -188,7 +188,7 @@ LOWER_CASE_LETTERS = [c for c in map(chr, range(CODE_POINTS)) if regex.match(r"\
 
 
 def two_stages(numbers: list[int]) -> tuple[list[int], list[int]]:
-    """The numbers of all code points as block numbers and the blocks one after another."""
+    """Return the numbers of all code points as block numbers, and the blocks one after another."""
     blocks: dict[tuple[int, ...], int] = {}
     stage1 = [
         blocks.setdefault(tuple(numbers[start : start + BLOCK]), len(blocks))
@@ -198,7 +198,7 @@ def two_stages(numbers: list[int]) -> tuple[list[int], list[int]]:
 
 
 def rows(items: list[str] | list[int], per_row: int) -> str:
-    """The items as C++ initializer text."""
+    """Return the items as C++ initializer text."""
     return "\n".join(
         "    " + ", ".join(map(str, items[start : start + per_row])) + ","
         for start in range(0, len(items), per_row)
@@ -206,7 +206,7 @@ def rows(items: list[str] | list[int], per_row: int) -> str:
 
 
 def number(items: list[str] | list[int]) -> dict[str | int, int]:
-    """A number for each item that occurs, from 0 up as they come."""
+    """Return a number for each item that occurs, from 0 up in order of occurrence."""
     numbers: dict[str | int, int] = {}
     for item in items:
         numbers.setdefault(item, len(numbers))
@@ -214,7 +214,7 @@ def number(items: list[str] | list[int]) -> dict[str | int, int]:
 
 
 def main() -> None:
-    """Writes the header."""
+    """Write the header."""
     version = unicode.unidata_version
     if version != "18.0.0" or not regex.match(r"\p{L}", "\ua7e2"):
         raise SystemExit("this wants unicodedata2 18.0.0 and a regex that knows Unicode 18")

@@ -1,4 +1,4 @@
-"""Gets, starts and stops what the runners of Beam need: for a first try, and for tests.
+"""Build, start and stop what the runners of Beam need: for a first try, and for tests.
 
     python scripts/runners.py command flink      a command for Flink inside one process
     python scripts/runners.py command prism      ... for Prism
@@ -78,7 +78,7 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c - %m%n
 
 
 def flags(runner: str) -> list[str]:
-    """What of `bpe-beam` chooses a runner of this machine; builds what it needs.
+    """Return the flags that choose a runner of this machine; build what it needs.
 
     Args:
         runner: `flink`, `prism` or `spark`.
@@ -91,25 +91,25 @@ def flags(runner: str) -> list[str]:
 
 
 def command(chosen: list[str]) -> str:
-    """A line that users can paste."""
+    """Return a command that users can paste."""
     given = ["--input", "CORPUS", "--output", "COUNTS"]
     return shlex.join(["bpe-beam", "count", *chosen, *given])
 
 
 def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[str]:
-    """Starts a cluster, and waits until it can take jobs.
+    """Start a cluster, and wait until it takes jobs.
 
     Args:
         home: A folder for its settings, logs and temporary files.
-        task_managers: How many.
-        slots: Of each of them: how many tasks it runs at a time.
+        task_managers: The number of task managers, at least 1.
+        slots: How many tasks each of them runs at a time, at least 1.
         port: Of the REST interface on loopback, which is also the web page; None: a free one.
 
     Returns:
         The flags for `bpe-beam`.
 
     Raises:
-        Missing: If something is not there, or the cluster does not start.
+        Missing: If a part is missing, or the cluster does not start.
     """
     if (home / "cluster.json").exists():
         raise Missing(f"{home} has a cluster already; stop it first")
@@ -150,9 +150,9 @@ def start(home: Path, task_managers: int, slots: int, port: int | None) -> list[
 
 
 def stop(home: Path) -> None:
-    """Ends a cluster with all that it started, and removes its temporary files; its logs stay.
+    """Stop a cluster with all that it started, and remove its temporary files; its logs stay.
 
-    Task managers that were killed leave workers behind; those are ended too.
+    Task managers that were killed leave workers behind; those are stopped too.
     """
     record = home / "cluster.json"
     if not record.exists():
@@ -180,15 +180,15 @@ def _record(home: Path, port: int, ids: dict[str, int]) -> None:
 
 
 def _boot_id() -> str:
-    """What tells one start of the machine from another, where the system says so."""
+    """Return what identifies this start of the machine, where the system has it."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
 
 
 def _members(sessions: set[int], home: Path) -> list[int]:
-    """The processes of these sessions, but for sessions whose leader is not of this home: its
-    number is somebody else's now."""
+    """Return the processes of sessions, without sessions whose leader is not of this home: its
+    number is another process's now."""
     try:
         listed = subprocess.run(
             ["ps", "-A", "-ww", "-o", "pid=,stat=,args="],
@@ -211,7 +211,7 @@ def _members(sessions: set[int], home: Path) -> list[int]:
 
 
 def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None:
-    """Flink's `conf/`."""
+    """Write Flink's `conf/`."""
     settings = {
         "jobmanager.rpc.address": "127.0.0.1",
         "jobmanager.rpc.port": str(_free_port()),
@@ -244,8 +244,8 @@ def _write_settings(home: Path, port: int, parallelism: int, slots: int) -> None
 
 
 def _write_worker(home: Path, boot: Path) -> Path:
-    """The command that a task manager starts Python workers with: Beam's boot program, told to use
-    this Python as it is instead of making an environment."""
+    """Return the command by which a task manager starts Python workers: Beam's boot program, which
+    uses this Python as it is instead of making an environment."""
     bin_folder = home / "bin"
     _write_program(bin_folder / "python", f'exec {shlex.quote(sys.executable)} "$@"')
     lines = [

@@ -1,5 +1,7 @@
-"""What all tests share: text, and a look at what is tested. The modules of `helpers/` are
-importable from all."""
+"""What all tests share: text, small tokenizers, and a check of what is tested.
+
+The modules of `helpers/` are importable from all tests.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuses sources that were not built: they would fail at the first import, and at each."""
+    """Refuse sources that were not built: each import would fail."""
     if importlib.util.find_spec("bpe_beam") is None:
         raise pytest.UsageError("bpe-beam is not installed: pip install -e '.[test]'")
     if importlib.util.find_spec("bpe_beam._native") is None:
@@ -26,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m quick`, leaves out modules without a quick test: they may need more to import."""
+    """With `-m quick`, skip modules without a quick test: they may need more packages."""
     if config.getoption("-m") == "quick" and collection_path.suffix == ".py":
         return None if "mark.quick" in collection_path.read_text("utf-8") else True
     return None
@@ -34,13 +36,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="session")
 def texts() -> list[str]:
-    """Some hundred documents of a line each."""
+    """Return some hundred documents of a line each."""
     return documents(400)
 
 
 @pytest.fixture(scope="session")
 def sample() -> str:
-    """The text that the small tokenizers were learned from."""
+    """Return the text that the small tokenizers were trained on."""
     from small_tokenizers import SAMPLE
 
     return SAMPLE
@@ -48,7 +50,7 @@ def sample() -> str:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """All 256 bytes, six special tokens (one begins another), 150 merges."""
+    """Return a tokenizer of all bytes, six special tokens (one begins another) and 150 merges."""
     # Not at the top: sources that were not built are refused first, see pytest_configure.
     from small_tokenizers import SPECIAL_TOKENS, learn
 

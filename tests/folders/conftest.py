@@ -1,4 +1,4 @@
-"""What an undisturbed job leaves in its folder."""
+"""The files of an undisturbed job."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from output_folders import run_job, tree
 
 @pytest.fixture
 def whole(tmp_path: Path) -> dict[str, bytes]:
-    """Return the files that a job leaves that nothing disturbs."""
+    """Return the files of an undisturbed job."""
     assert run_job(tmp_path / "whole") == [0, 1, 2]
     return tree(tmp_path / "whole")

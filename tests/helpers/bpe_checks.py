@@ -1,4 +1,4 @@
-"""The fast learner compared with the reference."""
+"""The native trainer compared with the reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counted = Sequence[tuple[bytes, int]]
 
 
 def check(counted: Counted, recipe: BpeRecipe) -> Learned:
-    """Learns, and compares all of it: vocabulary, merges, their counts."""
+    """Train, and compare vocabulary, merges and their counts; return the result."""
     learned = learn_merges(words_of(counted), recipe)
     as_chars = [(byte_level.to_chars(word), count) for word, count in counted]
     vocab, merges = reference.learn_bpe(

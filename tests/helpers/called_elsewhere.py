@@ -1,4 +1,4 @@
-"""Functions for worker processes to call: they import helpers, never a test's own module."""
+"""Functions that run in worker processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs `bpe-beam` for tests: in this process, which is quick, or as the command users start."""
+"""Run `bpe-beam`: in this process, which is quick, or in its own, as users do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMAND = (sys.executable, "-m", "bpe_beam.cli.main")
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
         code: The exit code.
@@ -37,7 +37,7 @@ class Ran:
 
     @property
     def message(self) -> str:
-        """What stderr holds besides progress."""
+        """What is on stderr besides progress."""
         return "\n".join(line for line in self.err.splitlines() if not _PROGRESS.match(line))
 
     @property
@@ -54,7 +54,7 @@ class Ran:
 
 
 def run(*args: str | Path, stdin: bytes = b"") -> Ran:
-    """Runs a job in this process."""
+    """Run a job in this process."""
     out, err = io.BytesIO(), io.StringIO()
     before = sys.stdin
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
@@ -69,7 +69,7 @@ def run(*args: str | Path, stdin: bytes = b"") -> Ran:
 
 
 def run_whole(*args: str | Path, stdin: bytes = b"") -> Ran:
-    """Runs a job that must end well; with warnings only on stderr, and the summary on stdout."""
+    """Run a job that must succeed: warnings only on stderr, and the summary on stdout."""
     ran = run(*args, "--quiet", "--summary-file", "-", stdin=stdin)
     assert ran.code == 0, ran.err
     assert len(ran.warnings) == len(ran.err.splitlines()), ran.err
@@ -84,14 +84,14 @@ def run_process(
     env: Mapping[str, str] | None = None,
     timeout: float = 600,
 ) -> Ran:
-    """Runs a job as users do, in a process of its own.
+    """Run a job as users do, in a process of its own.
 
     Args:
         *args: The job and its options.
         stdin: Standard input.
-        command: What is started.
-        cwd: Where.
-        env: More variables.
+        command: The program and its first arguments.
+        cwd: The working directory.
+        env: More environment variables.
         timeout: Seconds after which a job that hangs fails the test.
     """
     ended = subprocess.run(
@@ -140,6 +140,6 @@ def heavy_modules_of(code: str) -> set[str]:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of a process that finds this package, installed or not."""
+    """Return environment variables with which a process finds this package, installed or not."""
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **(more or {})}

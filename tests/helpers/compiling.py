@@ -30,13 +30,13 @@ Compile = Callable[[list[Path], Path, list[str]], None]
 def run_compiler(
     compiler: list[str], sources: list[Path], output: Path, flags: list[str]
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the compiler, whatever comes of it."""
+    """Run the compiler; it may fail."""
     command = [*compiler, *WARNINGS, *flags, *map(str, sources), "-o", str(output)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 def compiler_of_this_machine() -> list[str]:
-    """The C++ compiler's command: $CXX, or the first that there is."""
+    """Return the C++ compiler's command: $CXX, or the first that exists."""
     names = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "clang++", "c++"]
     for name in names:
         command = shlex.split(name)

@@ -1,4 +1,4 @@
-"""Every compression that is read, as tests make it."""
+"""A compressor for every compression that is read."""
 
 from __future__ import annotations
 

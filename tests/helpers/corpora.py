@@ -1,4 +1,4 @@
-"""The corpora that runners are tested on, and what the jobs make of them in process."""
+"""The corpora that runners are tested on, and the results of jobs in process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Made:
     """A corpus of some kinds of file, and the results of a run in process.
 
     Attributes:
-        folder: Where it all lies.
+        folder: The folder of the corpus and of the results.
         results: The files of each job's folder, by the job.
         measured: The counters and distributions of each job's summary, but for times.
     """
@@ -30,7 +30,7 @@ class Made:
     measured: dict[str, dict[str, Any]]
 
     def command(self, job: str) -> tuple[str, ...]:
-        """A job, but for its output and its runner."""
+        """Return a job without its output and its runner."""
         return _command(self.folder, job)
 
 
@@ -48,7 +48,7 @@ def _command(folder: Path, job: str) -> tuple[str, ...]:
 
 
 def make(folder: Path) -> Made:
-    """Makes the corpus, and runs the jobs in process."""
+    """Write the corpus, and run the jobs in process."""
     broken = write(folder / "data" / "a.jsonl", documents(150, seed=1))
     with broken.open("ab") as out:
         out.write(b'{"text": 1}\nno JSON\n{"text": "\xff"}\n')
@@ -66,14 +66,14 @@ def make(folder: Path) -> Made:
 
 
 def measured_of(summary: dict[str, Any]) -> dict[str, Any]:
-    """What a pipeline measured, but for times."""
+    """Return what a pipeline measured, without times."""
     shown = {**summary["counters"], **summary["distributions"]}
     assert shown.pop("split_milliseconds")["count"] > 0
     return shown
 
 
 def _check_against_manifest(job: str, folder: Path, measured: dict[str, Any]) -> None:
-    """Counters against what was written, which was added up in another way."""
+    """Compare counters with the manifest, whose sums are computed in another way."""
     counts = folder / "counts" if job == "train" else folder
     manifest = json.loads((counts / "manifest.json").read_text())
     if job == "tokenize":
@@ -96,15 +96,15 @@ class Long:
     """A corpus of hundreds of small splits, so that a job has a middle.
 
     Attributes:
-        folder: Where it lies.
-        splits: How many there are, about.
+        folder: The folder of the corpus and the tokenizers.
+        splits: The approximate number of splits.
     """
 
     folder: Path
     splits: int
 
     def command(self, job: str, tokenizer: str = "one") -> tuple[str, ...]:
-        """A job, but for its output and its runner."""
+        """Return a job without its output and its runner."""
         data = self.folder / "data.jsonl"
         size = -(-data.stat().st_size // self.splits)
         given = (job, "--input", str(data), "--range-bytes", str(size))
@@ -113,7 +113,7 @@ class Long:
         return (*given, "--tokenizer", str(self.folder / tokenizer / "tokenizer.json"))
 
     def undisturbed(self, job: str, tokenizer: str = "one") -> dict[str, bytes]:
-        """What the job makes of it in process."""
+        """Return the files that the job writes in process."""
         out = self.folder / f"{job}-{tokenizer}"
         if not out.exists():
             run_whole(*self.command(job, tokenizer), "--output", out)
@@ -121,7 +121,7 @@ class Long:
 
 
 def make_long(folder: Path, splits: int) -> Long:
-    """Makes the corpus, and two tokenizers."""
+    """Write the corpus, and train two tokenizers."""
     data = write(folder / "data.jsonl", documents(splits * 8, seed=5))
     for name, size in (("one", "400"), ("other", "300")):
         given = ("--input", data, "--vocab-size", size, "--alphabet", "bytes")

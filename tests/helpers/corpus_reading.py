@@ -1,4 +1,4 @@
-"""What the tests of reading share: reading a file in pieces, and what ought to come of it."""
+"""Reading a file in slices, and the documents that are expected of it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BOM = b"\xef\xbb\xbf"
 
 @dataclass
 class Found:
-    """What a reading brought."""
+    """The documents and rejects of a reading."""
 
-    documents: list[tuple[int, str]] = field(default_factory=list)  # (place in the file, text)
+    documents: list[tuple[int, str]] = field(default_factory=list)  # (position in the file, text)
     ids: list[str | None] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
@@ -64,7 +64,7 @@ def read(plan: Plan, splits: Iterable[Split], read_settings: ReadSettings, batch
 
 
 def cut(plan: Plan, cuts: Iterable[int]) -> list[Split]:
-    """The one file of the plan, cut at these places."""
+    """Return the splits of the plan's one file, sliced at these offsets."""
     edges = [0, *sorted(cuts), plan.size]
     pieces = itertools.pairwise(edges)
     return [Split(i, (Slice(0, *edge),)) for i, edge in enumerate(pieces)]
@@ -84,7 +84,7 @@ def read_file(
 
 
 def expected_text(data: bytes, separator: bytes) -> tuple[list[tuple[int, str]], list[int]]:
-    """The definition: split from the left, no record behind the last separator."""
+    """Return the expected texts: split from the left, no record after the last separator."""
     at = len(BOM) if data.startswith(BOM) else 0
     records = data[at:].split(separator)
     if not records[-1]:
@@ -155,7 +155,7 @@ def expected_json(
 
 
 def check_json(path: Path, lines: list[bytes], batch: int = 1 << 20, **fields: str) -> None:
-    """What is read of these lines is what is expected of each."""
+    """Check that these lines are read as expected."""
     path.write_bytes(b"\n".join(lines))
     found = read_file(path, batch=batch, input_format="jsonl", **fields)
     good, ids, sources, bad, offset = [], [], [], [], 0

@@ -33,7 +33,7 @@ def blocks_of(counts: WordCounter, partition: int, max_bytes: int) -> Iterator[p
 
 
 def write_folder(folder: Path, with_places: bool = False, max_bytes: int = 5000) -> CountsManifest:
-    """A finished counts folder, as the job leaves it."""
+    """Write a finished counts folder, as the job does."""
     counts = some_counts(with_places)
     parts = tuple(
         write_part(

@@ -12,7 +12,7 @@ Path = tuple[Any, ...]
 
 
 def paths(value: Any, path: Path = ()) -> list[Path]:
-    """The keys from the top down to each value."""
+    """Yield the keys from the top down to each value."""
     found = [path]
     items: Any = ()
     if isinstance(value, dict):
@@ -31,7 +31,7 @@ def at(value: Any, path: Path) -> Any:
 
 
 def _other(value: Any, made: random.Random) -> Any:
-    """Another value of the same type, as a flipped bit or a slip of the hand makes it."""
+    """Return another value of the same type, as a flipped bit or a typing error makes it."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -44,7 +44,7 @@ def _other(value: Any, made: random.Random) -> Any:
 
 
 def structural_edits(value: Any, seed: int) -> Iterator[tuple[str, Any]]:
-    """Each field once: another value, or an entry dropped, doubled, or swapped with its neighbour.
+    """Edit each field once: another value, or an entry dropped, doubled or swapped with the next.
 
     Yields:
         What was done, and the edited copy.
@@ -69,7 +69,7 @@ def structural_edits(value: Any, seed: int) -> Iterator[tuple[str, Any]]:
 
 
 def byte_edits(data: bytes, seed: int, count: int) -> Iterator[tuple[str, bytes]]:
-    """Single bytes of a file changed to other printable ones."""
+    """Change single bytes of a file to other printable ones."""
     made = random.Random(seed)
     for _ in range(count):
         index = made.randrange(len(data))
@@ -80,7 +80,7 @@ def byte_edits(data: bytes, seed: int, count: int) -> Iterator[tuple[str, bytes]
 def all_edits(
     data: bytes, seed: int, to_bytes: Callable[[Any], bytes], bytes_changed: int = 40
 ) -> Iterator[tuple[str, bytes]]:
-    """The edits of a JSON file that change what it says.
+    """Return the edits of a JSON file that change its meaning.
 
     Args:
         data: The file.
@@ -108,6 +108,6 @@ def pretty(value: Any) -> bytes:
 
 
 def sample(edits: Iterator[tuple[str, bytes]], most: int, seed: int) -> list[tuple[str, bytes]]:
-    """At most so many of the edits, drawn from a seed."""
+    """Return at most so many of the edits, drawn from a seed."""
     found = list(edits)
     return found if len(found) <= most else random.Random(seed).sample(found, most)

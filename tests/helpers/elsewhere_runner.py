@@ -13,10 +13,10 @@ FOLDERS: list[Path] = []
 
 
 class ElsewhereRunner(FnApiRunner):  # type: ignore[misc]
-    """Runs in process."""
+    """A runner in process."""
 
     def run_pipeline(self, pipeline: Any, options: Any) -> Any:
-        """Runs a pipeline to its end in the workers' folder."""
+        """Run a pipeline to its end in the workers' folder."""
         here = Path.cwd()
         os.chdir(FOLDERS[-1])
         try:

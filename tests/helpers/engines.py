@@ -1,6 +1,6 @@
-"""Runners for tests, gotten and started by the script that users have, `scripts/runners.py`.
+"""Runners for tests, built and started by the script that users have, `scripts/runners.py`.
 
-Where one cannot be had its tests are skipped with the reason; in CI they fail.
+Where one is missing its tests are skipped with the reason; in CI they fail.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _EVIDENCE = {
 
 
 def missing(why: str) -> NoReturn:
-    """Ends the test: skipped, or failed in CI."""
+    """End the test: skipped, or failed in CI."""
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)
 
 
 def script(*args: str | Path) -> str:
-    """Runs the script; gives what it wrote to stdout."""
+    """Run the script; return its stdout."""
     line = [sys.executable, str(SCRIPT), *map(str, args)]
     ended = subprocess.run(
         line, capture_output=True, text=True, env=environment(), timeout=_BUILD_SECONDS, check=False
@@ -52,20 +52,20 @@ def script(*args: str | Path) -> str:
 
 
 def flags_of(command: str) -> tuple[str, ...]:
-    """What chooses the runner, out of a command that the script printed."""
+    """Return the flags that choose the runner, out of a command that the script printed."""
     first, job, *flags, reading, _, writing, _ = shlex.split(command)
     assert (first, job, reading, writing) == ("bpe-beam", "count", "--input", "--output")
     return tuple(flags)
 
 
 def temporary_files(folder: Path) -> str:
-    """The flag that keeps the job server's temporary files in a folder."""
+    """Return the flag for the folder of the job server's temporary files."""
     return f"--job_server_jvm_property=-Djava.io.tmpdir={folder}"
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A runner: what it is called, and the flags for it.
+    """A runner: its name and its flags.
 
     Attributes:
         name: `flink`, `prism`, `spark`, or `cluster`.
@@ -77,16 +77,16 @@ class Engine:
 
     @staticmethod
     def local(name: str, folder: Path) -> Engine:
-        """One that Beam starts with each job.
+        """Return a runner that Beam starts with each job.
 
         Args:
-            name: Which.
-            folder: Where Java leaves its temporary files when it is killed.
+            name: `flink`, `prism` or `spark`.
+            folder: The folder where a killed Java leaves its temporary files.
         """
         return Engine(name, (*flags_of(script("command", name)), temporary_files(folder)))
 
     def shows_in(self, log: str) -> bool:
-        """Whether a job's log under `--debug` says that this runner ran it."""
+        """Return whether a job's log under `--debug` shows that this runner ran it."""
         others = [name for name in _EVIDENCE if name != self.name and _EVIDENCE[name] in log]
         return _EVIDENCE[self.name] in log and not others
 
@@ -100,44 +100,44 @@ class Cluster:
     _jobs_before: int = field(default=0)
 
     def start(self) -> None:
-        """Starts it."""
+        """Start the cluster."""
         given = ("--task-managers", str(TASK_MANAGERS), "--slots", str(SLOTS))
         started = script("start", "--home", self.home, *given)
         self.flags = (*flags_of(started), temporary_files(self.home / "tmp"))
 
     def stop(self) -> None:
-        """Ends it; nothing of it may be left but its logs."""
+        """Stop the cluster; nothing of it may be left but its logs."""
         sessions = set(self.processes.values())
         script("stop", "--home", self.home)
         assert [path.name for path in self.home.iterdir()] == ["log"]
         assert not [each for each, _, _ in _processes() if _session(each) in sessions]
 
     def engine(self, parallelism: int) -> Engine:
-        """The runner, with so many splits at a time."""
+        """Return the runner for so many splits at a time."""
         return Engine("cluster", (*self.flags, f"--parallelism={parallelism}"))
 
     @property
     def processes(self) -> dict[str, int]:
-        """Process ids of `jobmanager`, `taskmanager-1` and so on."""
+        """The process ids of `jobmanager`, `taskmanager-1` and so on."""
         found: dict[str, int] = json.loads((self.home / "cluster.json").read_text())["processes"]
         return found
 
     @property
     def whole(self) -> bool:
-        """Whether all task managers are there, and no job runs."""
+        """Whether all task managers live and no job runs."""
         try:
             return bool(self.ask("overview")["taskmanagers"] == TASK_MANAGERS and not self.running)
         except OSError:
             return False
 
     def ask(self, path: str) -> Any:
-        """What the REST interface says."""
+        """Return an answer of the REST interface."""
         port = json.loads((self.home / "cluster.json").read_text())["port"]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=30) as answer:
             return json.load(answer)
 
     def jobs(self) -> dict[str, str]:
-        """The state of each job that the cluster has had, by its id, the oldest first."""
+        """Return the state of each job that the cluster has had, by its id, the oldest first."""
         jobs = sorted(self.ask("jobs/overview")["jobs"], key=lambda job: job["start-time"])
         return {job["jid"]: job["state"] for job in jobs}
 
@@ -148,11 +148,11 @@ class Cluster:
         return [job for job, state in self.jobs().items() if state not in ended]
 
     def wait_until_idle(self) -> None:
-        """Waits until no job runs."""
+        """Wait until no job runs."""
         wait_until(lambda: not self.running, "the cluster's jobs to end")
 
     def workers(self) -> list[int]:
-        """The Python workers of all task managers."""
+        """Return the process ids of the Python workers of all task managers."""
         sessions = set(self.processes.values())
         return [
             each
@@ -161,12 +161,12 @@ class Cluster:
         ]
 
     def parallelism_of(self, job: str) -> int:
-        """How many tasks the widest step of a job had."""
+        """Return the number of tasks of the widest step of a job."""
         return max(int(step["parallelism"]) for step in self.ask(f"jobs/{job}")["vertices"])
 
 
 def finished_pieces(out: Path) -> int:
-    """How many pieces of a job's folder have receipts: those of the launched pipelines, too."""
+    """Return the number of receipts in a job's folder, those of running pipelines included."""
     while True:
         with contextlib.suppress(FileNotFoundError):  # a folder went while it was looked at
             return sum(1 for _ in (out / "work").rglob("*.json"))
@@ -180,13 +180,13 @@ def launched(
 
 
 def children(process: int) -> dict[int, str]:
-    """The processes that one has started, and their commands."""
+    """Return the processes that a process has started, and their commands."""
     rows = _processes()
     return {each: args for each, parent, args in rows if parent == process}
 
 
 def alive(processes: Iterable[int]) -> list[int]:
-    """Those that still run."""
+    """Return the processes that still run."""
     running = {each for each, _, _ in _processes()}
     return [each for each in processes if each in running]
 

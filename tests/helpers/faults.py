@@ -1,4 +1,4 @@
-"""What stands between us and a store: a proxy that cuts and delays, a door that turns away."""
+"""Servers between us and a store: a proxy that cuts and delays, others that answer wrongly."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Toxiproxy:
 
     @contextlib.contextmanager
     def before(self, store: Store, *toxics: dict[str, Any]) -> Iterator[Store]:
-        """Gives the same store behind a proxy.
+        """Yield the same store behind a proxy.
 
         Args:
             store: What is behind it.
@@ -65,14 +65,14 @@ class Toxiproxy:
 
 @contextlib.contextmanager
 def toxiproxy_running(folder: Path) -> Iterator[Toxiproxy]:
-    """Starts toxiproxy."""
+    """Start toxiproxy."""
     server = [go_server("server"), "-host", "127.0.0.1"]
     with started(lambda port: [*server, "-port", str(port)], folder) as port:
         yield Toxiproxy(port)
 
 
 class Throttle:
-    """A door before a store that turns the first requests away.
+    """A server before a store that refuses the first requests.
 
     Attributes:
         left: So many are still turned away.
@@ -86,7 +86,7 @@ class Throttle:
 
     @contextlib.contextmanager
     def before(self) -> Iterator[Store]:
-        """Gives the same store behind the door."""
+        """Yield the same store behind this server."""
         with serving(self._answer) as port:
             yield self._store.moved(port)
 
@@ -104,7 +104,7 @@ class Throttle:
 
 
 class Faults:
-    """A door before a store that answers some requests wrongly.
+    """A server before a store that answers some requests wrongly.
 
     How it does: `empty`, status 200 and no content, though the request was carried out; `lost`, the
     same, and it was not; `stalled`, no answer ever, though the request was carried out;
@@ -135,7 +135,7 @@ class Faults:
 
     @contextlib.contextmanager
     def before(self) -> Iterator[Store]:
-        """Gives the same store behind the door."""
+        """Yield the same store behind this server."""
         with serving(self._answer) as port:
             yield self._store.moved(port)
 

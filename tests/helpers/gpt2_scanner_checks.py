@@ -34,7 +34,7 @@ REPRESENTATIVES = (
 
 
 def differs(text: str) -> bool:
-    """Quickly, for the many short ones."""
+    """Return whether the scanner's words differ from the pattern's; fast for short texts."""
     data = text.encode()
     ends = [len(text[: match.end()].encode()) for match in PATTERN.finditer(text)]
     return _native.scan_words(data, "gpt2")[:, 1].tolist() != ends
@@ -42,7 +42,7 @@ def differs(text: str) -> bool:
 
 @cache
 def left_out() -> frozenset[int]:
-    """Code points that the table's Unicode version and that of `regex` may see differently.
+    """Return code points whose class may differ between the table's and `regex`'s Unicode versions.
 
     None if the two are the same version. Else those that are not assigned in the older: by `regex`
     if that is the older; by Python, whose own version is older than most, if the table is.
@@ -69,5 +69,5 @@ def left_out() -> frozenset[int]:
 
 
 def number(version: str) -> tuple[int, ...]:
-    """A version as something that can be compared."""
+    """Return a version that can be compared."""
     return tuple(map(int, version.split(".")))

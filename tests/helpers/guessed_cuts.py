@@ -1,4 +1,4 @@
-"""Reading a file in slices whose beginnings are guessed, as a job does: cut, proven, or as one."""
+"""Reading a file in speculative slices, as a job does: sliced and proven, or as one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bpe_beam.corpus.slices import Boundaries
 
 
 def plan_of(path: Path, kind: str) -> Plan:
-    """A plan of one file of a format, whatever it holds."""
+    """Return a plan of one file, taken for a format whatever its content."""
     content = path.read_bytes()
     compression = compression_of(content[:HEAD_BYTES])
     return Plan(str(path.parent), (InputFile(path.name, len(content), kind, compression),), ())
@@ -26,7 +26,7 @@ def plan_of(path: Path, kind: str) -> Plan:
 def read_cut(
     plan: Plan, cuts: Iterable[int] = (), batch: int = 1 << 20, **options: str
 ) -> tuple[Found, bool]:
-    """Reads the plan's one file cut at these places; says whether its slices meet."""
+    """Read the plan's one file sliced at offsets; return also whether slices are contiguous."""
     bounds = [0, *sorted(cuts), plan.size]
     pieces = [Slice(0, *each) for each in itertools.pairwise(bounds)]
     plan = Plan(plan.root, plan.files, tuple(Split(i, (p,)) for i, p in enumerate(pieces)))

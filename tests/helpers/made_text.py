@@ -29,10 +29,10 @@ _GAPS = (" ",) * 12 + ("  ", "   ", "\t", "\u00a0", " \r")
 
 
 def documents(count: int, seed: int = 0, words: int = 20) -> list[str]:
-    """Texts of one line each; some are empty, some begin or end with a space.
+    """Return texts of one line each; some are empty, some begin or end with a space.
 
     Args:
-        count: How many.
+        count: The number of texts.
         seed: Other seeds give other texts.
         words: How many words a text has at most.
     """
@@ -52,8 +52,8 @@ def documents(count: int, seed: int = 0, words: int = 20) -> list[str]:
 
 
 def write(path: Path, texts: Sequence[str]) -> Path:
-    """Writes documents as the file's name says: one of FORMATS or a text a line, and how it is
-    packed.
+    """Write documents in the format and compression of the file's name: one of FORMATS, or a text a
+    line.
 
     Args:
         path: The file to be; its folder is made. `.gz`, `.zst`, `.bz2`, `.xz`, or plain; `.gz` and

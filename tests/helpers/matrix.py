@@ -1,4 +1,4 @@
-"""The matrix's axes: parts made by `tokenizers`, models that it trained, and texts."""
+"""The axes of the comparison: parts made by `tokenizers`, models that it trained, and texts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PIECES = [
 
 @cache
 def texts() -> list[str]:
-    """The texts above, ordinary ones, and random ones of what parts make something of."""
+    """Return the texts above, ordinary ones, and random ones of characters that parts change."""
     rng = random.Random(7)
     mixed = ["".join(rng.choices(PIECES, k=rng.randint(1, 9))) for _ in range(150)]
     return [*TEXTS, *documents(15, seed=3), *mixed]
@@ -149,7 +149,7 @@ _made = cache(lambda name: MODELS[name]())
 
 
 def tokenizer(model: str, **parts: Any) -> Tokenizer:
-    """A new tokenizer with a trained model and the given parts, all others left out."""
+    """Return a new tokenizer with a trained model and the given parts only."""
     made = Tokenizer.from_str(_made(model))
     made.pre_tokenizer = None
     for name, part in parts.items():
@@ -241,7 +241,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
 
 
 def to_bytes(part: Any) -> Any:
-    """A pre-tokenizer for a byte-level model."""
+    """Return a pre-tokenizer for a byte-level model."""
     last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     if part is None:
         return last
@@ -275,7 +275,7 @@ DECODERS: dict[str, Any] = {
 
 
 def template(single: str, **ids: int) -> Any:
-    """A template whose special tokens stand in the order of `single`."""
+    """Return a template whose special tokens are in the order of `single`."""
     names = [name for name in single.split() if not name.startswith("$")]
     return processors.TemplateProcessing(
         single=single, pair="$A $B", special_tokens=[(name, ids.get(name, 0)) for name in names]
@@ -302,5 +302,5 @@ POST_PROCESSORS: dict[str, Any] = {
 
 
 def added_tokens(**flags: bool) -> list[AddedToken]:
-    """Tokens that overlap, with the same flags."""
+    """Return tokens that overlap, with the same flags."""
     return [AddedToken(content, **flags) for content in ("<s>", "[X]", "xyz", "a", "Éa", "the")]

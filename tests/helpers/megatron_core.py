@@ -21,7 +21,7 @@ EOD = 0
 
 
 class Tensor:
-    """What the builder of an indexed data set wants of a tensor."""
+    """What the builder of an indexed data set uses of a tensor."""
 
     def __init__(self, ids: np.ndarray) -> None:
         self._ids = ids
@@ -38,7 +38,7 @@ def module(name: str, **names: Any) -> ModuleType:
 
 @contextmanager
 def importable() -> Iterator[None]:
-    """Makes `megatron.core.datasets.*` importable, as its own package ships it."""
+    """Make `megatron.core.datasets.*` importable, as its own package ships it."""
     # Not an importorskip: whoever selects these tests wants them run.
     home = Path(str(importlib.metadata.distribution("megatron-core").locate_file("megatron")))
     data = module("torch.utils.data", Dataset=type("Dataset", (), {}))
@@ -67,7 +67,7 @@ def importable() -> Iterator[None]:
 def gpt_samples(
     prefix: Path, sequence_length: int, samples: int | None = None
 ) -> tuple[list[list[int]], list[int]]:
-    """What a training run reads of one pair: the samples of `GPTDataset`, unshuffled.
+    """Return what a training run reads of one pair: the samples of `GPTDataset`, unshuffled.
 
     Args:
         prefix: The pair's path without `.bin` and `.idx`.

@@ -1,4 +1,4 @@
-"""The native learner on the reference's input, for tests that compare the two."""
+"""The native trainer on the reference's input, for tests that compare the two."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def native_learn(
     decorated: bool,
     with_spans: bool,
 ) -> tuple[dict[str, int], list[Pair]]:
-    """What `reference.continue_bpe` gives, by the native learner; characters as UTF-8."""
+    """Return what `reference.continue_bpe` returns, by the native trainer; characters as UTF-8."""
     size = max(ids.values(), default=-1) + 1
     tokens = [b""] * size
     for token, token_id in ids.items():

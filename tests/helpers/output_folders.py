@@ -1,4 +1,4 @@
-"""A job of three made-up pieces on an output folder, and the runs that write it."""
+"""A job of three made-up tasks on an output folder, and the runs that write it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def content(piece: int, kind: str) -> bytes:
 
 
 def write_piece(folder: RunFolder, piece: int) -> None:
-    """A piece of two files, and for one piece a reject file."""
+    """Write the two files of a task, and for one task a reject file."""
     files = []
     stem = f"shard-{piece:05}-of-{PIECES:05}"
     names = [f"{stem}.bin", f"{stem}.idx"] + ([f"rejects/{stem}.jsonl"] if piece == 1 else [])
@@ -64,7 +64,7 @@ def manifest_of(receipts: Mapping[str, Receipt]) -> bytes:
 
 
 def restore(manifest: bytes) -> dict[str, RestoredTask]:
-    """The pieces of a manifest by `manifest_of`."""
+    """Return the tasks of a manifest by `manifest_of`."""
     return {
         name: RestoredTask(tuple(map(FileInfo.from_json, row["files"])), row["facts"])
         for name, row in json.loads(manifest).items()
@@ -72,7 +72,7 @@ def restore(manifest: bytes) -> dict[str, RestoredTask]:
 
 
 def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> list[int]:
-    """A whole job; returns the pieces that it had to write."""
+    """Run a whole job; return the tasks that it had to run."""
     folder = claim(url, storage=storage, restore=restore, **options)
     if folder.finished:
         return []
@@ -91,7 +91,7 @@ def run_job(url: Path | str, storage: Storage | None = None, **options: Any) -> 
 
 
 def tree(url: Path) -> dict[str, bytes]:
-    """Every file below a folder, and every empty folder."""
+    """Return every file below a folder, and every empty folder."""
     return {
         str(path.relative_to(url)): path.read_bytes() if path.is_file() else b"folder"
         for path in sorted(url.rglob("*"))
@@ -100,7 +100,7 @@ def tree(url: Path) -> dict[str, bytes]:
 
 
 def begun(url: Path, *pieces: int) -> tuple[OutputFolder, RunFolder]:
-    """A run that was killed when it had made some pieces."""
+    """Return a run that was killed when it had finished some tasks."""
     folder = claim(url)
     run = folder.new_run()
     for piece in pieces:
@@ -109,7 +109,7 @@ def begun(url: Path, *pieces: int) -> tuple[OutputFolder, RunFolder]:
 
 
 class DyingStorage(Storage):
-    """Ends the process, as SIGKILL does, before, amid or after the n-th change to storage."""
+    """A storage that ends the process, as SIGKILL does, at the n-th change."""
 
     def step(self) -> None:
         moments = self.options["file"]
@@ -140,7 +140,7 @@ class DyingStorage(Storage):
 
 
 def survives(run: Callable[[Storage], None], moment: int) -> bool:
-    """Runs in a child that dies at a moment; whether it got through."""
+    """Run in a child that dies at a moment; return whether it survived."""
     child = os.fork()
     if child == 0:
         try:
@@ -155,10 +155,10 @@ def survives(run: Callable[[Storage], None], moment: int) -> bool:
 
 
 def kill_at_every_moment(root: Path, before: str) -> int:
-    """Kills a job at each of its changes to storage in turn, runs it again, and compares.
+    """Kill a job at each of its changes to storage in turn, run it again, and compare.
 
     Returns:
-        How many moments there were.
+        The number of moments.
     """
     run_job(root / "undisturbed")
     whole = tree(root / "undisturbed")

@@ -1,4 +1,4 @@
-"""What every pipeline of ours must be, read off its description."""
+"""Checks of every pipeline of ours, by its description."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STANDARD = re.compile(r"beam:coder:(bool|bytes|iterable|kv|string_utf8|tuple|va
 
 
 def labels(proto: Any) -> list[str]:
-    """The full labels of all steps, sorted; Beam's own root has none."""
+    """Return the full labels of all steps, sorted; Beam's own root has none."""
     names = (each.unique_name for each in proto.components.transforms.values())
     return sorted(name for name in names if not name.startswith("ref_AppliedPTransform_"))
 
@@ -40,7 +40,7 @@ def check(proto: Any) -> None:
 
 
 def shuffled(proto: Any) -> set[str]:
-    """The collections that enter a shuffle, or are read whole by a step beside its input."""
+    """Return the collections that enter a shuffle, or are side inputs."""
     found: set[str] = set()
     for each in proto.components.transforms.values():
         if each.spec.urn == GROUP:
@@ -59,14 +59,14 @@ def _coders(components: Any, coder_id: str) -> Iterator[tuple[str, bytes]]:
 
 
 class MeasuredGroupByKey(beam.PTransform):  # type: ignore[misc]
-    """A shuffle that notes how many bytes each element has as it enters."""
+    """A shuffle that records how many bytes each element has as it enters."""
 
     sizes: ClassVar[list[int]] = []
     """Of all shuffles since the last `clear`; of those that ran in this process."""
     group: ClassVar[type[beam.PTransform]] = beam.GroupByKey
 
     def expand(self, pairs: Any) -> Any:
-        """Measures, then groups."""
+        """Measure, then group."""
         coder = beam.coders.registry.get_coder(pairs.element_type)
         measure = beam.ParDo(_Measure(coder)).with_output_types(pairs.element_type)
         return pairs | "Measure" >> measure | "Group" >> self.group()

@@ -1,7 +1,7 @@
-"""What a disk holds after a power cut, at each moment of a run.
+"""The content of a disk after a power cut, at each moment of a run.
 
-A disk has only what was forced to it: the bytes of a file as they were when it was last synced, and
-the names in a folder as they were when that was. Two disks are told apart: `late`, which has no
+A disk has only what was flushed to it: the bytes of a file as of its last sync, and
+the names in a folder as they were when that was. There are two disks: `late`, which has no
 name that was not synced, and `early`, which has every name at once but bytes only when they were
 synced, as file systems do that write names first.
 """
@@ -28,8 +28,8 @@ class Disk:
 
     Attributes:
         top: The folder.
-        early: What the disk that is quick with names holds, at each moment.
-        late: What the one that is slow with them holds.
+        early: The content of the disk that has names early, at each moment.
+        late: The content of the disk that has them late.
     """
 
     top: Path
@@ -42,7 +42,7 @@ class Disk:
 
     @contextlib.contextmanager
     def watched(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Records until the block ends; what is there before is on disk already."""
+        """Record until the block ends; what exists before is on disk already."""
         for path in (self.top, *self.top.rglob("*")):
             opened = os.open(path, os.O_RDONLY)
             self._sync(opened)
@@ -105,7 +105,7 @@ class Disk:
 
 
 def write_files(files: Files, folder: Path) -> None:
-    """Writes what a disk held to a folder."""
+    """Write the content of a disk to a folder."""
     for name, content in sorted(files.items()):
         path = folder / name
         if name.endswith("/"):

@@ -1,4 +1,4 @@
-"""What a job left in its folder, read without the package's own readers."""
+"""The files of a job's folder, read without the package's own readers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DTYPES = {1: "<u1", 4: "<i4", 8: "<u2"}
 def tree(
     folder: Path, without: tuple[str, ...] = ("summary.json",), corner: str | None = None
 ) -> dict[str, bytes]:
-    """Every file and every empty folder below a folder, by relative name.
+    """Return every file and every empty folder below a folder, by relative name.
 
     Args:
-        folder: Where to look.
+        folder: The folder.
         without: Names of files that may differ from run to run.
-        corner: How the relative names begin that are not looked at: somebody may work there.
+        corner: The start of the relative names that are left out: another run may write there.
     """
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"<folder>"
@@ -37,13 +37,13 @@ def _below(folder: Path, corner: str | None) -> Iterator[Path]:
 
 
 def read_shards(folder: Path) -> list[list[int]]:
-    """The ids of each document of a folder of Megatron pairs, in the order of the shards."""
+    """Return the ids of each document of a folder of Megatron pairs, in the order of the shards."""
     shards = sorted(folder.glob("shard-*.idx"))
     return [ids for shard in shards for ids in read_pair(shard.with_suffix(""))]
 
 
 def read_pair(shard: Path) -> list[list[int]]:
-    """The ids of each document of one pair.
+    """Return the ids of each document of one pair.
 
     Args:
         shard: The pair's path without `.bin` and `.idx`.

@@ -1,4 +1,4 @@
-"""How much memory a process takes to read a file."""
+"""The memory that a process takes to read a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(read(sys.argv[2]), peak() - before)
 
 
 def measure(small: Path, large: Path, separator: str) -> tuple[int, int]:
-    """Documents of the large file, and by how many MiB the peak grew over reading the small one."""
+    """Return the large file's documents, and the MiB by which the peak exceeds the small file's."""
     done = subprocess.run(
         [sys.executable, "-c", READ, str(small), str(large), separator],
         capture_output=True,

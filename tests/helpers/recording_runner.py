@@ -15,10 +15,10 @@ PIPELINES: list[Any] = []
 
 
 class RecordingRunner(FnApiRunner):  # type: ignore[misc]
-    """Runs in process."""
+    """A runner in process."""
 
     def run_pipeline(self, pipeline: Any, options: Any) -> Any:
-        """Remembers that it ran."""
+        """Record that it ran."""
         RAN.append(options.view_as(DirectOptions).direct_num_workers)
         PIPELINES.append(pipeline.to_runner_api())
         return super().run_pipeline(pipeline, options)

@@ -1,4 +1,4 @@
-"""Expressions as users write them, and as each engine gets them."""
+"""Expressions as users write them, and as each engine reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the rounds of distributed training without Beam, each step of a pipeline in turn.
+"""Run the rounds of distributed training without Beam, each step of a pipeline in turn.
 
 In any order of pieces, as a runner may; what is learned must not depend on it.
 """
@@ -43,7 +43,7 @@ QUIET = Progress(quiet=True)
 
 
 def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "gpt2") -> Path:
-    """A counts folder of these words, laid out as the count job does."""
+    """Write a counts folder of these words, as the count job does."""
     table = WordTable()
     table.add_block(
         pa.RecordBatch.from_pydict({"word": [*words], "count": [*words.values()]}, WORD_SCHEMA)
@@ -75,7 +75,7 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
 
 
 class ByHand:
-    """Runs the tasks of a transform, each step in turn."""
+    """An engine that runs the tasks of a transform, each step in turn."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -124,7 +124,7 @@ def job_of(
     old: Tokenizer | None = None,
     looks_further: bool = True,
 ) -> RoundsJob:
-    """A job over a counts folder, its rounds in `folder`."""
+    """Return a training in rounds over a counts folder, its rounds in `folder`."""
     manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
     return RoundsJob(
         storage=STORAGE,
@@ -150,7 +150,7 @@ def learn_by_hand(
     progress: Progress = QUIET,
     watched: bool = False,
 ) -> tuple[Learned, list[dict[str, Any]]]:
-    """Learns without Beam; the rounds' facts come second.
+    """Train without Beam; return the result and the summary of the rounds.
 
     Args:
         job: The job.

@@ -1,4 +1,4 @@
-"""What shows that each option about sources, and of the jobs on counts folders, has its effect.
+"""The effect of each option about sources, and of the jobs on counts folders.
 
 Cases for `test_options.py`: each takes its ground and the job.
 """
@@ -28,7 +28,7 @@ def _names(manifest: Any) -> set[str]:
 
 
 def sources_by_name(ground: Any, job: str) -> None:
-    """Each source has what its files have; the rest is of the source other."""
+    """Each source has the words of its files; the rest is of the source other."""
     given = ("--input", ground.shared / "b.txt", *BY_NAME)
     assert ground.run(job, *given).code == 0
     assert _names(_manifest(ground, job)) == {"a", "b"}
@@ -53,7 +53,7 @@ SOURCES = {"--source": sources_by_name, "--source-field": sources_by_field}
 
 
 def weighted(*option: str) -> Any:
-    """With it another tokenizer is learned; without sources it is refused."""
+    """It changes the tokenizer; without sources it is refused."""
 
     def case(ground: Any, job: str) -> None:
         sources = ("--input", ground.shared / "b.txt", *BY_NAME)
@@ -76,7 +76,7 @@ WEIGHING = {
 
 
 def _counts(ground: Any, name: str, texts: list[str]) -> Path:
-    """A counts folder of a source that is called as the folder."""
+    """Return a counts folder of a source with the name of the folder."""
     folder: Path = ground.own / name
     if not folder.exists():
         corpus = write(ground.own / "corpora" / f"{name}.txt", texts)
@@ -86,7 +86,7 @@ def _counts(ground: Any, name: str, texts: list[str]) -> Path:
 
 
 def _run(ground: Any, job: str, *extra: str | Path, out: str = "out") -> Ran:
-    """Runs one of the jobs on counts folders with the least that it needs, and more."""
+    """Run one of the jobs on counts folders with its required options, and more."""
     x = _counts(ground, "x", ["a a a b", "a c"])
     y = _counts(ground, "y", ["b b b b c"])
     both = ground.own / "both"
@@ -102,12 +102,12 @@ def _run(ground: Any, job: str, *extra: str | Path, out: str = "out") -> Ran:
 
 
 def _words(ran: Ran) -> list[str]:
-    """The words of a table, quoted as they stand there."""
+    """Return the words of a table, quoted as they are there."""
     return [line.rpartition("  ")[2] for line in ran.out.decode().splitlines()[1:]]
 
 
 def other_folders(ground: Any, job: str) -> None:
-    """What is read makes the difference; one folder, or the same twice, is refused."""
+    """Another folder changes the result; one folder, or the same twice, is refused."""
     assert _run(ground, job).code == 0
     x, y = ground.own / "x", ground.own / "y"
     z = _counts(ground, "z", ["z z z"])
@@ -158,14 +158,14 @@ def begun_anew(ground: Any, job: str) -> None:
 
 
 def fewer_words(ground: Any, job: str) -> None:
-    """So many are shown."""
+    """As many words are shown."""
     assert len(_words(_run(ground, job))) == 5
     assert len(_words(_run(ground, job, "--top", "2"))) == 2
     assert _run(ground, job, "--top", "0").code == 2
 
 
 def rare_words(ground: Any, job: str) -> None:
-    """By the count in all sources that are taken."""
+    """Words are dropped by their count in all chosen sources."""
     if job == "counts show":
         assert _words(_run(ground, job, "--min-count", "3")) == ["' b'"]
         two = _words(_run(ground, job, "--min-count", "2"))
@@ -181,7 +181,7 @@ def rare_words(ground: Any, job: str) -> None:
 
 
 def one_source(ground: Any, job: str) -> None:
-    """Only its words are counted; one that there is not is refused."""
+    """Only its words are counted; an unknown source is refused."""
     ran = _run(ground, job, "--source", "y")
     assert ran.code == 0
     if job == "counts filter":
@@ -212,7 +212,7 @@ def from_a_file(ground: Any, job: str) -> None:
 
 
 def quiet(ground: Any, job: str) -> None:
-    """Nothing on stderr."""
+    """Nothing is on stderr."""
     assert _run(ground, job, "--quiet", out="quiet").err == ""
     loud = _run(ground, job)
     assert loud.code == 0
@@ -220,13 +220,13 @@ def quiet(ground: Any, job: str) -> None:
 
 
 def progress(ground: Any, job: str) -> None:
-    """JSON lines where these are asked for."""
+    """Progress is JSON lines on request."""
     shown = _run(ground, job, "--progress", "json", "--quiet", out="json").err.splitlines()
     assert {json.loads(line)["stage"] for line in shown} == {"write"}
 
 
 def debugged(ground: Any, job: str) -> None:
-    """A traceback of what fails."""
+    """A failure has a traceback."""
     _run(ground, job)
     (ground.own / "both" / "part-00003-of-00032.parquet").unlink()
     (ground.own / "x" / "part-00003-of-00032.parquet").unlink()
@@ -235,14 +235,14 @@ def debugged(ground: Any, job: str) -> None:
 
 
 def summary(ground: Any, job: str) -> None:
-    """As JSON, on stdout too."""
+    """The summary is JSON, on stdout too."""
     path = ground.own / "s.json"
     assert _run(ground, job, "--summary-file", path).code == 0
     assert json.loads(path.read_bytes())["job"] == job
 
 
 def storage(ground: Any, job: str) -> None:
-    """Options that are none are refused."""
+    """Unknown options are refused."""
     ran = _run(ground, job, "--storage-options", "[]")
     assert ran.code == 2
     assert "by protocol" in ran.message

@@ -43,14 +43,14 @@ AZURITE = "3.35.0"
 
 
 def missing(why: str) -> NoReturn:
-    """Ends the test: skipped, or failed in CI."""
+    """End the test: skipped, or failed in CI."""
     if os.environ.get("CI") == "true":
         pytest.fail(why)
     pytest.skip(why)
 
 
 def go_server(program: str) -> str:
-    """The path of a server written in Go; built if it is not there."""
+    """Return the path of a server written in Go; build it if it is missing."""
     module, version = GO_SERVERS[program]
     folder = CACHE / f"{module.replace('/', '_')}-{version}"
     with _locked(folder):
@@ -60,8 +60,7 @@ def go_server(program: str) -> str:
 
 
 def _go() -> str:
-    """A Go that brings the toolchain that a module wants; older ones are too old to know how, but
-    can be told to bring it."""
+    """Return a Go that downloads the toolchain that a module needs; old ones must be told to."""
     go = shutil.which("go", path=f"{os.environ['PATH']}:/usr/local/go/bin")
     if go is None:
         missing("a server is not built, and there is no Go to build it")
@@ -76,7 +75,7 @@ def _go() -> str:
 
 
 def azurite() -> list[str]:
-    """The command of Azurite's blob server; installed if it is not there."""
+    """Return the command of Azurite's blob server; install it if it is missing."""
     folder = CACHE / f"azurite-{AZURITE}"
     main = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
     node = shutil.which("node")
@@ -110,7 +109,7 @@ def _build(command: list[str], env: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Two runs of the tests must not build at a time."""
+    """Lock a build, so that two runs of the tests do not build at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -119,7 +118,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def started(command: Callable[[int], list[str]], folder: Path) -> Iterator[int]:
-    """Runs a server until the block ends; gives the port of loopback where it listens.
+    """Run a server until the block ends; yield its port of loopback.
 
     Args:
         command: The server and its arguments, given the port.
@@ -141,7 +140,7 @@ def started(command: Callable[[int], list[str]], folder: Path) -> Iterator[int]:
 def _start(
     command: Callable[[int], list[str]], folder: Path
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Twice, if need be: somebody may have taken the port meanwhile."""
+    """Start a server; again if another program has taken the port meanwhile."""
     log = folder / "log"
     for _ in range(2):
         port = _free_port()
@@ -163,7 +162,7 @@ def _start(
 
 
 def _free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a port of loopback that no program listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -174,5 +173,5 @@ def _end_of(log: Path) -> str:
 
 
 def moto_command(port: int) -> list[str]:
-    """The command of moto's S3 server."""
+    """Return the command of moto's S3 server."""
     return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]

@@ -43,25 +43,25 @@ class Store:
 
     @property
     def storage(self) -> Storage:
-        """The door to it."""
+        """The storage client of this store."""
         return Storage(self.options)
 
     def folder(self) -> str:
-        """The URL of a folder that no other test uses."""
+        """Return the URL of a folder that no other test uses."""
         return f"{self.top}/{uuid.uuid4().hex[:12]}"
 
     @property
     def arguments(self) -> tuple[str, str]:
-        """Options of the command line."""
+        """The options of the command line."""
         return "--storage-options", json.dumps(self.options)
 
     def file_system(self) -> Any:
-        """fsspec's own, past our door."""
+        """Return fsspec's own file system, without our storage client."""
         return self.storage.remote.connect(self.top)[0]
 
 
 def s3_options(port: int, **more: Any) -> dict[str, dict[str, Any]]:
-    """Options of an S3 server at this port."""
+    """Return the options of an S3 server at this port."""
     region = {"region_name": "us-east-1"}
     where = {"endpoint_url": f"http://127.0.0.1:{port}", "client_kwargs": region}
     return {"s3": {"key": USER, "secret": SECRET, **where, **more}}
@@ -89,7 +89,7 @@ def _azure(port: int) -> Store:
 
 @contextlib.contextmanager
 def versitygw(folder: Path) -> Iterator[Store]:
-    """S3 on a folder of files."""
+    """Run S3 on a folder of files."""
     (folder / "data" / BUCKET).mkdir(parents=True)
     server = [go_server("versitygw"), "--access", USER, "--secret", SECRET]
     data = ["--region", "us-east-1", "posix", str(folder / "data")]
@@ -99,7 +99,7 @@ def versitygw(folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def moto(folder: Path) -> Iterator[Store]:
-    """S3 in memory."""
+    """Run S3 in memory."""
     with started(moto_command, folder) as port:
         store = _s3("moto", port)
         store.file_system().call_s3("create_bucket", Bucket=BUCKET)
@@ -108,7 +108,7 @@ def moto(folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def gofakes3(folder: Path) -> Iterator[Store]:
-    """S3 in memory, by a server that ignores conditions."""
+    """Run S3 in memory, by a server that ignores conditional writes."""
     server = [go_server("gofakes3"), "-backend", "memory", "-initialbucket", BUCKET]
     with started(lambda port: [*server, "-host", f"127.0.0.1:{port}"], folder) as port:
         yield _s3("gofakes3", port)
@@ -116,7 +116,7 @@ def gofakes3(folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def fake_gcs(folder: Path) -> Iterator[Store]:
-    """Google Cloud Storage in memory."""
+    """Run Google Cloud Storage in memory."""
     server = [go_server("fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1"]
     server += ["-backend", "memory"]
 
@@ -131,7 +131,7 @@ def fake_gcs(folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def azure(folder: Path) -> Iterator[Store]:
-    """Azure's blobs in memory."""
+    """Run Azure's blob storage in memory."""
     server = [*azurite(), "--blobHost", "127.0.0.1"]
     server += ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     with started(lambda port: [*server, "--blobPort", str(port)], folder) as port:

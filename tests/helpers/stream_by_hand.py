@@ -1,6 +1,6 @@
-"""Runs the streaming job without a runner: its watcher and its worker, in turn, in this process.
+"""Run the streaming job without a runner: its watcher and its worker in turn, in this process.
 
-What a real runner does otherwise (threads, clocks, deferred calls) is left out: no test waits.
+A real runner's threads, clocks and deferred calls are left out: no test waits.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def stream_of(watched: Watched, output: Path, tokenizer: Tokenizer, **settings: 
 
 
 def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
-    """What a worker makes of what a watcher handed out."""
+    """Run the tasks that a watcher handed out; return the names of the shards."""
     made = [tokenize_window_split(stream, text) for _, text in works]
     return [shard.name for shard in made if shard is not None]
 
 
 def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: None) -> list[float]:
-    """Looks until the stream ends; gives the times of the looks. `at_look` is called before each.
+    """Look until the stream ends; return the times of the looks. `at_look` is called before each.
 
-    Cost: no time but that of the work: the clock is told.
+    The clock is simulated: no look waits.
     """
     watcher = Watcher(stream)
     times: list[float] = []
@@ -82,14 +82,14 @@ def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: N
 
 
 def run_pipeline(run: Any, label: str, make: Callable[[None], object], *others: Any) -> None:
-    """In place of `engines.beam.run_pipeline`."""
+    """Run a stream in place of `engines.beam.run_pipeline`."""
     transform = make(None)
     assert isinstance(transform, TokenizeNewFiles)
     TIMES.append(run_stream(transform.stream))
 
 
 def put(stream: Stream, name: str, *numbers: int) -> Path:
-    """A file with some of the documents."""
+    """Write a file with some of the documents."""
     return write(Path(stream.watched.root, name), [DOCUMENTS[number] for number in numbers])
 
 
@@ -98,13 +98,13 @@ def windows(stream: Stream) -> list[Path]:
 
 
 def file_names(stream: Stream) -> list[list[str]]:
-    """The files of each window, as its manifest has them."""
+    """Return the files of each window by its manifest."""
     found = [read_manifest(STORAGE, str(window)) for window in windows(stream)]
     return [[file["name"] for file in manifest.plan["files"]] for manifest in found]
 
 
 def texts(stream: Stream) -> list[str]:
-    """All documents of all windows, each window proven first."""
+    """Return all documents of all windows; verify each window first."""
     tokenizer = stream.encoding.tokenizer()
     found = []
     for window in windows(stream):

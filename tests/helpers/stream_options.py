@@ -1,4 +1,4 @@
-"""What shows that each option of the streaming job has its effect, without a runner that streams.
+"""The effect of each option of the streaming job, without a runner that streams.
 
 Cases for `test_options.py`: each takes its ground and the job.
 """
@@ -62,7 +62,7 @@ def _finer_ranges(ground: Any, job: str) -> None:
 
 
 def _looks(ground: Any, job: str, *extra: str) -> list[float]:
-    """The times of a run's looks, from 0."""
+    """Return the times of a run's looks, from 0."""
     stream_by_hand.TIMES.clear()
     ground.seen(job, *extra, out="-".join(extra) or "plain")
     (times,) = stream_by_hand.TIMES

@@ -1,4 +1,4 @@
-"""Two that do the same at the same moment, in threads of one process."""
+"""Two writers that do the same at the same moment, in threads of one process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Meeting(Storage):
-    """Two writers meet at a call: when one is in the midst of it, so is the other.
+    """A storage where two writers meet at a call: when one is in it, so is the other.
 
     Attributes:
-        at: What they do there: `move`, or the end of the name of a file that they write.
+        at: The call: `move`, or the end of the name of a file that they write.
     """
 
     at: str = "move"
@@ -48,7 +48,7 @@ class Meeting(Storage):
 
 @dataclass(frozen=True)
 class LateWriter(Storage):
-    """Writes a file, but gives it its name only after the other writer is done.
+    """A storage that gives a file its name only after the other writer is done.
 
     Attributes:
         late: The end of the file's name.

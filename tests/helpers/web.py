@@ -1,4 +1,4 @@
-"""A web server for tests, whose first folder says how it misbehaves."""
+"""A web server for tests; the first folder of a URL chooses how it misbehaves."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Web:
     port: int = 0
 
     def url(self, manner: str, name: str) -> str:
-        """The URL of a file."""
+        """Return the URL of a file."""
         return f"http://127.0.0.1:{self.port}/{manner}/{name}"
 
     async def answer(self, request: Any) -> Any:
-        """Answers one request."""
+        """Answer one request."""
         from aiohttp import web
 
         manner, _, name = request.match_info["path"].partition("/")
@@ -100,14 +100,14 @@ class Web:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Web]:
-        """Serves until the block ends."""
+        """Serve until the block ends."""
         with serving(self.answer) as self.port:
             yield self
 
 
 @contextlib.contextmanager
 def serving(answer: Any) -> Iterator[int]:
-    """Runs an aiohttp handler of any `path` on a free port, in a thread of its own."""
+    """Run an aiohttp handler of any `path` on a free port, in a thread of its own."""
     from aiohttp import web
 
     loop = asyncio.new_event_loop()

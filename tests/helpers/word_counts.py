@@ -24,13 +24,13 @@ def random_texts(count: int, seed: int, longest: int = 60) -> list[str]:
 
 
 def words_of(text: str, specials: Sequence[str] = ()) -> list[str]:
-    """The reference: special tokens cut out, the rest cut by the pattern."""
+    """Return the reference's words: special tokens extracted, the rest split by the pattern."""
     pieces = split_specials(text, specials, specials)
     return [word for piece, special in pieces if not special for word in pretokenize(piece)]
 
 
 def counts_in(blocks: Iterable[tuple[int, pa.RecordBatch]]) -> dict[str, int]:
-    """All counts, after a check that no word stands twice."""
+    """Return all counts; check that no word occurs twice."""
     rows = [
         row
         for _, block in blocks

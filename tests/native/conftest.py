@@ -1,4 +1,4 @@
-"""The compilers that the kernels' tests are built with."""
+"""The compilers of the kernels' tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compiling import (
 
 @pytest.fixture(scope="session")
 def compile_program(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles sources to a program; what the compiler says fails the test.
+    """Return a function that compiles a program; a message of the compiler fails the test.
 
     So does a machine without a compiler or without sanitizers: nothing is skipped.
     """
@@ -40,7 +40,7 @@ def compile_program(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 @pytest.fixture(scope="session")
 def libfuzzer(tmp_path_factory: pytest.TempPathFactory) -> list[str] | None:
-    """Clang's command, if it comes with libFuzzer."""
+    """Return clang's command if it has libFuzzer."""
     if not shutil.which("clang++"):
         return None
     folder = tmp_path_factory.mktemp("libfuzzer")

@@ -1,4 +1,4 @@
-"""Runners for the tests of this folder, each gotten and started once, when first asked for."""
+"""Runners for the tests of this folder, each built and started once, at its first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOCAL = ("flink", "prism", "spark")
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps the tests of the cluster in one process under `--dist loadgroup`: two are too large."""
+    """Keep the tests of the cluster in one process under `--dist loadgroup`: two are too large."""
     for item in items:
         parameters = getattr(item, "callspec", None)
         engine = parameters.params.get("engine") if parameters else None
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def local_engine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Engine]:
-    """Gives a runner of this machine by its name."""
+    """Return a function that returns a runner of this machine by its name."""
     known: dict[str, Engine] = {}
 
     def get(name: str) -> Engine:
@@ -46,7 +46,7 @@ def _one_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(_one_cluster: Cluster) -> Cluster:
-    """The Flink cluster, whole; started anew where a test has left it otherwise."""
+    """Return the Flink cluster, whole; restart it where a test has left it otherwise."""
     if not _one_cluster.whole:
         _one_cluster.stop()
         _one_cluster.start()
@@ -55,7 +55,7 @@ def cluster(_one_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(params=[*LOCAL, "cluster"])
 def engine(request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]) -> Engine:
-    """Each of the runners, the cluster with parallelism 2."""
+    """Return each of the runners, the cluster with parallelism 2."""
     if request.param == "cluster":
         cluster: Cluster = request.getfixturevalue("cluster")
         return cluster.engine(2)
@@ -66,11 +66,11 @@ def engine(request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]
 def streaming_engine(
     request: pytest.FixtureRequest, local_engine: Callable[[str], Engine]
 ) -> Engine:
-    """Each of the runners that stream."""
+    """Return each of the runners that stream."""
     return local_engine(request.param)
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """A corpus, and what the jobs make of it in process."""
+    """Return a corpus, and the results of the jobs in process."""
     return make(tmp_path_factory.mktemp("made"))

@@ -1,4 +1,4 @@
-"""Servers for the tests of this folder, each started once, when first asked for."""
+"""Servers for the tests of this folder, each started once, at its first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stores import CARELESS, NEEDED, STORES, Store
 
 @pytest.fixture(scope="session")
 def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Store]]:
-    """Gives a running store by its name."""
+    """Yield a function that returns a running store by its name."""
     with ExitStack() as running:
         known: dict[str, Store] = {}
 
@@ -32,12 +32,12 @@ def start_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, start_store: Callable[[str], Store]) -> Store:
-    """Each of the stores."""
+    """Return each of the stores."""
     return start_store(request.param)
 
 
 @pytest.fixture(scope="session")
 def toxiproxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
-    """What stands between us and a store, and makes trouble."""
+    """Yield the proxy between us and a store that makes trouble."""
     with toxiproxy_running(tmp_path_factory.mktemp("toxiproxy")) as running:
         yield running

@@ -1,4 +1,4 @@
-"""Small tokenizers, learned by the reference."""
+"""Small tokenizers, trained by the reference."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 @pytest.fixture(scope="session")
 def plain_tokenizer() -> Tokenizer:
-    """All 256 bytes, no special tokens, 40 merges."""
+    """Return a tokenizer of all bytes and 40 merges, without special tokens."""
     return learn("bytes", (), 40)
 
 
 @pytest.fixture(scope="session")
 def seen_tokenizer() -> Tokenizer:
-    """Only the bytes of the sample, one special token."""
+    """Return a tokenizer of the sample's bytes and one special token."""
     return learn("seen", ("<|Z|>",), 20)

@@ -1,4 +1,4 @@
-"""Pipelines on the in-process runner, and what they gave."""
+"""Pipelines on the in-process runner, and their elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Run = Callable[..., tuple[list[Any], dict[str, int]]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs `build(pipeline)` and gives the elements it made, and our counters."""
+    """Return a function that runs `build(pipeline)` and returns its elements and our counters."""
 
     def run(
         build: Callable[[beam.Pipeline], beam.PCollection], workers: int = 2
@@ -72,12 +72,12 @@ def corpus(tmp_path: Path) -> str:
 
 @pytest.fixture
 def coders_of() -> Callable[[Callable[[beam.Pipeline], Any]], list[str]]:
-    """The coders of a pipeline; see `_coders_of`."""
+    """Return `_coders_of`."""
     return _coders_of
 
 
 def _coders_of(build: Callable[[beam.Pipeline], Any]) -> list[str]:
-    """The URNs of the coders of all collections of a pipeline, Beam's own sources left out."""
+    """Return the URNs of the coders of all collections of a pipeline but Beam's own sources."""
     pipeline = beam.Pipeline(runner=FnApiRunner())
     build(pipeline)
     proto = pipeline.to_runner_api()

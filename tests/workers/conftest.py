@@ -23,7 +23,7 @@ def stream_tokenizer() -> Tokenizer:
 
 @pytest.fixture
 def stream(tmp_path: Path, stream_tokenizer: Tokenizer) -> Stream:
-    """Watches `in/`, writes to `out/`, and ends as soon as nothing is left."""
+    """Return a stream that watches `in/`, writes to `out/`, and ends as soon as nothing is left."""
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     watched = Watched.of(STORAGE, [str(tmp_path / "in" / "**" / "*.jsonl")])
