@@ -10,7 +10,7 @@ import json
 import random
 
 import tokenizers
-from native_learning import words_of
+from counted_words import words_of
 
 from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
