@@ -22,6 +22,7 @@ ELSEWHERE = {
     "transforms/jobs/": "end_to_end/test_job_pipelines.py",
     "workers/rounds/": "jobs/train/test_rounds.py",
     # What several modules share, tested through one of them.
+    "cli/parser.py": "cli/test_main.py",
     "corpus/batches.py": "corpus/test_readers.py",
     "corpus/formats/arrow.py": "corpus/reading/test_columns.py",
     "corpus/reading/document_gatherer.py": "corpus/formats/test_warc.py",

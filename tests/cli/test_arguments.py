@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from bpe_beam.cli import main as cli
-from bpe_beam.cli.arguments import settings_of
+from bpe_beam.cli.arguments import read_arguments, settings_of
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.jobs import JOBS
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -33,7 +33,7 @@ COUNT = ["count", "--input", "a.txt", "--output", "out"]
 
 
 def settings(*argv: str) -> Any:
-    return settings_of(cli.read_arguments(*cli.job_of(argv)))
+    return settings_of(read_arguments(*cli.job_of(argv)))
 
 
 Refused = Callable[..., str]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import apache_beam as beam
 import pyarrow as pa
 
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.storage import Storage
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (
     CountWords,
@@ -14,6 +21,8 @@ from bpe_beam.transforms import (
     WriteTokens,
     coders,
 )
+from bpe_beam.transforms.jobs.count_splits import CountSplits
+from bpe_beam.workers.count_split import CountTask
 
 
 def test_no_collection_falls_back_to_pickling(coders_of, tokenizer, corpus, tmp_path) -> None:
@@ -42,3 +51,18 @@ def test_coders_give_back_what_they_took() -> None:
     tokens_coder = coders.TokensCoder()
     for ids in (tokens, tokens.slice(1), tokens.slice(0, 0)):
         assert tokens_coder.decode(tokens_coder.encode(ids)).equals(ids)
+
+
+def test_places_of_blocks_travel_without_pickling(
+    coders_of: Callable[[Callable[[beam.Pipeline], Any]], list[str]],
+) -> None:
+    task = CountTask(
+        folder=TaskFolder(Storage(), "memory://nowhere", "0"),
+        reading=ReadSettings(sources=(("a", "*"),)),
+        rules=WordRules(),
+        splits=1,
+        by_source=True,
+    )
+    urns = coders_of(lambda p: p | CountSplits(task, [], [(0, ("a", "0f", 5, 7))], [0]))
+    assert urns
+    assert not [urn for urn in urns if "pickled" in urn.lower() or "FastPrimitives" in urn]

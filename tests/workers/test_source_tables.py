@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
-from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.storage import Storage
-from bpe_beam.transforms.jobs.count_splits import CountSplits
-from bpe_beam.workers.count_split import CountTask, range_references
+from bpe_beam.workers.count_split import range_references
 from bpe_beam.workers.source_tables import SourceTables, add_token_facts, cut_by_source
 
 RULES = WordRules(pretokenizer="whitespace_split")
@@ -130,18 +123,3 @@ def test_places_by_partition() -> None:
         (1, ("a", "0f", 0, 10)),
         (2, ("a", "0f", 10, 5)),
     ]
-
-
-def test_places_of_blocks_travel_without_pickling(
-    coders_of: Callable[[Callable[[beam.Pipeline], Any]], list[str]],
-) -> None:
-    task = CountTask(
-        folder=TaskFolder(Storage(), "memory://nowhere", "0"),
-        reading=ReadSettings(sources=(("a", "*"),)),
-        rules=WordRules(),
-        splits=1,
-        by_source=True,
-    )
-    urns = coders_of(lambda p: p | CountSplits(task, [], [(0, ("a", "0f", 5, 7))], [0]))
-    assert urns
-    assert not [urn for urn in urns if "pickled" in urn.lower() or "FastPrimitives" in urn]

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from bpe_beam.cli import main as cli
-from bpe_beam.cli.arguments import settings_of
+from bpe_beam.cli.arguments import read_arguments, settings_of
 from bpe_beam.settings.jobs import GROUPS, JOBS
 
 pytestmark = pytest.mark.quick
 
 
 def settings(*argv: str) -> Any:
-    return settings_of(cli.read_arguments(*cli.job_of(argv)))
+    return settings_of(read_arguments(*cli.job_of(argv)))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
