@@ -126,12 +126,12 @@ def run_for_output(
     return ran.out, ran.err
 
 
-def heavy_modules_of(code: str) -> set[str]:
-    """Return which of the packages that take long to import a piece of code imports."""
+def heavy_modules_of(code: str, *others: str) -> set[str]:
+    """Return which of the packages that take long to import, or of others, a script imports."""
     script = (
         f"{code}\n"
         "import sys\n"
-        "heavy = {'apache_beam', 'pyarrow', 'numpy', 'fsspec', 'yaml', 'regex'}\n"
+        f"heavy = {{'apache_beam', 'pyarrow', 'numpy', 'fsspec', 'yaml', 'regex', *{others!r}}}\n"
         "print(*(heavy & sys.modules.keys()), file=sys.stderr)\n"
     )
     ran = run_process(command=(sys.executable, "-c", script))

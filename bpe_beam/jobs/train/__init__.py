@@ -8,7 +8,6 @@ stay: tokenizers of other vocabulary sizes can be trained from them.
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -105,7 +104,7 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] | UnsetType | None = UNSET
     distributions: dict[str, Any] | UnsetType | None = UNSET
     next: list[str]
-    files: list[dict[str, Any]] | UnsetType = UNSET
+    files: list[FileInfo] | UnsetType = UNSET
 
 
 def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
@@ -158,7 +157,8 @@ def _claim_and_count(
     trainer = None
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
     # overwriting removes what is in the folder; a finished folder needs no trainer.
-    if plan.settings.run.overwrite or not _is_finished(plan):
+    finished = plan.storage.exists(plan.storage.join(plan.settings.output, _SUMMARY))
+    if plan.settings.run.overwrite or not finished:
         trainer = Trainer(plan)
     return _claim(plan, {"counts_manifest": plan.counts.sha256}), trainer, {}
 
@@ -229,11 +229,7 @@ def _publish(
 def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
     clear_rounds(plan.settings, plan.storage)
-    url = folder.path(_SUMMARY)
-    try:
-        before = msgspec.json.decode(plan.storage.read_bytes(url), type=TrainSummary)
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{url} is not the summary of a training: {error}") from error
+    before = _read_summary(plan.storage.read_bytes(folder.path(_SUMMARY)))
     of_the_run = ("files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
     return msgspec.structs.replace(
         before,
@@ -255,18 +251,13 @@ def _measured(counting: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[
     return measured
 
 
-def _is_finished(plan: TrainingPlan) -> bool:
-    """Return whether the output has the summary of a finished training."""
-    return plan.storage.exists(plan.storage.join(plan.settings.output, _SUMMARY))
-
-
 def _write(
     storage: Storage,
     folder: OutputFolder,
     tokenizer: Tokenizer,
     names: tuple[str, ...],
     warnings: list[str],
-) -> list[dict[str, Any]]:
+) -> list[FileInfo]:
     """Write the tokenizer's files, except those whose format cannot represent its tokens."""
     contents: dict[str, Callable[[], bytes]] = {
         "vocab.json": tokenizer.vocab_json,
@@ -282,15 +273,23 @@ def _write(
             warnings.append(f"not written: {error}; tokenizer.json contains everything")
             continue
         storage.write_bytes(folder.path(name), data)
-        digest = hashlib.sha256(data).hexdigest()
-        files.append({"name": name, "bytes": len(data), "sha256": digest})
+        files.append(FileInfo(name, len(data), hashlib.sha256(data).hexdigest()))
     return files
 
 
 def _restore(summary: bytes) -> dict[str, RestoredTask]:
     """Return the files of a finished folder; if one is missing, the job trains again."""
-    files = tuple(map(FileInfo.from_json, json.loads(summary)["files"]))
-    return {"tokenizer": RestoredTask(files, None)}
+    files = _read_summary(summary).files
+    if isinstance(files, UnsetType):
+        raise DataError(f"{_SUMMARY} lists no files")
+    return {"tokenizer": RestoredTask(tuple(files), None)}
+
+
+def _read_summary(data: bytes) -> TrainSummary:
+    try:
+        return msgspec.json.decode(data, type=TrainSummary)
+    except msgspec.MsgspecError as error:
+        raise DataError(f"{_SUMMARY} is not the summary of a training: {error}") from error
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:

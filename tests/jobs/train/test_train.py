@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,16 @@ def corpus(folder: Path) -> Path:
     file = folder / "run.txt"
     file.write_text("\n".join(LINES) + "\n")
     return file
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with counts and a finished training from them."""
+    folder = tmp_path_factory.mktemp("finished")
+    run_whole("count", "--input", corpus(folder), "--output", folder / "counts")
+    given = ("--counts", folder / "counts", "--vocab-size", "280", "--output", folder / "tok")
+    run_whole("train", *given)
+    return folder
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -161,3 +172,20 @@ def test_rounds_stay_when_the_tokenizer_cannot_be_made(
     monkeypatch.setattr(RoundsFolder, "new_run", lambda _: 1 / 0)
     assert run_whole(*given).summary["merges"] > 20
     assert not (tmp_path / "tok" / "rounds").exists()
+
+
+@pytest.mark.parametrize("damaged", ["{}", "x", '{"files": []}', '{"files": [{"name": 3}]}'])
+def test_a_damaged_summary_is_written_again(damaged: str, finished: Path, tmp_path: Path) -> None:
+    """Training is repeated: the other files of the folder are trusted no more."""
+    shutil.copytree(finished / "tok", tmp_path / "tok")
+    before = json.loads((tmp_path / "tok" / "summary.json").read_text())
+    (tmp_path / "tok" / "summary.json").write_text(damaged)
+    given = ("--counts", finished / "counts", "--vocab-size", "280", "--output", tmp_path / "tok")
+    assert "was_finished_before" not in run_whole("train", *given).summary
+    after = json.loads((tmp_path / "tok" / "summary.json").read_text())
+    assert (after["files"], list(after)) == (before["files"], list(before))
+    again = run_whole("train", *given).summary
+    assert again["was_finished_before"] is True
+    left_out = ("counting_seconds", "learning_seconds", "files")
+    names = [name for name in before if name not in left_out]
+    assert list(again) == [*names[:2], "was_finished_before", *names[2:]]
