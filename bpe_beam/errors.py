@@ -36,9 +36,8 @@ class UsageError(ValueError):
             name_of: Returns the name to show for a parameter.
         """
         subject = " and ".join(map(name_of, self.parameters))
-        remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
         text = f"{subject} {self.problem}" if subject else self.problem
-        return f"{text}; {remedy}" if remedy else text
+        return _with_remedy(text, self.remedy, name_of)
 
     def __reduce__(self) -> tuple[type[UsageError], tuple[str, tuple[str, ...], str]]:
         """Return the constructor and its arguments, to copy the error to another process."""
@@ -46,7 +45,29 @@ class UsageError(ValueError):
 
 
 class DataError(Exception):
-    """A job ran and failed on what it read or wrote. Exit code 1."""
+    """A job ran and failed on what it read or wrote. Exit code 1.
+
+    Args:
+        problem: What is wrong.
+        remedy: What to do. `{name}` in it is replaced by the name of a setting, as in UsageError.
+    """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(self.message(str))
+
+    def message(self, name_of: Callable[[str], str]) -> str:
+        """Return the error as one sentence.
+
+        Args:
+            name_of: Returns the name to show for a parameter.
+        """
+        return _with_remedy(self.problem, self.remedy, name_of)
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
+        """Return the constructor and its arguments, to copy the error to another process."""
+        return type(self), (self.problem, self.remedy)
 
 
 class NotFoundError(DataError):
@@ -70,9 +91,15 @@ class TextError(DataError):
         self.number = number
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type[TextError], tuple[int, str]]:
+    def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
         """Return the constructor and its arguments, to copy the error to another process."""
         return TextError, (self.number, self.reason)
+
+
+def _with_remedy(text: str, remedy: str, name_of: Callable[[str], str]) -> str:
+    if not remedy:
+        return text
+    return f"{text}; {_PARAMETER.sub(lambda match: name_of(match[1]), remedy)}"
 
 
 def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

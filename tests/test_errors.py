@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, NotFoundError, TextError, UsageError
 
 pytestmark = pytest.mark.quick
 
@@ -25,3 +25,12 @@ def test_errors_name_parameters_in_the_words_of_the_caller() -> None:
     assert (copy.parameters, copy.remedy) == (error.parameters, error.remedy)
     # As Beam adds the name of the step.
     assert str(UsageError(error.args[0] + " [step]", *error.args[1:])) == f"{error} [step]"
+
+
+def test_bad_data_names_parameters_in_its_remedy() -> None:
+    error = DataError("3 records were lost, got 'a_b' {c}", "allow them with {c}")
+    assert str(error) == "3 records were lost, got 'a_b' {c}; allow them with c"
+    assert error.message(str.upper) == "3 records were lost, got 'a_b' {c}; allow them with C"
+    for each in (error, NotFoundError("x"), TextError(3, "y")):
+        copy = pickle.loads(pickle.dumps(each))
+        assert (type(copy), str(copy), vars(copy)) == (type(each), str(each), vars(each))

@@ -29,10 +29,9 @@ def report(
     if debug:
         traceback.print_exception(error)
     ours = our_error(error)
-    if isinstance(ours, UsageError):
-        return say(f"{command}: {ours.message(name_of)}", 2)
     if ours is not None:
-        return say(f"{command}: {ours}", 1)
+        code = 2 if isinstance(ours, UsageError) else 1
+        return say(f"{command}: {ours.message(name_of)}", code)
     hint = "" if debug else "; run with --debug for more"
     return say(f"{command}: failed unexpectedly: {describe(error)}{hint}", 1)
 
