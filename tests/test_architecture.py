@@ -15,11 +15,10 @@ PACKAGE = Path(bpe_beam.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 SOURCES = sorted([*MODULES, *PACKAGE.rglob("*.hpp"), *PACKAGE.rglob("*.cpp")])
 
-EVERYWHERE = {"_native", "errors", "limits", "messages", "record", "storage"}
+EVERYWHERE = {"_native", "errors", "limits", "messages", "storage"}
 PLAIN = {"corpus", "counts", "training", "tokenizer", "shards"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "record": set(),
     "limits": set(),
     "messages": set(),
     "storage": {"errors", "messages"},

@@ -6,10 +6,11 @@ the most frequent words so far, or the first documents of a shard.
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
@@ -110,10 +111,10 @@ def _model_name(spec: TokenizerSpec) -> str:
     model = spec.model
     settings = [
         f"{field.name}={getattr(model, field.name)!r}"
-        for field in dataclasses.fields(model)
+        for field in structs.fields(model)
         if field.name not in ("vocab", "merges") and getattr(model, field.name) != field.default
     ]
-    kind = "byte-level BPE" if spec.model_reads_bytes else model.JSON_TYPE
+    kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
     return " ".join([kind, *settings])
 
 

@@ -112,9 +112,9 @@ def require_pretokenizer(name: str, value: str) -> None:
         UsageError: Lists the names, or explains what is wrong with the pattern.
     """
     require_text(name, value)
-    from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name
+    from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 
-    check_pretokenizer_name(value)
+    pretokenizer_from_name(value)
 
 
 def require_special_tokens(name: str, tokens: tuple[str, ...]) -> None:

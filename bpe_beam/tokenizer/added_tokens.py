@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.record import record
+from bpe_beam.tokenizer.component import TokenId
 from bpe_beam.tokenizer.text_input import count_characters
 
-if TYPE_CHECKING:
-    from bpe_beam import _native
 
-
-@record
-class AddedToken:
+class AddedToken(Struct, frozen=True, forbid_unknown_fields=True):
     """An added token, as `tokenizer.json` describes it.
 
     Attributes:
@@ -29,7 +27,7 @@ class AddedToken:
         special: Whether it is recognized only where it is allowed, and can be skipped in decoding.
     """
 
-    id: int
+    id: TokenId
     content: str
     single_word: bool = False
     lstrip: bool = False
@@ -63,8 +61,6 @@ class AddedTokens:
 
     @cached_property
     def _finder(self) -> _native.TokenFinder:
-        from bpe_beam import _native
-
         return _native.TokenFinder([(text.encode(), token) for text, token in self.ids.items()])
 
     def allowed(self, tokens: str | Collection[str]) -> list[int]:

@@ -1,57 +1,16 @@
-"""The components in `tokenizer.json`: normalizers, pre-tokenizers, post-processors, decoders.
+"""Normalizers, pre-tokenizers, post-processors and decoders from the values of `tokenizer.json`.
 
-Each component is a record whose fields are the keys in the file; `JSON_TYPE` is its "type" there.
-The types of the fields decide which values are valid, so that a component is described once.
+msgspec reads each component by the types of its fields; `msgspec.to_builtins` writes it.
 """
 
 from __future__ import annotations
 
-import types
-import typing
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any, Literal, Union, cast
+from typing import Any, get_args
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.record import defaults_of, is_record, names_of
 from bpe_beam.tokenizer import decoders, normalizers, postprocessors, pretokenizers
-from bpe_beam.tokenizer.json_node import MISSING, Node
-from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.postprocessors import TemplatePiece
-
-# The classes of each family of components.
-_FAMILIES: dict[Any, tuple[type, ...]] = {
-    normalizers.Normalizer: typing.get_args(normalizers.Normalizer),
-    pretokenizers.PreTokenizer: typing.get_args(pretokenizers.PreTokenizer),
-    decoders.Decoder: (
-        decoders.BPEDecoder,
-        decoders.ByteFallback,
-        decoders.ByteLevelDecoder,
-        decoders.Fuse,
-        decoders.MetaspaceDecoder,
-        decoders.ReplaceDecoder,
-        decoders.SequenceDecoder,
-        decoders.StripDecoder,
-        decoders.WordPieceDecoder,
-    ),
-    postprocessors.PostProcessor: (
-        postprocessors.BertProcessing,
-        postprocessors.ByteLevelPostProcessor,
-        postprocessors.RobertaProcessing,
-        postprocessors.SequencePostProcessor,
-        postprocessors.TemplateProcessing,
-    ),
-}
-
-# The field of a sequence that lists its components.
-_SEQUENCE_KEYS: dict[Any, str] = {
-    family: next(names_of(one)[0] for one in classes if one.JSON_TYPE == "Sequence")
-    for family, classes in cast(Any, _FAMILIES).items()
-}
-
-# Keys that older files omit; the default of the field is their meaning.
-_OPTIONAL = ("use_regex", "behavior")
+from bpe_beam.tokenizer.json_node import Node
 
 MAX_DEPTH = 32
 """The greatest depth of components in sequences of sequences."""
@@ -59,200 +18,88 @@ MAX_DEPTH = 32
 MAX_COMPONENTS = 100
 """The most components in total of a normalizer, pre-tokenizer, decoder or post-processor."""
 
+# Keys that older files omit; the default of the field is their meaning.
+_OMITTED = {"ByteLevel": ("use_regex",), "Punctuation": ("behavior",)}
 _OLDER_METASPACE = ("add_prefix_space", "str_rep")
 
+FAMILIES: dict[str, Any] = {
+    "normalizer": normalizers.Normalizer,
+    "pre_tokenizer": pretokenizers.PreTokenizer,
+    "post_processor": postprocessors.PostProcessor,
+    "decoder": decoders.Decoder,
+}
+"""The components of each kind, by the key of `tokenizer.json`."""
 
-def read_component(node: Node, family: Any) -> Any:
+
+def read_component(node: Node, family: str) -> Any:
     """Return a component, with all components in it.
 
     Args:
         node: Its value in the file.
-        family: `Normalizer`, `PreTokenizer`, `Decoder` or `PostProcessor`.
+        family: A key of `FAMILIES`.
 
     Returns:
-        The component; None if the value is null or missing.
+        The component; None if the value is null.
 
     Raises:
         UsageError: A component, key or value is not supported, there are more than MAX_COMPONENTS
             components, or they are nested deeper than MAX_DEPTH; the message has the JSON path and
             the supported values.
     """
-    _check_number(node, family)
-    return _read_component(node, family)
+    if node.value is None:
+        return None
+    classes = {one.__struct_config__.tag: one for one in get_args(FAMILIES[family])}
+    return _Reader(node, classes).read(node, depth=0)
 
 
-def _check_number(node: Node, family: Any) -> None:
-    """Refuse too many components, and too deep ones, before any of them is read."""
-    found = 0
-    waiting = [(node, 0)]
-    while waiting:
-        component, depth = waiting.pop()
-        found += 1
+class _Reader:
+    """Reads one component and those in it, and counts them."""
+
+    def __init__(self, root: Node, classes: dict[str, Any]) -> None:
+        self._root = root
+        self._classes = classes
+        self._found = 0
+
+    def read(self, node: Node, depth: int) -> Any:
+        """Return the component at a node, `depth` sequences deep; errors as `read_component`."""
+        self._found += 1
         if depth > MAX_DEPTH:
-            component.refuse(f"components must be nested at most {MAX_DEPTH} deep")
-        if found > MAX_COMPONENTS:
-            node.refuse(f"must have at most {MAX_COMPONENTS} components in total, got more")
-        if isinstance(component.value, dict) and component.value.get("type") == "Sequence":
-            items = component.field(_SEQUENCE_KEYS[family])
-            if isinstance(items.value, list):
-                # One more than the limit is enough to refuse.
-                some = Node(items.source, items.path, items.value[: MAX_COMPONENTS + 1])
-                waiting += [(inner, depth + 1) for inner in reversed(some.items())]
-
-
-def _read_component(node: Node, family: Any) -> Any:
-    if node.value is None or node.value is MISSING:
-        return None
-    kinds = {one.JSON_TYPE: one for one in cast(Any, _FAMILIES[family])}
-    node.object()
-    name = node.field("type").string()
-    if name not in kinds:
-        node.field("type").refuse(
-            f"{shortened(name)} is not supported; must be one of {', '.join(kinds)}"
-        )
-    component_class = kinds[name]
-    if name == "Metaspace":
-        node = _modern_metaspace(node)
-    return read_record(node, component_class, "type")
-
-
-def write_component(component: Any) -> Any:
-    """Return a component as JSON values; None for None."""
-    if component is None:
-        return None
-    return {"type": component.JSON_TYPE, **write_record(component)}
-
-
-def write_record(value: Any) -> dict[str, Any]:
-    """Return the fields of a record as a JSON object."""
-    return {name: _write_value(getattr(value, name)) for name in names_of(value)}
-
-
-def read_record(node: Node, component_class: Any, *others: str) -> Any:
-    """Return a record from a JSON object.
-
-    Args:
-        node: The object.
-        component_class: The class of the record, whose fields are keys of the object.
-        others: Further keys that the object may have.
-
-    Raises:
-        UsageError: A key or value is missing or not supported.
-    """
-    names = names_of(component_class)
-    found = node.fields(*others, *names)
-    omitted = {
-        name
-        for name in _OPTIONAL
-        if name in defaults_of(component_class) and found[name].value is MISSING
-    }
-    values = {
-        name: _read_value(found[name], _hints(component_class)[name])
-        for name in names
-        if name not in omitted
-    }
-    try:
-        return component_class(**values)
-    except UsageError as error:
-        node.refuse(str(error))
-
-
-@cache
-def _hints(component_class: type) -> dict[str, Any]:
-    names = {**vars(normalizers), **vars(pretokenizers), **vars(decoders), **vars(postprocessors)}
-    return typing.get_type_hints(component_class, localns=names)
-
-
-def _read_value(node: Node, hint: Any) -> Any:
-    if hint is bool:
-        return node.boolean()
-    if hint is int:
-        return node.token_id()
-    if hint is str:
-        return node.string()
-    if hint is Pattern:
-        return _read_pattern(node)
-    if hint is TemplatePiece:
-        return _read_template_piece(node)
-    if hint in _FAMILIES:
-        component = _read_component(node, hint)
-        return (
-            component
-            if component is not None
-            else node.refuse("must be an object with a type, got null or nothing")
-        )
-    if is_record(hint):
-        return read_record(node, hint)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal:
-        node.expect(*arguments)
-        return node.value
-    if origin in (Union, types.UnionType):  # with None
-        return None if node.value is None else _read_value(node, arguments[0])
-    if origin is Mapping:
-        return {key: _read_value(node.field(key), arguments[1]) for key in node.object()}
-    items = node.items()
-    if origin is Sequence or arguments[-1] is Ellipsis:
-        return tuple(_read_value(item, arguments[0]) for item in items)
-    if len(items) != len(arguments):
-        node.refuse(f"{shortened(node.value)} must have {len(arguments)} items")
-    return tuple(_read_value(i, h) for i, h in zip(items, arguments, strict=True))
-
-
-def _write_value(value: Any) -> Any:
-    if isinstance(value, Pattern):
-        return {value.kind: value.value}
-    if isinstance(value, TemplatePiece):
-        return {value.kind: {"id": value.id, "type_id": value.type_id}}
-    if isinstance(value, Mapping):
-        return {key: _write_value(one) for key, one in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_write_value(one) for one in value]
-    if hasattr(value, "JSON_TYPE"):
-        return write_component(value)
-    if is_record(value):
-        return write_record(value)
-    return value
-
-
-def _read_pattern(node: Node) -> Pattern:
-    kind, value = _only_entry(node, "String", "Regex")
-    try:
-        return Pattern(kind, value.string())
-    except UsageError as error:
-        value.refuse(str(error))
-
-
-def _read_template_piece(node: Node) -> TemplatePiece:
-    kind, value = _only_entry(node, "Sequence", "SpecialToken")
-    fields = value.fields("id", "type_id")
-    try:
-        return TemplatePiece(kind, fields["id"].string(), fields["type_id"].count())
-    except UsageError as error:
-        value.refuse(str(error))
-
-
-def _only_entry(node: Node, *kinds: str) -> tuple[Any, Node]:
-    """Return the only key of an object, and its value."""
-    entries = node.object()
-    if len(entries) != 1 or next(iter(entries)) not in kinds:
-        node.refuse("must be " + " or ".join(f'{{"{kind}": ...}}' for kind in kinds))
-    kind = next(iter(entries))
-    return kind, node.field(kind)
+            node.refuse(f"components must be nested at most {MAX_DEPTH} deep")
+        if self._found > MAX_COMPONENTS:
+            self._root.refuse(f"must have at most {MAX_COMPONENTS} components in total, got more")
+        entries = node.object()
+        kind = node.field("type")
+        if "type" not in entries:
+            kind.refuse("missing")
+        component_class = self._classes.get(kind.string())
+        if component_class is None:
+            kind.refuse(
+                f"{shortened(kind.value)} is not supported; must be one of "
+                f"{', '.join(self._classes)}"
+            )
+        if kind.value != "Sequence":
+            node = _modern_metaspace(node) if kind.value == "Metaspace" else node
+            return node.struct(component_class, *_OMITTED.get(kind.value, ()))
+        (key,) = component_class.__struct_fields__
+        items = node.fields("type", key)[key].items()
+        components = tuple(self.read(item, depth + 1) for item in items)
+        try:
+            return component_class(components)
+        except UsageError as error:
+            node.refuse(str(error))
 
 
 def _modern_metaspace(node: Node) -> Node:
     """Return a Metaspace with the keys of current files: older files have fewer and other keys."""
-    entries: Mapping[str, Any] = node.object()
-    modern = {key: value for key, value in entries.items() if key not in _OLDER_METASPACE}
-    modern.setdefault("prepend_scheme", "always")
-    modern.setdefault("split", True)
-    prefix = node.field("add_prefix_space")
-    if prefix.value is not MISSING and not prefix.boolean():
-        if entries.get("prepend_scheme", "never") != "never":
-            prefix.refuse("must not be false where prepend_scheme is not never")
-        modern["prepend_scheme"] = "never"
-    symbol = node.field("replacement").string()
-    if len(symbol) != 1:
-        node.field("replacement").refuse(f"{shortened(symbol)} is not one character")
-    return Node(node.source, node.path, modern)
+    entries = node.object()
+    current = {key: value for key, value in entries.items() if key not in _OLDER_METASPACE}
+    current.setdefault("prepend_scheme", "always")
+    current.setdefault("split", True)
+    if "add_prefix_space" in entries:
+        prefix = node.field("add_prefix_space")
+        prefix.expect(True, False)
+        if not prefix.value:
+            if entries.get("prepend_scheme", "never") != "never":
+                prefix.refuse("must not be false where prepend_scheme is not never")
+            current["prepend_scheme"] = "never"
+    return Node(node.source, node.path, current)

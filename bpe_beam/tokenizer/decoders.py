@@ -4,20 +4,18 @@ A decoder takes the tokens of a text in UTF-8 and returns other strings, which a
 joined; several decoders form a chain. The bytes of tokens need not be UTF-8. With `lossy` a decoder
 replaces invalid bytes, as Hugging Face does; without it the bytes are kept, and later decoders do
 not change them.
-
-Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the "type" there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import ClassVar, Literal, Protocol
 
-from bpe_beam.errors import DataError, UsageError
-from bpe_beam.record import record
+from bpe_beam import _native
+from bpe_beam.errors import DataError, UsageError, require_choice
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.component import Component, TokenId, check_character
 from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.pretokenizers import PREPEND_SCHEMES
 
 _REPLACEMENT = "\ufffd".encode()
 # The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
@@ -28,10 +26,8 @@ _MAX_GROWTH = 100
 _SPARE_BYTES = 1 << 20
 
 
-class Decoder(Protocol):
-    """The methods of all decoders."""
-
-    JSON_TYPE: ClassVar[str]
+class _Decoder(Component, frozen=True):
+    """The method of all decoders."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         """Return the decoded strings of one text, in linear time.
@@ -46,11 +42,10 @@ class Decoder(Protocol):
         Raises:
             DataError: The text would be more than a hundred times as long as the tokens.
         """
-        ...
+        raise NotImplementedError
 
 
-@record
-class ByteLevelDecoder:
+class ByteLevelDecoder(_Decoder, frozen=True, tag="ByteLevel"):
     """Joins the bytes of tokens in the byte-level alphabet.
 
     The bytes of a token with a character outside of the alphabet are its own text.
@@ -62,32 +57,27 @@ class ByteLevelDecoder:
         use_regex: See above.
     """
 
-    JSON_TYPE: ClassVar[str] = "ByteLevel"
-
     add_prefix_space: bool = False
     trim_offsets: bool = True
     use_regex: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`; returns one string."""
-        data = b"".join(map(_bytes_of, tokens))
+        """See `_Decoder.apply`; returns one string."""
+        data = b"".join(map(bytes_of_token, tokens))
         return [data.decode(errors="replace").encode() if lossy else data]
 
 
-@record
-class BPEDecoder:
+class BPEDecoder(_Decoder, frozen=True):
     """Replaces the mark of the end of a word by a space, except after the last token.
 
     Attributes:
         suffix: The mark of the end of a word.
     """
 
-    JSON_TYPE: ClassVar[str] = "BPEDecoder"
-
     suffix: str = "</w>"
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
+        """See `_Decoder.apply`."""
         decoded = [_replace(token, self.suffix, b" ") for token in tokens[:-1]]
         return decoded + [_replace(token, self.suffix, b"") for token in tokens[-1:]]
 
@@ -108,8 +98,7 @@ _CLEANUP = (
 )
 
 
-@record
-class WordPieceDecoder:
+class WordPieceDecoder(_Decoder, frozen=True, tag="WordPiece"):
     """Adds a space before each token that begins a word, except the first.
 
     Attributes:
@@ -118,25 +107,22 @@ class WordPieceDecoder:
             each token.
     """
 
-    JSON_TYPE: ClassVar[str] = "WordPiece"
-
     prefix: str = "##"
     cleanup: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
+        """See `_Decoder.apply`."""
         prefix = self.prefix.encode()
         decoded = tokens[:1]
         for token in tokens[1:]:
             decoded.append(token[len(prefix) :] if token.startswith(prefix) else b" " + token)
         if self.cleanup:
-            for old, new in _CLEANUP:
-                decoded = [token.replace(old, new) for token in decoded]
+            for text, replacement in _CLEANUP:
+                decoded = [token.replace(text, replacement) for token in decoded]
         return decoded
 
 
-@record
-class MetaspaceDecoder:
+class MetaspaceDecoder(_Decoder, frozen=True, tag="Metaspace"):
     """Replaces a visible character by a space; in the first token, removes it.
 
     Attributes:
@@ -149,39 +135,31 @@ class MetaspaceDecoder:
         UsageError: The replacement is not one character, or the scheme is unknown.
     """
 
-    JSON_TYPE: ClassVar[str] = "Metaspace"
-
     replacement: str = "\u2581"
-    prepend_scheme: Literal["always", "first", "never"] = "always"
+    prepend_scheme: str = "always"
     split: bool = True
 
     def __post_init__(self) -> None:
-        _check_character("Metaspace decoder: replacement", self.replacement)
-        if self.prepend_scheme not in ("always", "first", "never"):
-            raise UsageError(
-                f"Metaspace decoder: prepend_scheme {self.prepend_scheme!r}: "
-                'give "always", "first" or "never"'
-            )
+        """Check the replacement and the scheme."""
+        check_character("replacement", self.replacement)
+        require_choice("prepend_scheme", self.prepend_scheme, PREPEND_SCHEMES)
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
+        """See `_Decoder.apply`."""
         replacement = self.replacement.encode()
         first = b" " if self.prepend_scheme == "never" else b""
         decoded = [token.replace(replacement, first) for token in tokens[:1]]
         return decoded + [token.replace(replacement, b" ") for token in tokens[1:]]
 
 
-@record
-class ByteFallback:
+class ByteFallback(_Decoder, frozen=True):
     """Joins runs of the tokens `<0x00>` to `<0xFF>` to bytes.
 
     With `lossy` a run that is not UTF-8 becomes one U+FFFD for each of its bytes.
     """
 
-    JSON_TYPE: ClassVar[str] = "ByteFallback"
-
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
+        """See `_Decoder.apply`."""
         decoded: list[bytes] = []
         run = bytearray()
         for token in tokens:
@@ -195,19 +173,15 @@ class ByteFallback:
         return decoded + _end_of_run(run, lossy)
 
 
-@record
-class Fuse:
+class Fuse(_Decoder, frozen=True):
     """Joins all strings to one."""
 
-    JSON_TYPE: ClassVar[str] = "Fuse"
-
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`; returns one string."""
+        """See `_Decoder.apply`; returns one string."""
         return [b"".join(tokens)]
 
 
-@record
-class StripDecoder:
+class StripDecoder(_Decoder, frozen=True, tag="Strip"):
     """Removes a character from both ends of each string.
 
     Attributes:
@@ -219,20 +193,19 @@ class StripDecoder:
         UsageError: The content is not one character, or a number is below 0.
     """
 
-    JSON_TYPE: ClassVar[str] = "Strip"
-
     content: str
-    start: int
-    stop: int
+    start: TokenId
+    stop: TokenId
 
     def __post_init__(self) -> None:
-        _check_character("Strip decoder: content", self.content)
+        """Check the content and the numbers."""
+        check_character("content", self.content)
         for name, number in (("start", self.start), ("stop", self.stop)):
             if number < 0:
-                raise UsageError(f"Strip decoder: {name} must be at least 0, got {number}")
+                raise UsageError(f"{name} must be at least 0, got {number}")
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
+        """See `_Decoder.apply`."""
         return [self._strip(token) for token in tokens]
 
     def _strip(self, token: bytes) -> bytes:
@@ -249,8 +222,7 @@ class StripDecoder:
         return token[begin:end]
 
 
-@record
-class ReplaceDecoder:
+class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
     """Replaces every match of a pattern, in each string by itself.
 
     Attributes:
@@ -258,23 +230,21 @@ class ReplaceDecoder:
         content: The replacement, without references to groups.
     """
 
-    JSON_TYPE: ClassVar[str] = "Replace"
-
     pattern: Pattern
     content: str
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
+        """See `_Decoder.apply`."""
         content = self.content.encode()
         limit = _max_bytes(tokens)
         decoded = []
         for token in tokens:
-            if self.pattern.kind == "String" and self.pattern.value:
-                old = self.pattern.value.encode()
-                matches = token.count(old)
-                limit -= len(token) + matches * (len(content) - len(old))
+            if self.pattern.text:
+                text = self.pattern.text.encode()
+                matches = token.count(text)
+                limit -= len(token) + matches * (len(content) - len(text))
                 _check_growth(limit)
-                decoded.append(token.replace(old, content))
+                decoded.append(token.replace(text, content))
                 continue
             spans = [*self.pattern.byte_spans(token)]
             limit -= len(token) + sum(len(content) - (end - start) for start, end in spans)
@@ -283,22 +253,17 @@ class ReplaceDecoder:
         return decoded
 
 
-@record
-class SequenceDecoder:
+class SequenceDecoder(_Decoder, frozen=True, tag="Sequence"):
     """Decoders one after the other.
 
     Attributes:
         decoders: The decoders in the order in which they are applied.
     """
 
-    JSON_TYPE: ClassVar[str] = "Sequence"
-
-    decoders: Sequence[Decoder]
+    decoders: tuple[Decoder, ...]
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `Decoder.apply`."""
-        from bpe_beam import _native
-
+        """See `_Decoder.apply`."""
         limit = _max_bytes(tokens)
         for decoder in self.decoders:
             _native.check_deadline()
@@ -307,7 +272,20 @@ class SequenceDecoder:
         return tokens
 
 
-def _bytes_of(token: bytes) -> bytes:
+Decoder = (
+    BPEDecoder
+    | ByteFallback
+    | ByteLevelDecoder
+    | Fuse
+    | MetaspaceDecoder
+    | ReplaceDecoder
+    | SequenceDecoder
+    | StripDecoder
+    | WordPieceDecoder
+)
+
+
+def bytes_of_token(token: bytes) -> bytes:
     """Return the bytes of a token in the byte-level alphabet; of another token, its text."""
     try:
         return bytes([byte_level.CHAR_TO_BYTE[char] for char in token.decode()])
@@ -315,11 +293,11 @@ def _bytes_of(token: bytes) -> bytes:
         return token
 
 
-def _replace(token: bytes, old: str, new: bytes) -> bytes:
-    """Return `token` with `new` for `old`; an empty `old` matches around every character."""
-    if old:
-        return token.replace(old.encode(), new)
-    text = token.decode("utf-8", "surrogateescape").replace("", new.decode())
+def _replace(token: bytes, mark: str, by: bytes) -> bytes:
+    """Return the token with `by` for each mark; an empty mark matches around every character."""
+    if mark:
+        return token.replace(mark.encode(), by)
+    text = token.decode("utf-8", "surrogateescape").replace("", by.decode())
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -343,11 +321,6 @@ def _replace_spans(token: bytes, spans: list[tuple[int, int]], content: bytes) -
         strings += [token[last:start], content]
         last = end
     return b"".join([*strings, token[last:]])
-
-
-def _check_character(name: str, value: str) -> None:
-    if len(value) != 1:
-        raise UsageError(f"{name} must be one character, got {value!r}")
 
 
 def _max_bytes(tokens: list[bytes]) -> int:

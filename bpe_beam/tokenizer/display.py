@@ -6,11 +6,15 @@ return the text (`'。'`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
+from msgspec import UNSET
+from msgspec.structs import asdict
+
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.patterns import Pattern, scanner_of
+from bpe_beam.tokenizer.component import Component
+from bpe_beam.tokenizer.patterns import Pattern
+from bpe_beam.tokenizer.postprocessors import TemplatePiece
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
@@ -32,31 +36,30 @@ def text_of(token: str, in_bytes: bool) -> str | bytes:
         return data
 
 
-def describe(component: object) -> str:
+def describe(component: Component | None) -> str:
     """Return a normalizer, pre-tokenizer, post-processor or decoder in words.
 
     The settings follow the name; the steps of a sequence are joined by "then".
     """
     if component is None:
         return "none"
-    kind = str(getattr(component, "JSON_TYPE", type(component).__name__))
-    names = [field.name for field in dataclasses.fields(component)]  # type: ignore[arg-type]
-    fields = [(name, getattr(component, name)) for name in names]
-    if kind == "Sequence":
-        return " then ".join(describe(step) for step in fields[0][1]) or "nothing"
-    settings = ", ".join(f"{name} {_value(value)}" for name, value in fields)
-    return f"{kind} ({settings})" if settings else kind
+    fields = asdict(component)
+    if component.json_type == "Sequence":
+        (steps,) = fields.values()
+        return " then ".join(map(describe, steps)) or "nothing"
+    settings = ", ".join(f"{name} {_value(value)}" for name, value in fields.items())
+    return f"{component.json_type} ({settings})" if settings else component.json_type
 
 
 def _value(value: object) -> str:
     if isinstance(value, Pattern):
-        return scanner_of(value) or repr(value.value)
+        return value.scanner or repr(value.value)
     if value is None or isinstance(value, bool):
         return {None: "default", True: "yes", False: "no"}[value]
     if isinstance(value, Sequence) and not isinstance(value, str):
         return " ".join(map(_value, value))
-    if dataclasses.is_dataclass(value):
-        return str(getattr(value, "id", value))
+    if isinstance(value, TemplatePiece):
+        return " ".join(part.id for part in (value.text, value.special) if part is not UNSET)
     if isinstance(value, dict):
         return " ".join(map(str, value))
     return repr(value)

@@ -25,17 +25,12 @@ def framed(
     import pyarrow as pa
 
     offsets = ids.offsets.to_numpy()
-    lengths = np.diff(offsets)
-    extra = len(before) + len(after)
-    bounds = offsets - offsets[0] + extra * np.arange(len(offsets))
-    result = np.empty(int(bounds[-1]), np.uint32)
-    inner = np.ones(len(result), bool)
-    for i, token in enumerate(before):
-        result[bounds[:-1] + i] = token
-        inner[bounds[:-1] + i] = False
-    for i, token in enumerate(after):
-        position = bounds[:-1] + len(before) + lengths + i
-        result[position] = token
-        inner[position] = False
-    result[inner] = ids.values.to_numpy()[offsets[0] : offsets[-1]]
-    return pa.LargeListArray.from_arrays(pa.array(bounds, pa.int64()), pa.array(result))
+    values = ids.values.to_numpy()[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    # For each list the positions of its added ids: first those before it, then those after it.
+    ends = np.stack([offsets[:-1], offsets[1:]], axis=1)
+    positions = np.repeat(ends, [len(before), len(after)], axis=1)
+    added = np.tile(np.array([*before, *after], np.uint32), len(ids))
+    result = np.insert(values, positions.ravel(), added)
+    bounds = offsets + positions.shape[1] * np.arange(len(offsets))
+    return pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(result))

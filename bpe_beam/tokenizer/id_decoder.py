@@ -4,14 +4,40 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Mapping
-from functools import cached_property
 
+from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.deadline import deadline_of
-from bpe_beam.tokenizer.decoders import ByteLevelDecoder
+from bpe_beam.tokenizer.decoders import ByteLevelDecoder, bytes_of_token
 from bpe_beam.tokenizer.spec import TokenizerSpec
+
+
+class _TokenBytes(dict[int, bytes]):
+    """The input of the decoder for each id: the token's UTF-8, made when it is first needed.
+
+    A byte-level decoder only joins, so its inputs are the bytes of the tokens; those of an added
+    token are its own text, as the normalizer changes it.
+    """
+
+    def __init__(self, spec: TokenizerSpec, tokens: Mapping[int, str]) -> None:
+        super().__init__()
+        self._tokens = tokens
+        self._joins_bytes = isinstance(spec.decoder, ByteLevelDecoder)
+        for token in spec.added_tokens:
+            text = token.content.encode()
+            normalized = text
+            if token.normalized and spec.normalizer is not None:
+                normalized, _ = _native.normalize(spec.normalizer.native(), text, False)
+            self[token.id] = text if normalized == text else self._convert(normalized)
+
+    def __missing__(self, token_id: int) -> bytes:
+        """Return the input for the id of a token of the model."""
+        self[token_id] = self._convert(self._tokens[token_id].encode())
+        return self[token_id]
+
+    def _convert(self, token: bytes) -> bytes:
+        return bytes_of_token(token) if self._joins_bytes else token
 
 
 class IdDecoder:
@@ -23,46 +49,9 @@ class IdDecoder:
     """
 
     def __init__(self, spec: TokenizerSpec, tokens: Mapping[int, str]) -> None:
-        self._spec = spec
+        self._decoder = spec.decoder
         self._tokens = tokens
-
-    @cached_property
-    def _pieces(self) -> dict[int, bytes]:
-        """The UTF-8 of each id's token, which is the input of the decoder.
-
-        A byte-level decoder only joins, so its inputs are the bytes of the tokens; those of an
-        added token are its own text.
-        """
-        pieces = {token_id: token.encode() for token_id, token in self._tokens.items()}
-        own_text = {token.id for token in self._spec.added_tokens}
-        for token_id, text in self._normalized().items():
-            pieces[token_id] = text
-            own_text.remove(token_id)
-        if not self._joins_bytes:
-            return pieces
-        for token_id, piece in pieces.items():
-            token = piece.decode()
-            if token_id not in own_text and byte_level.is_byte_level(token):
-                pieces[token_id] = byte_level.to_bytes(token)
-        return pieces
-
-    def _normalized(self) -> dict[int, bytes]:
-        """Return the added tokens that the normalizer changes, with the changed text.
-
-        Decoding returns the changed text, as in Hugging Face.
-        """
-        if self._spec.normalizer is None:
-            return {}
-        from bpe_beam import _native
-
-        step = self._spec.normalizer.native()
-        texts = {t.id: t.content.encode() for t in self._spec.added_tokens if t.normalized}
-        found = {i: _native.normalize(step, text, False)[0] for i, text in texts.items()}
-        return {i: text for i, text in found.items() if text != texts[i]}
-
-    @property
-    def _joins_bytes(self) -> bool:
-        return isinstance(self._spec.decoder, ByteLevelDecoder)
+        self._token_bytes = _TokenBytes(spec, tokens)
 
     def decode(self, ids: Iterable[int], skipped: Collection[int], *, lossy: bool) -> bytes:
         """Return the text of ids.
@@ -83,7 +72,7 @@ class IdDecoder:
         if skipped:
             numbers = [number for number in numbers if number not in skipped]
         try:
-            pieces = list(map(self._pieces.__getitem__, numbers))
+            tokens = list(map(self._token_bytes.__getitem__, numbers))
         except KeyError as error:
             unknown = error.args[0]
             raise DataError(
@@ -91,13 +80,12 @@ class IdDecoder:
                 f"the tokenizer has {len(self._tokens)} tokens, ids from 0 to "
                 f"{max(self._tokens, default=-1)}"
             ) from None
-        if self._joins_bytes:
-            return b"".join(pieces)
-        decoder = self._spec.decoder
-        if decoder is None:
-            return b" ".join(pieces)
-        with deadline_of(sum(map(len, pieces))):
-            return b"".join(decoder.apply(pieces, lossy=lossy))
+        if isinstance(self._decoder, ByteLevelDecoder):
+            return b"".join(tokens)
+        if self._decoder is None:
+            return b" ".join(tokens)
+        with deadline_of(sum(map(len, tokens))):
+            return b"".join(self._decoder.apply(tokens, lossy=lossy))
 
 
 def integers(ids: Iterable[int]) -> list[int]:

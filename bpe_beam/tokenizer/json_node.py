@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn, cast
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any, NoReturn, TypeVar
 
+import msgspec
+
+from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.record import record
-from bpe_beam.tokenizer.models import check_id
+
+S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
 _SHOWN_PATH = 160
 """The most characters of a path in a message; the middle of a longer path is omitted."""
 
+_MSGSPEC_WORDS = {
+    "Expected": "must be",
+    "Object contains unknown field": "unknown key",
+    "Object missing required field": "missing key",
+}
+"""How messages of msgspec begin, and how ours do."""
+
 MAX_FILE_BYTES = 1 << 30
 """The most bytes of a tokenizer's file."""
-
-MISSING = object()
-"""The value of a key that a file does not have."""
 
 
 def quote(text: str) -> str:
@@ -37,27 +47,23 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain) == len(pairs):
         return plain
     repeated = _RepeatedKey(plain)
-    seen: set[str] = set()
-    for key, _ in pairs:
-        if key in seen:
-            repeated.key = key
-            break
-        seen.add(key)
+    counts = Counter(key for key, _ in pairs)
+    repeated.key = next(key for key, count in counts.items() if count > 1)
     return repeated
+
+
+def _split_path(message: str) -> tuple[str, str]:
+    """Return a message of msgspec without the JSON path at its end, and that path."""
+    why, mark, path = message.rpartition(" - at `$")
+    if not mark:
+        why, path = message, ""
+    for theirs, ours in _MSGSPEC_WORDS.items():
+        why = why.replace(theirs, ours, 1)
+    return why, path.removesuffix("`")
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def _parse_natively(data: bytes | str) -> Any:
-    """Return the same as `json`, several times as fast; NotImplemented where `json` may fail."""
-    from bpe_beam import _native
-
-    try:
-        return _native.read_json(data.encode() if isinstance(data, str) else data)
-    except UnicodeEncodeError:
-        return NotImplemented
 
 
 def parse(data: bytes | str, source: str) -> Any:
@@ -67,20 +73,23 @@ def parse(data: bytes | str, source: str) -> Any:
         data: The file's bytes, or the same as text.
         source: The name of the file in messages.
 
+    Returns:
+        The value; its objects have no repeated keys, its strings no lone surrogates.
+
     Raises:
-        UsageError: The data is too large, not UTF-8, not JSON, or nested too deeply; the message
-            has the position.
+        UsageError: The data is too large, not UTF-8, not JSON, or nested too deeply, or it has a
+            repeated key or a lone surrogate; the message has the position.
     """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
-    value = _parse_natively(data)
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    value = _native.read_json(raw)
     if value is not NotImplemented:
         return value
+    # The native reader returns no reason; Python's has all, and is slow.
     try:
         text = data if isinstance(data, str) else str(data, "utf-8")
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except UsageError:
-        raise
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
     except json.JSONDecodeError as error:
@@ -91,16 +100,18 @@ def parse(data: bytes | str, source: str) -> Any:
         raise UsageError(f"{source}: not a tokenizer: nested too deeply") from None
     except ValueError as error:  # NaN, or an integer of thousands of digits
         raise UsageError(f"{source}: not JSON: {error}") from None
+    for node in Node(source, "", value).walk():
+        node.refuse_malformed()
+    return value
 
 
-@record
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A value in a JSON file with its path, which every error has.
 
     Attributes:
         source: The name of the file in messages.
         path: The JSON path from the root.
-        value: The value; MISSING for a key that the file does not have.
+        value: The value; None for an optional key that the file does not have.
     """
 
     source: str
@@ -115,82 +126,124 @@ class Node:
         location = f"{self.source}: {path}" if path else self.source
         raise UsageError(f"{location}: {why}")
 
+    def refuse_malformed(self) -> None:
+        """Refuse a repeated key, and a lone surrogate, which UTF-8 cannot represent."""
+        if isinstance(self.value, _RepeatedKey):
+            self.refuse(f"the key {quote(self.value.key)} is repeated")
+        keys = self.value if isinstance(self.value, dict) else ()
+        for text in (self.value,) if isinstance(self.value, str) else keys:
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                self.refuse(f"a lone surrogate at character {error.start} of {shortened(text)}")
+
     def expect(self, *allowed: object) -> None:
         """Check that the value is one of those allowed."""
         # The types as well: in Python, 1 == True and 0 == False.
-        if any(type(self.value) is type(one) and self.value == one for one in allowed):
-            return
-        if self.value is MISSING:
-            self.refuse("missing")
-        must = " or ".join(json.dumps(one) for one in allowed if one is not MISSING)
-        self.refuse(
-            f"{shortened(self.value)} is not supported by this version of bpe-beam; must be {must}"
-        )
+        if not any(type(self.value) is type(one) and self.value == one for one in allowed):
+            self.refuse(
+                f"{shortened(self.value)} is not supported by this version of bpe-beam; must be "
+                f"{' or '.join(json.dumps(one) for one in allowed)}"
+            )
 
     def object(self) -> dict[str, Any]:
-        """Return the value, which must be an object without repeated keys."""
-        if self.value is MISSING:
-            self.refuse("missing")
-        if not isinstance(self.value, dict):
-            self.refuse(f"{shortened(self.value)} is not an object")
-        if isinstance(self.value, _RepeatedKey):
-            self.refuse(f"the key {quote(self.value.key)} is repeated")
-        return self.value
+        """Return the value, which must be an object."""
+        return self._of_type(dict, "an object")
 
-    def fields(self, *names: str) -> dict[str, Node]:
-        """Return the object's fields; a field that the file does not have is MISSING."""
-        value = self.object()
-        for name in value:
-            if name not in names:
-                self.refuse(f"unknown key {shortened(name)}; the keys here are {', '.join(names)}")
-        return {name: self.field(name) for name in names}
+    def array(self) -> list[Any]:
+        """Return the value, which must be a list."""
+        return self._of_type(list, "a list")
 
-    def items(self) -> list[Node]:
-        """Return the items of the value, which must be a list."""
-        if self.value is MISSING:
-            self.refuse("missing")
-        if not isinstance(self.value, list):
-            self.refuse(f"{shortened(self.value)} is not a list")
-        return [Node(self.source, f"{self.path}[{i}]", item) for i, item in enumerate(self.value)]
+    def string(self) -> str:
+        """Return the value, which must be a string."""
+        return self._of_type(str, "a string")
 
-    def boolean(self, default: bool | None = None) -> bool:
-        """Return the value, which must be true or false; the default for a missing key."""
-        if self.value is MISSING and default is not None:
-            return default
-        self.expect(True, False)
-        return cast(bool, self.value)
-
-    def token_id(self) -> int:
-        """Return the value, which must be a token's id."""
-        if self.value is MISSING:
-            self.refuse("missing")
-        return check_id(self.value, f"{self.source}: {self.path}")
+    def boolean(self) -> bool:
+        """Return the value, which must be true or false."""
+        return self._of_type(bool, "true or false")
 
     def count(self) -> int:
         """Return the value, which must be an integer of 0 or more."""
-        if self.value is MISSING:
-            self.refuse("missing")
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
+        if type(self.value) is not int or self.value < 0:
             self.refuse(f"{shortened(self.value)} is not an integer of 0 or more")
-        return min(self.value, 2**63 - 1)
-
-    def string(self) -> str:
-        """Return the value, which must be a string of Unicode text."""
-        if self.value is MISSING:
-            self.refuse("missing")
-        if not isinstance(self.value, str):
-            self.refuse(f"{shortened(self.value)} is not a string")
-        self.refuse_surrogates(self.value)
         return self.value
 
-    def refuse_surrogates(self, text: str) -> None:
-        """Refuse a lone surrogate, which JSON can represent and UTF-8 cannot."""
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            self.refuse(f"a lone surrogate at character {error.start} of {shortened(text)}")
+    def _of_type(self, kind: type[T], name: str) -> T:
+        if not isinstance(self.value, kind):
+            self.refuse(f"{shortened(self.value)} is not {name}")
+        return self.value
+
+    def fields(self, *required: str, optional: Collection[str] = ()) -> dict[str, Node]:
+        """Return the object's fields; the value of an optional key that is missing is None.
+
+        Args:
+            required: The keys that the object must have.
+            optional: The other keys that it may have.
+
+        Raises:
+            UsageError: The value is not an object, has an unknown key, or lacks a required one.
+        """
+        value = self.object()
+        keys = (*required, *optional)
+        for key in value:
+            if key not in keys:
+                self.refuse(f"unknown key {shortened(key)}; the keys here are {', '.join(keys)}")
+        found = {key: self.field(key) for key in keys}
+        for key in required:
+            if key not in value:
+                found[key].refuse("missing")
+        return found
 
     def field(self, name: str) -> Node:
-        """Return a field of the object; MISSING if the file does not have it."""
+        """Return a field of the object; its value is None if the object does not have it."""
         path = f"{self.path}.{name}" if self.path else name
-        return Node(self.source, path, self.value.get(name, MISSING))
+        return Node(self.source, path, self.value.get(name))
+
+    def items(self) -> Iterator[Node]:
+        """Yield the items of the value, which must be a list."""
+        for number, item in enumerate(self.array()):
+            yield Node(self.source, f"{self.path}[{number}]", item)
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this value and all values in it, each before the values in it."""
+        waiting = [iter((self,))]
+        while waiting:
+            node = next(waiting[-1], None)
+            if node is None:
+                waiting.pop()
+                continue
+            yield node
+            if isinstance(node.value, dict):
+                waiting.append(map(node.field, node.value))
+            elif isinstance(node.value, list):
+                waiting.append(node.items())
+
+    def struct(self, kind: type[S], *optional: str) -> S:
+        """Return the object as a struct.
+
+        Args:
+            kind: The class of the struct.
+            optional: The keys that the object may omit; their fields have defaults.
+
+        Raises:
+            UsageError: A key is unknown or missing, or a value is not valid for the struct.
+        """
+        type_key = kind.__struct_config__.tag_field
+        keys = (*([type_key] if type_key else []), *kind.__struct_encode_fields__)
+        self.fields(*(key for key in keys if key not in optional), optional=optional)
+        return self.convert(kind)
+
+    def convert(self, kind: type[S]) -> S:
+        """Return the object as a struct; keys whose fields have defaults may be missing.
+
+        Args:
+            kind: The class of the struct.
+
+        Raises:
+            UsageError: As `struct`.
+        """
+        try:
+            return msgspec.convert(self.value, kind)
+        except msgspec.ValidationError as error:
+            why, path = _split_path(str(error))
+            Node(self.source, self.path + path, None).refuse(why)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
-from bpe_beam.record import names_of, record
+from bpe_beam.tokenizer.component import Component, Count
 
 if TYPE_CHECKING:
     from bpe_beam import _native
@@ -24,14 +27,12 @@ MAX_TOKEN_CHARS = 4_096
 A model's own tokens may be longer: a text with a long run of one letter makes them.
 """
 
-
 MAX_CONTENT_CHARS = 1 << 23
 """The most characters of all added tokens together, and of a WordPiece vocabulary. Both are stored
 as a tree of bytes, which takes 40 bytes of memory a character."""
 
 
-@record
-class ErrorLocation:
+class ErrorLocation(Struct, frozen=True):
     """The names of values in messages; by default their paths in `tokenizer.json`.
 
     Attributes:
@@ -47,8 +48,7 @@ class ErrorLocation:
     setting: Callable[[str], str] = lambda name: f"model.{name}"
 
 
-@record
-class BPE:
+class BPE(Component, frozen=True, dict=True):
     """Byte-pair encoding.
 
     Attributes:
@@ -66,9 +66,7 @@ class BPE:
             adjacent.
     """
 
-    JSON_TYPE: ClassVar[str] = "BPE"
-
-    vocab: Mapping[str, int]
+    vocab: dict[str, int]
     merges: Sequence[tuple[str, str]]
     unk_token: str | None = None
     continuing_subword_prefix: str | None = None
@@ -102,14 +100,10 @@ class BPE:
     @cached_property
     def merge_ids(self) -> _native.MergeIds:
         """The merges as ids, up to the first one with a token outside the vocabulary."""
-        from bpe_beam import _native
+        from bpe_beam import _native  # the settings of `train` import this module
 
         prefix = self.continuing_subword_prefix or ""
-        return _native.MergeIds(as_dict(self.vocab), self.merges, prefix)
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return the fields only, for pickling."""
-        return {name: getattr(self, name) for name in names_of(self)}
+        return _native.MergeIds(self.vocab, self.merges, prefix)
 
     def joined(self, left: str, right: str) -> str:
         """Return the token of a merge, without the prefix of the right token.
@@ -121,8 +115,7 @@ class BPE:
         return left + right.removeprefix(self.continuing_subword_prefix or "")
 
 
-@record
-class WordPiece:
+class WordPiece(Component, frozen=True):
     """WordPiece: from the left of a word, the longest matching token.
 
     Attributes:
@@ -132,12 +125,10 @@ class WordPiece:
         max_input_chars_per_word: The most characters of a word; a longer word is unknown.
     """
 
-    JSON_TYPE: ClassVar[str] = "WordPiece"
-
-    vocab: Mapping[str, int]
+    vocab: dict[str, int]
     unk_token: str = "[UNK]"
     continuing_subword_prefix: str = "##"
-    max_input_chars_per_word: int = 100
+    max_input_chars_per_word: Count = 100
 
     def check(self, location: ErrorLocation) -> None:
         """Check the vocabulary; see `BPE.check`."""
@@ -161,8 +152,7 @@ class WordPiece:
                     )
 
 
-@record
-class WordLevel:
+class WordLevel(Component, frozen=True):
     """Word level: a word is one token, or unknown.
 
     Attributes:
@@ -170,9 +160,7 @@ class WordLevel:
         unk_token: The token of a word outside the vocabulary.
     """
 
-    JSON_TYPE: ClassVar[str] = "WordLevel"
-
-    vocab: Mapping[str, int]
+    vocab: dict[str, int]
     unk_token: str = "<unk>"
 
     def check(self, location: ErrorLocation) -> None:
@@ -243,9 +231,16 @@ def in_order_of_ids(vocab: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(vocab, key=itemgetter(1)))
 
 
-def as_dict(vocab: Mapping[str, int]) -> dict[str, int]:
-    """Return the vocabulary as a dict; the same object if it is one."""
-    return vocab if isinstance(vocab, dict) else dict(vocab)
+def tokens_by_id(vocab: Mapping[str, int], ids: Iterable[int]) -> dict[int, str]:
+    """Return the tokens of some ids, by id; ids without a token are left out.
+
+    Args:
+        vocab: Id by token, in the order of ids.
+        ids: The ids.
+    """
+    tokens, known = list(vocab), list(vocab.values())
+    found = ((token_id, bisect_left(known, token_id)) for token_id in ids)
+    return {i: tokens[at] for i, at in found if at < len(known) and known[at] == i}
 
 
 def check_id(token_id: object, name: str) -> int:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from msgspec.structs import astuple
+
+from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.deadline import text_seconds
-from bpe_beam.tokenizer.models import BPE, WordPiece, as_dict, byte_token
+from bpe_beam.tokenizer.models import BPE, WordPiece, byte_token
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
-
-if TYPE_CHECKING:
-    from bpe_beam import _native
 
 _NO_ID = 2**32 - 1
 
 
 def make_encoder(spec: TokenizerSpec) -> _native.Encoder:
     """Return the encoder of a tokenizer; immutable, for any number of threads."""
-    from bpe_beam import _native
-
     return _native.Encoder(make_pipeline(spec), make_model(spec))
 
 
@@ -51,19 +49,9 @@ def pipeline_of(
         pre_tokenizer: The pre-tokenizer, if any.
         last_as_bytes: See `steps_of`.
     """
-    from bpe_beam import _native
-
     added = [
-        (
-            token.content.encode(),
-            token.id,
-            token.single_word,
-            token.lstrip,
-            token.rstrip,
-            token.normalized,
-            token.special,
-        )
-        for token in added_tokens
+        (content.encode(), token_id, *flags)
+        for token_id, content, *flags in map(astuple, added_tokens)
     ]
     normalizing = normalizer.native() if normalizer is not None else None
     steps = steps_of(pre_tokenizer, last_as_bytes=last_as_bytes)
@@ -91,8 +79,6 @@ def _has_regex(native: Any) -> bool:
 
 def make_model(spec: TokenizerSpec) -> _native.Model:
     """Return the native model of a tokenizer."""
-    from bpe_beam import _native
-
     model = spec.model
     if isinstance(model, BPE):
         return _byte_bpe(model) if spec.model_reads_bytes else _char_bpe(model)
@@ -101,30 +87,26 @@ def make_model(spec: TokenizerSpec) -> _native.Model:
         prefix = model.continuing_subword_prefix
         # A longer token matches only words that are unknown for their length.
         most = model.max_input_chars_per_word + len(prefix)
-        tokens = as_dict(model.vocab)
+        tokens = model.vocab
         if max(map(len, tokens), default=0) > most:
             tokens = {token: i for token, i in tokens.items() if len(token) <= most}
         return _native.wordpiece(tokens, prefix.encode(), unknown, model.max_input_chars_per_word)
-    return _native.word_level(as_dict(model.vocab), unknown)
+    return _native.word_level(model.vocab, unknown)
 
 
 def _byte_bpe(model: BPE) -> _native.Model:
-    from bpe_beam import _native
-
     byte_ids = [model.vocab.get(char, _NO_ID) for char in byte_level.BYTE_TO_CHAR]
-    whole = as_dict(model.vocab) if model.ignore_merges else {}
+    whole = model.vocab if model.ignore_merges else {}
     return _native.byte_bpe(model.merge_ids, model.rank_by_token, byte_ids, whole)
 
 
 def _char_bpe(model: BPE) -> _native.Model:
-    from bpe_beam import _native
-
     fallback: list[int] = []
     if model.byte_fallback:
         fallback = [model.vocab.get(byte_token(byte), _NO_ID) for byte in range(256)]
     return _native.char_bpe(
         model.merge_ids,
-        as_dict(model.vocab),
+        model.vocab,
         (model.continuing_subword_prefix or "").encode(),
         (model.end_of_word_suffix or "").encode(),
         model.vocab[model.unk_token] if model.unk_token is not None else None,

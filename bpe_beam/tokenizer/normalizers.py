@@ -8,83 +8,69 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from msgspec.structs import astuple
+
 from bpe_beam.errors import UsageError
-from bpe_beam.record import record
+from bpe_beam.tokenizer.component import Component
 from bpe_beam.tokenizer.patterns import Pattern
 
 WORD_END = r"(?<=\S)(?=\s|$)"
 """The pattern of a word's end, where whitespace or nothing follows; it runs natively."""
 
 
-@record
-class _Simple:
-    """A normalizer without settings."""
+class _Normalizer(Component, frozen=True):
+    """A normalizer whose settings the native code takes in the order of the fields."""
 
     NATIVE: ClassVar[str]
 
     def native(self) -> tuple[Any, ...]:
         """Return the description for the native code."""
-        return (self.NATIVE,)
+        return (self.NATIVE, *astuple(self))
 
 
-@record
-class NFC(_Simple):
+class NFC(_Normalizer, frozen=True):
     """Canonical composition."""
 
-    JSON_TYPE: ClassVar[str] = "NFC"
     NATIVE: ClassVar[str] = "nfc"
 
 
-@record
-class NFD(_Simple):
+class NFD(_Normalizer, frozen=True):
     """Canonical decomposition."""
 
-    JSON_TYPE: ClassVar[str] = "NFD"
     NATIVE: ClassVar[str] = "nfd"
 
 
-@record
-class NFKC(_Simple):
+class NFKC(_Normalizer, frozen=True):
     """Compatibility decomposition, then canonical composition."""
 
-    JSON_TYPE: ClassVar[str] = "NFKC"
     NATIVE: ClassVar[str] = "nfkc"
 
 
-@record
-class NFKD(_Simple):
+class NFKD(_Normalizer, frozen=True):
     """Compatibility decomposition."""
 
-    JSON_TYPE: ClassVar[str] = "NFKD"
     NATIVE: ClassVar[str] = "nfkd"
 
 
-@record
-class Lowercase(_Simple):
+class Lowercase(_Normalizer, frozen=True):
     """Every character in lower case, by itself: no final sigma."""
 
-    JSON_TYPE: ClassVar[str] = "Lowercase"
     NATIVE: ClassVar[str] = "lowercase"
 
 
-@record
-class StripAccents(_Simple):
+class StripAccents(_Normalizer, frozen=True):
     """Drops combining marks; decomposes nothing, so it needs `NFD` before it."""
 
-    JSON_TYPE: ClassVar[str] = "StripAccents"
     NATIVE: ClassVar[str] = "strip_accents"
 
 
-@record
-class ByteLevelNormalizer(_Simple):
+class ByteLevelNormalizer(_Normalizer, frozen=True, tag="ByteLevel"):
     """Writes the text's bytes in the byte-level alphabet."""
 
-    JSON_TYPE: ClassVar[str] = "ByteLevel"
     NATIVE: ClassVar[str] = "byte_level"
 
 
-@record
-class Strip:
+class Strip(_Normalizer, frozen=True):
     """Drops whitespace at the ends of the text.
 
     Attributes:
@@ -92,25 +78,18 @@ class Strip:
         strip_right: Whether to drop it at the end.
     """
 
-    JSON_TYPE: ClassVar[str] = "Strip"
+    NATIVE: ClassVar[str] = "strip"
 
     strip_left: bool
     strip_right: bool
 
-    def native(self) -> tuple[Any, ...]:
-        """Return the description for the native code."""
-        return ("strip", self.strip_left, self.strip_right)
 
-
-@record
-class Prepend:
+class Prepend(_Normalizer, frozen=True):
     """Adds a prefix to every text that is not empty.
 
     Attributes:
         prepend: The prefix.
     """
-
-    JSON_TYPE: ClassVar[str] = "Prepend"
 
     prepend: str
 
@@ -119,8 +98,7 @@ class Prepend:
         return ("prepend", self.prepend.encode())
 
 
-@record
-class Replace:
+class Replace(_Normalizer, frozen=True):
     """Replaces every match of a pattern.
 
     Attributes:
@@ -128,20 +106,16 @@ class Replace:
         content: The replacement.
     """
 
-    JSON_TYPE: ClassVar[str] = "Replace"
-
     pattern: Pattern
     content: str
 
     def native(self) -> tuple[Any, ...]:
         """Return the description for the native code."""
-        if self.pattern == Pattern("Regex", WORD_END):
-            return ("replace", ("word_end",), self.content.encode())
-        return ("replace", self.pattern.native(), self.content.encode())
+        matcher = ("word_end",) if self.pattern.regex == WORD_END else self.pattern.native()
+        return ("replace", matcher, self.content.encode())
 
 
-@record
-class BertNormalizer:
+class BertNormalizer(_Normalizer, frozen=True):
     """BERT's cleaning.
 
     Attributes:
@@ -150,8 +124,6 @@ class BertNormalizer:
         strip_accents: Whether to drop accents; None: the same as `lowercase`.
         lowercase: Whether to convert the text to lower case.
     """
-
-    JSON_TYPE: ClassVar[str] = "BertNormalizer"
 
     clean_text: bool = True
     handle_chinese_chars: bool = True
@@ -164,15 +136,12 @@ class BertNormalizer:
         return ("bert", self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
 
 
-@record
-class NormalizerSequence:
+class NormalizerSequence(_Normalizer, frozen=True, tag="Sequence"):
     """One normalizer after another.
 
     Attributes:
         normalizers: The normalizers in the order in which they are applied.
     """
-
-    JSON_TYPE: ClassVar[str] = "Sequence"
 
     normalizers: tuple[Normalizer, ...]
 

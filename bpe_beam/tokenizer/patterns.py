@@ -1,8 +1,8 @@
-"""The patterns by which text is split into words: the named ones, and any other.
+"""Patterns by which text is split into words.
 
-A pattern's text is what `tokenizer.json` files hold, in the syntax of Hugging Face's engine
-(Oniguruma); `regex` runs the same pattern, translated by `regex/syntax.py`. A named pattern also
-has a scanner in native/scan, which finds the same words faster. `NAMED_PATTERNS` registers them.
+A pattern is spelled as in `tokenizer.json` files, in the syntax of Hugging Face's engine
+(Oniguruma); the `regex` package runs it, translated by `regex/syntax.py`. A pattern of
+`NAMED_PATTERNS` also has a scanner in native/scan, which finds the same words faster.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ import re
 import time
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import UNSET, UnsetType
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.record import record
+from bpe_beam.tokenizer.component import OneKey
 from bpe_beam.tokenizer.deadline import VARIABLE, search_within, seconds_left
 
 if TYPE_CHECKING:
     import regex
+
+    Compiled = regex.Pattern[str]
 
 _STEPS = 4e9  # of a search, some seconds
 _REPETITION = re.compile(r"[*+]|\{\d*,\}")
@@ -33,8 +37,7 @@ _SIGNS = r" ?[^\s\p{L}\p{N}]"
 _SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
-@record
-class NamedPattern:
+class NamedPattern(NamedTuple):
     """A pattern that has a name on the command line and a scanner in the native code.
 
     Attributes:
@@ -100,8 +103,8 @@ NAMED_PATTERNS: dict[str, NamedPattern] = {
         NamedPattern("o200k", "o200k", (_O200K,), lookahead=3, cuts_before_upper=False),
     )
 }
-"""The named patterns, the one registry of them: names on the command line, pre-tokenizers, scanners
-and safe cuts follow from it. Qwen 2's pattern serves Qwen 2.5 and 3 too."""
+"""The registry of named patterns: names on the command line, pre-tokenizers, scanners and safe cuts
+follow from it. Qwen 2's pattern serves Qwen 2.5 and 3 too."""
 
 GPT2_PATTERN = NAMED_PATTERNS["gpt2"].expression
 
@@ -118,28 +121,27 @@ the long s is an s to `(?i:...)` only.
 """
 
 
-@record
-class Pattern:
+class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
     """What is searched for: a text, or a regular expression.
 
     Attributes:
-        kind: As in Hugging Face's files.
-        value: The text, or the expression in the syntax of Hugging Face's engine.
+        text: The text.
+        regex: The expression in the syntax of Hugging Face's engine.
 
     Raises:
-        UsageError: A kind that there is not; an expression that cannot be run with the same
-            meaning, with the construct's position and what to write instead.
+        UsageError: Neither or both; an expression that cannot be run with the same meaning, with
+            the construct's position and what to write instead.
     """
 
-    kind: Literal["String", "Regex"]
-    value: str
+    text: str | UnsetType = UNSET
+    regex: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if self.kind not in ("String", "Regex"):
-            raise UsageError(f'pattern kind {self.kind!r}: give "String" or "Regex"')
-        if scanner_of(self) is not None:
-            return  # known to be right, and `regex` takes a while to import
-        _check_compiles(self.expression, self.value)
+        """Check that the expression can be run."""
+        super().__post_init__()
+        # A pattern with a scanner is known to be valid, and `regex` takes a while to import.
+        if self.regex is not UNSET and self.scanner is None:
+            _check_compiles(self.expression, self.regex)
 
     @classmethod
     def from_regex(cls, expression: str) -> Pattern:
@@ -156,36 +158,46 @@ class Pattern:
             UsageError: `regex` does not take the expression, or it cannot be spelled so.
         """
         if expression in SCANNER_BY_SPELLING:
-            return cls("Regex", expression)
+            return cls(regex=expression)
         _check_compiles(expression, expression)
         from bpe_beam.tokenizer.regex.syntax import translate
 
-        return cls("Regex", translate(expression, "regex").oniguruma)
+        return cls(regex=translate(expression, "regex").oniguruma)
+
+    @property
+    def value(self) -> str:
+        """The text, or the expression as files spell it."""
+        return str(self.text if self.regex is UNSET else self.regex)
+
+    @property
+    def scanner(self) -> str | None:
+        """The name of the native scanner that finds the same words; None if there is none."""
+        return None if self.regex is UNSET else SCANNER_BY_SPELLING.get(self.regex)
 
     @property
     def expression(self) -> str:
-        """The expression that `regex` runs; a text stands for itself in it."""
-        if self.kind == "String":
+        """The expression that `regex` runs; a text is escaped in it."""
+        if self.regex is UNSET:
             import regex
 
             return regex.escape(self.value)
         from bpe_beam.tokenizer.regex.syntax import translate
 
-        return translate(self.value, "oniguruma").regex
+        return translate(self.regex, "oniguruma").regex
 
-    def compiled(self) -> regex.Pattern[str]:
+    def compiled(self) -> Compiled:
         """Return the expression, compiled by `regex`."""
         return _compile(self.expression)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Find all matches, from the left, none inside another, as Hugging Face does.
+        """Return all matches, from the left, none inside another, as Hugging Face finds them.
 
         Args:
-            text: Where to search.
+            text: The text to search.
 
         Returns:
-            Start and end of each match, in characters. A match may be empty, but not where the
-            one before it ended, and not in an empty text.
+            (start, end) of each match, in characters. A match may be empty, but not where the match
+            before it ended, and not in an empty text.
 
         Raises:
             DataError: The search takes more CPU time than the text has left.
@@ -193,12 +205,12 @@ class Pattern:
         if not text:
             return []
         patience = seconds_left(len(text))
-        if patience <= 0:  # used up by earlier searches: it says nothing of this one
+        if patience <= 0:  # used up by earlier searches
             from bpe_beam import _native
 
             _native.check_deadline()
         # A limit of time makes each search three times as long: only where it may be needed.
-        limited = self.kind == "Regex" and len(text) > _most_characters(self.expression)
+        limited = self.regex is not UNSET and len(text) > _most_characters(self.expression)
         try:
             if limited:
                 found = search_within(patience, lambda timeout: self._find(text, timeout=timeout))
@@ -218,7 +230,7 @@ class Pattern:
         return [match.span() for match in self.compiled().finditer(text, **limits)]
 
     def _find_empty(self, text: str, timeout: float) -> list[tuple[int, int]]:
-        """Find the spans where some are empty: finditer gives more of these than Hugging Face."""
+        """Return the spans where some are empty: finditer finds more of these than Hugging Face."""
         found: list[tuple[int, int]] = []
         at, last = 0, -1
         start = time.thread_time()
@@ -237,19 +249,19 @@ class Pattern:
         return found
 
     def native(self) -> tuple[Any, ...]:
-        """Its description for the native code: a text it finds by itself."""
-        if self.kind == "String":
-            return ("literal", self.value.encode())
+        """Return the description for the native code, which searches for a text by itself."""
+        if self.text is not UNSET:
+            return ("literal", self.text.encode())
         return ("regex", self.byte_spans)
 
     def byte_spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Find all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
+        """Return all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
 
         Args:
-            data: Where to search.
+            data: The text to search.
 
         Returns:
-            Start and end of each match, in bytes.
+            (start, end) of each match, in bytes.
         """
         # A malformed byte becomes a lone surrogate, which is neither letter, number nor space.
         text = data.decode("utf-8", "surrogateescape")
@@ -263,21 +275,16 @@ class Pattern:
         if len(begins) != len(text):  # malformed
             sizes = [len(char.encode("utf-8", "surrogateescape")) for char in text]
             begins = np.cumsum([0, *sizes[:-1]])
-        places = np.append(begins, len(data))[spans]
-        return list(zip(places[:, 0].tolist(), places[:, 1].tolist(), strict=True))
-
-
-def scanner_of(pattern: Pattern) -> str | None:
-    """The name of the scanner that does what the pattern does; None if there is none."""
-    return SCANNER_BY_SPELLING.get(pattern.value) if pattern.kind == "Regex" else None
+        positions = np.append(begins, len(data))[spans]
+        return list(zip(positions[:, 0].tolist(), positions[:, 1].tolist(), strict=True))
 
 
 @lru_cache(maxsize=256)
 def _most_characters(expression: str) -> int:
-    """How long a text may be that needs no limit of time to be searched.
+    """Return the length of the longest text, in characters, that is searched without a time limit.
 
     With q repetitions one after the other, a search may go over n characters in n to the power of
-    q ways from each of n places; with repeated groups, in ways without number.
+    q ways from each of n positions; with repeated groups, in even more ways.
     """
     if re.search(r"\)\s*[*+{]|\\[1-9gk]|\(\?[R&P(]", expression):
         return 0
@@ -298,7 +305,7 @@ def _check_compiles(expression: str, shown: str) -> None:
 
 
 @lru_cache(maxsize=256)
-def _compile(expression: str) -> regex.Pattern[str]:
+def _compile(expression: str) -> Compiled:
     # Version 1 has sets in sets and flags that end with their group, as Hugging Face's engine.
     import regex
 

@@ -2,27 +2,34 @@
 
 `trim` changes the offsets of each token. `frame` gives the special tokens before and after those of
 the text, which are added on request and have the offsets (0, 0).
-
-Fields are named and ordered as in Hugging Face's files; `JSON_TYPE` is the "type" there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, Protocol
+from collections.abc import Mapping
 
+from msgspec import UNSET, Struct, UnsetType
+
+from bpe_beam import _native
 from bpe_beam.errors import UsageError
-from bpe_beam.record import record
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.component import Component, Count, OneKey, TokenId
 
 Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
 """The tokens before a text and those after it, each with its id."""
 
 
-class PostProcessor(Protocol):
-    """The methods of all post-processors."""
+# Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face.
+# str.isspace would add U+001C to U+001F.
+_WHITESPACE = frozenset(
+    map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])
+) | frozenset("\u2028\u2029\u202f\u205f\u3000")
+_TOKENS_BETWEEN_CHECKS = 1_000  # of the deadline
+_SPACES = _WHITESPACE | {byte_level.BYTE_TO_CHAR[0x20]}
 
-    JSON_TYPE: ClassVar[str]
+
+class _PostProcessor(Component, frozen=True):
+    """A post-processor that changes nothing."""
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """Return the offsets of one token.
@@ -35,24 +42,14 @@ class PostProcessor(Protocol):
         Returns:
             The offsets without spaces if the post-processor trims them; else the same offsets.
         """
-        ...
+        return offsets
 
     def frame(self) -> Frame:
         """Return the special tokens before and after a text."""
-        ...
+        return [], []
 
 
-# Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face.
-# str.isspace would add U+001C to U+001F.
-_WHITESPACE = frozenset(
-    map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])
-) | frozenset("\u2028\u2029\u202f\u205f\u3000")
-_TOKENS_BETWEEN_CHECKS = 1_000  # of the deadline
-_SPACES = _WHITESPACE | {byte_level.BYTE_TO_CHAR[0x20]}
-
-
-@record
-class ByteLevelPostProcessor:
+class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
     """Hugging Face's ByteLevel post-processor: removes spaces from the offsets.
 
     Attributes:
@@ -62,23 +59,16 @@ class ByteLevelPostProcessor:
         use_regex: Only stored; has no effect.
     """
 
-    JSON_TYPE: ClassVar[str] = "ByteLevel"
-
     add_prefix_space: bool = True
     trim_offsets: bool = True
     use_regex: bool = True
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`; the offsets are empty for a token of only spaces."""
+        """See `_PostProcessor.trim`; the offsets are empty for a token of only spaces."""
         return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
-    def frame(self) -> Frame:
-        """See `PostProcessor.frame`: none."""
-        return [], []
 
-
-@record
-class BertProcessing:
+class BertProcessing(_PostProcessor, frozen=True):
     """BERT's frame: one token before a text and one after it.
 
     Attributes:
@@ -86,22 +76,15 @@ class BertProcessing:
         cls: The token before it, and its id.
     """
 
-    JSON_TYPE: ClassVar[str] = "BertProcessing"
-
-    sep: tuple[str, int] = ("[SEP]", 102)
-    cls: tuple[str, int] = ("[CLS]", 101)
-
-    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`: changes nothing."""
-        return offsets
+    sep: tuple[str, TokenId] = ("[SEP]", 102)
+    cls: tuple[str, TokenId] = ("[CLS]", 101)
 
     def frame(self) -> Frame:
-        """See `PostProcessor.frame`."""
+        """Return the special tokens before and after a text."""
         return [self.cls], [self.sep]
 
 
-@record
-class RobertaProcessing:
+class RobertaProcessing(_PostProcessor, frozen=True):
     """RoBERTa's: BERT's frame, and offsets trimmed as by ByteLevel's post-processor.
 
     Attributes:
@@ -111,50 +94,54 @@ class RobertaProcessing:
         add_prefix_space: As in `ByteLevelPostProcessor`.
     """
 
-    JSON_TYPE: ClassVar[str] = "RobertaProcessing"
-
-    sep: tuple[str, int] = ("</s>", 2)
-    cls: tuple[str, int] = ("<s>", 0)
+    sep: tuple[str, TokenId] = ("</s>", 2)
+    cls: tuple[str, TokenId] = ("<s>", 0)
     trim_offsets: bool = True
     add_prefix_space: bool = True
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`."""
+        """See `_PostProcessor.trim`."""
         return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
     def frame(self) -> Frame:
-        """See `PostProcessor.frame`."""
+        """Return the special tokens before and after a text."""
         return [self.cls], [self.sep]
 
 
-@record
-class TemplatePiece:
-    """A text or a special token in a template.
+class TemplateReference(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a template piece refers to.
 
     Attributes:
-        kind: "Sequence" for the text, "SpecialToken" for tokens that are put in.
-        id: Which text, "A" or "B"; or the name of the tokens.
-        type_id: Kept for the file; has no effect here.
-
-    Raises:
-        UsageError: Another kind; a text that is neither A nor B.
+        id: Which text, "A" or "B"; or the name of special tokens.
+        type_id: Only stored; has no effect.
     """
 
-    kind: Literal["Sequence", "SpecialToken"]
     id: str
-    type_id: int = 0
+    type_id: Count
+
+
+class TemplatePiece(OneKey, frozen=True, rename={"text": "Sequence", "special": "SpecialToken"}):
+    """A text or special tokens in a template: one of the two.
+
+    Attributes:
+        text: The text.
+        special: The special tokens that are added.
+
+    Raises:
+        UsageError: Neither or both; a text that is neither A nor B.
+    """
+
+    text: TemplateReference | UnsetType = UNSET
+    special: TemplateReference | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if self.kind not in ("Sequence", "SpecialToken"):
-            raise UsageError(
-                f'template: a piece of kind {self.kind!r}: give "Sequence" or "SpecialToken"'
-            )
-        if self.kind == "Sequence" and self.id not in ("A", "B"):
-            raise UsageError(f'template: sequence {self.id!r}: give "A" or "B"')
+        """Check the keys and the text."""
+        super().__post_init__()
+        if self.text is not UNSET and self.text.id not in ("A", "B"):
+            raise UsageError(f'a text of a template must be "A" or "B", got {self.text.id!r}')
 
 
-@record
-class SpecialToken:
+class SpecialToken(Struct, frozen=True, forbid_unknown_fields=True):
     """The tokens of a name in a template.
 
     Attributes:
@@ -167,10 +154,11 @@ class SpecialToken:
     """
 
     id: str
-    ids: Sequence[int]
-    tokens: Sequence[str]
+    ids: tuple[TokenId, ...]
+    tokens: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        """Check that there is one id for each token."""
         if len(self.ids) != len(self.tokens):
             raise UsageError(
                 f"template: special token {self.id!r} has {len(self.ids)} ids and "
@@ -178,8 +166,7 @@ class SpecialToken:
             )
 
 
-@record
-class TemplateProcessing:
+class TemplateProcessing(_PostProcessor, frozen=True):
     """Special tokens around a text, by a template.
 
     Attributes:
@@ -192,43 +179,37 @@ class TemplateProcessing:
             not in `special_tokens`.
     """
 
-    JSON_TYPE: ClassVar[str] = "TemplateProcessing"
-
-    single: Sequence[TemplatePiece]
-    pair: Sequence[TemplatePiece]
+    single: tuple[TemplatePiece, ...]
+    pair: tuple[TemplatePiece, ...]
     special_tokens: Mapping[str, SpecialToken]
 
     def __post_init__(self) -> None:
-        texts = [piece.id for piece in self.single if piece.kind == "Sequence"]
+        """Check the template of one text."""
+        texts = [piece.text.id for piece in self.single if piece.text is not UNSET]
         if texts != ["A"]:
             found = " ".join(f"${name}" for name in texts[:5]) or "none"
             raise UsageError(f"template single must have the text $A exactly once, got {found}")
         for piece in self.single:
-            if piece.kind == "SpecialToken" and piece.id not in self.special_tokens:
+            if piece.special is not UNSET and piece.special.id not in self.special_tokens:
                 raise UsageError(
-                    f"template single: {piece.id!r} is not in special_tokens: add it there"
+                    f"template single: {piece.special.id!r} is not in special_tokens: add it there"
                 )
 
-    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`: changes nothing."""
-        return offsets
-
     def frame(self) -> Frame:
-        """See `PostProcessor.frame`."""
+        """Return the special tokens before and after a text."""
         before: list[tuple[str, int]] = []
         after: list[tuple[str, int]] = []
         side = before
         for piece in self.single:
-            if piece.kind == "Sequence":
+            if piece.special is UNSET:
                 side = after
                 continue
-            special = self.special_tokens[piece.id]
+            special = self.special_tokens[piece.special.id]
             side += zip(special.tokens, special.ids, strict=True)
         return before, after
 
 
-@record
-class SequencePostProcessor:
+class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
     """Post-processors one after the other.
 
     Attributes:
@@ -239,12 +220,11 @@ class SequencePostProcessor:
             the number of tokens of the first one.
     """
 
-    JSON_TYPE: ClassVar[str] = "Sequence"
-
-    processors: Sequence[PostProcessor]
+    processors: tuple[PostProcessor, ...]
 
     def __post_init__(self) -> None:
-        framing = [part.JSON_TYPE for part in self.processors if part.frame() != ([], [])]
+        """Check that at most one of them adds tokens."""
+        framing = [part.json_type for part in self.processors if part.frame() != ([], [])]
         if len(framing) > 1:
             raise UsageError(
                 "only one post-processor of a sequence may add special tokens, got "
@@ -252,19 +232,26 @@ class SequencePostProcessor:
             )
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `PostProcessor.trim`; applies all, in their order."""
+        """See `_PostProcessor.trim`; applies all post-processors, in their order."""
         if index % _TOKENS_BETWEEN_CHECKS == 0:
-            from bpe_beam import _native
-
             _native.check_deadline()
         for processor in self.processors:
             offsets = processor.trim(index, token, offsets)
         return offsets
 
     def frame(self) -> Frame:
-        """See `PostProcessor.frame`; that of the only one that adds tokens."""
+        """Return the special tokens of the only post-processor that adds some."""
         frames = (processor.frame() for processor in self.processors)
         return next((frame for frame in frames if frame != ([], [])), ([], []))
+
+
+PostProcessor = (
+    BertProcessing
+    | ByteLevelPostProcessor
+    | RobertaProcessing
+    | SequencePostProcessor
+    | TemplateProcessing
+)
 
 
 def _trim(

@@ -7,28 +7,22 @@ package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from bpe_beam.errors import UsageError
-from bpe_beam.record import record
-from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern, scanner_of
+from bpe_beam.errors import UsageError, require_choice
+from bpe_beam.tokenizer.component import Component, check_character
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern
 
-Behavior = Literal["Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"]
-PrependScheme = Literal["first", "never", "always"]
 Steps = list[tuple[Any, ...]]
 
-_NATIVE_BEHAVIOR: dict[Behavior, str] = {
-    "Removed": "removed",
-    "Isolated": "isolated",
-    "MergedWithPrevious": "merged_with_previous",
-    "MergedWithNext": "merged_with_next",
-    "Contiguous": "contiguous",
-}
+BEHAVIORS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+"""The values of `behavior`: how the matches of a pattern are kept."""
+
+PREPEND_SCHEMES = ("always", "first", "never")
+"""The values of `prepend_scheme`: which stretches of text get the replacement in front."""
 
 
-@record
-class ByteLevelPreTokenizer:
+class ByteLevelPreTokenizer(Component, frozen=True, tag="ByteLevel"):
     """Splits text by GPT-2's pattern; the model encodes the bytes of each word.
 
     Attributes:
@@ -36,8 +30,6 @@ class ByteLevelPreTokenizer:
         trim_offsets: Only stored; it has no effect in a pre-tokenizer, as in Hugging Face.
         use_regex: Whether to split at all.
     """
-
-    JSON_TYPE: ClassVar[str] = "ByteLevel"
 
     add_prefix_space: bool = False
     trim_offsets: bool = True
@@ -49,63 +41,53 @@ class ByteLevelPreTokenizer:
         return [*prefix, ("scan", "gpt2")] if self.use_regex else prefix
 
 
-@record
-class BertPreTokenizer:
+class _Scanned(Component, frozen=True):
+    """A pre-tokenizer without settings that is one native scanner."""
+
+    SCANNER: ClassVar[str]
+
+    def steps(self) -> Steps:
+        """Return the description for the native code."""
+        return [("scan", self.SCANNER)]
+
+
+class BertPreTokenizer(_Scanned, frozen=True):
     """Words between whitespace; every punctuation character is a word of its own."""
 
-    JSON_TYPE: ClassVar[str] = "BertPreTokenizer"
-
-    def steps(self) -> Steps:
-        """Return the description for the native code."""
-        return [("scan", "bert")]
+    SCANNER: ClassVar[str] = "bert"
 
 
-@record
-class Whitespace:
+class Whitespace(_Scanned, frozen=True):
     r"""The matches of `\w+|[^\w\s]+`."""
 
-    JSON_TYPE: ClassVar[str] = "Whitespace"
-
-    def steps(self) -> Steps:
-        """Return the description for the native code."""
-        return [("scan", "whitespace")]
+    SCANNER: ClassVar[str] = "whitespace"
 
 
-@record
-class WhitespaceSplit:
+class WhitespaceSplit(_Scanned, frozen=True):
     """The texts between whitespace."""
 
-    JSON_TYPE: ClassVar[str] = "WhitespaceSplit"
-
-    def steps(self) -> Steps:
-        """Return the description for the native code."""
-        return [("scan", "whitespace_split")]
+    SCANNER: ClassVar[str] = "whitespace_split"
 
 
-@record
-class CharDelimiterSplit:
+class CharDelimiterSplit(Component, frozen=True):
     """The texts between the occurrences of one character.
 
     Attributes:
         delimiter: The character.
     """
 
-    JSON_TYPE: ClassVar[str] = "CharDelimiterSplit"
-
     delimiter: str
 
     def __post_init__(self) -> None:
         """Check that the delimiter is one character."""
-        if len(self.delimiter) != 1:
-            raise UsageError(f"delimiter must be one character, got {self.delimiter[:40]!r}")
+        check_character("delimiter", self.delimiter)
 
     def steps(self) -> Steps:
         """Return the description for the native code."""
-        return [("split", ("literal", self.delimiter.encode()), "removed", False)]
+        return [("split", ("literal", self.delimiter.encode()), "Removed", False)]
 
 
-@record
-class Metaspace:
+class Metaspace(Component, frozen=True):
     """Replaces spaces by a visible character, and splits before each.
 
     Attributes:
@@ -115,11 +97,14 @@ class Metaspace:
         split: Whether to split.
     """
 
-    JSON_TYPE: ClassVar[str] = "Metaspace"
-
     replacement: str = "\u2581"
-    prepend_scheme: PrependScheme = "always"
+    prepend_scheme: str = "always"
     split: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the replacement and the scheme."""
+        check_character("replacement", self.replacement)
+        require_choice("prepend_scheme", self.prepend_scheme, PREPEND_SCHEMES)
 
     def steps(self) -> Steps:
         """Return the description for the native code."""
@@ -128,19 +113,16 @@ class Metaspace:
         if self.prepend_scheme != "never":
             steps.append(("prepend", symbol, self.prepend_scheme == "first"))
         if self.split:
-            steps.append(("split", ("literal", symbol), "merged_with_next", False))
+            steps.append(("split", ("literal", symbol), "MergedWithNext", False))
         return steps
 
 
-@record
-class Digits:
+class Digits(Component, frozen=True):
     """Separates numbers from other text.
 
     Attributes:
         individual_digits: Whether to split numbers into digits.
     """
-
-    JSON_TYPE: ClassVar[str] = "Digits"
 
     individual_digits: bool
 
@@ -149,27 +131,27 @@ class Digits:
         return [("scan", "digits_individual" if self.individual_digits else "digits")]
 
 
-@record
-class Punctuation:
+class Punctuation(Component, frozen=True):
     """Splits at punctuation.
 
     Attributes:
         behavior: How each punctuation character is kept.
     """
 
-    JSON_TYPE: ClassVar[str] = "Punctuation"
+    behavior: str = "Isolated"
 
-    behavior: Behavior = "Isolated"
+    def __post_init__(self) -> None:
+        """Check the behavior."""
+        require_choice("behavior", self.behavior, BEHAVIORS)
 
     def steps(self) -> Steps:
         """Return the description for the native code."""
         if self.behavior == "Isolated":
             return [("scan", "punctuation")]
-        return [("split", ("punctuation",), _NATIVE_BEHAVIOR[self.behavior], False)]
+        return [("split", ("punctuation",), self.behavior, False)]
 
 
-@record
-class Split:
+class Split(Component, frozen=True):
     """Splits at the matches of a pattern.
 
     Attributes:
@@ -178,32 +160,30 @@ class Split:
         invert: Whether the texts between the matches are the matches.
     """
 
-    JSON_TYPE: ClassVar[str] = "Split"
-
     pattern: Pattern
-    behavior: Behavior
+    behavior: str
     invert: bool
+
+    def __post_init__(self) -> None:
+        """Check the behavior."""
+        require_choice("behavior", self.behavior, BEHAVIORS)
 
     def steps(self) -> Steps:
         """Return the description for the native code."""
-        scanner = scanner_of(self.pattern)
+        scanner = self.pattern.scanner
         # These patterns match all of a text, so keeping the matches is splitting between them.
         kept = self.behavior == ("Removed" if self.invert else "Isolated")
         if scanner is not None and kept:
             return [("scan", scanner)]
-        behavior = _NATIVE_BEHAVIOR[self.behavior]
-        return [("split", self.pattern.native(), behavior, self.invert)]
+        return [("split", self.pattern.native(), self.behavior, self.invert)]
 
 
-@record
-class PreTokenizerSequence:
+class PreTokenizerSequence(Component, frozen=True, tag="Sequence"):
     """Pre-tokenizers one after the other, each on the texts of the one before.
 
     Attributes:
         pretokenizers: The pre-tokenizers in the order in which they are applied.
     """
-
-    JSON_TYPE: ClassVar[str] = "Sequence"
 
     pretokenizers: tuple[PreTokenizer, ...]
 
@@ -278,22 +258,7 @@ def is_byte_level_name(name: str) -> bool:
     return name in NAMED_PATTERNS or name.startswith(_REGEX)
 
 
-def check_pretokenizer_name(name: str) -> None:
-    """Check the name of a pre-tokenizer.
-
-    Raises:
-        UsageError: An unknown name, or an invalid pattern.
-    """
-    if name.startswith(_REGEX):
-        Pattern.from_regex(name.removeprefix(_REGEX))
-    elif name not in PRETOKENIZERS:
-        raise UsageError(
-            f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}",
-            ("pretokenizer",),
-        )
-
-
-def pretokenizer_from_name(name: str, *, byte_level: bool) -> PreTokenizer | None:
+def pretokenizer_from_name(name: str, *, byte_level: bool = False) -> PreTokenizer | None:
     """Return a pre-tokenizer from its name on the command line.
 
     Args:
@@ -306,21 +271,28 @@ def pretokenizer_from_name(name: str, *, byte_level: bool) -> PreTokenizer | Non
     Raises:
         UsageError: An unknown name, or an invalid pattern.
     """
-    check_pretokenizer_name(name)
     if name == "gpt2" and byte_level:
         return ByteLevelPreTokenizer()
-    cutting: Sequence[PreTokenizer] = ()
+    splitting = _splitting(name)
+    if not byte_level:
+        return splitting
+    whole = ByteLevelPreTokenizer(use_regex=False)
+    return whole if splitting is None else PreTokenizerSequence((splitting, whole))
+
+
+def _splitting(name: str) -> PreTokenizer | None:
+    """Return what splits a text, by its name; None for `none`."""
+    if name == "none":
+        return None
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     if name in NAMED_PATTERNS:
-        cutting = [
-            Split(Pattern("Regex", NAMED_PATTERNS[name].expression), "Isolated", invert=False)
-        ]
+        pattern = Pattern(regex=NAMED_PATTERNS[name].expression)
     elif name.startswith(_REGEX):
         pattern = Pattern.from_regex(name.removeprefix(_REGEX))
-        cutting = [Split(pattern, "Isolated", invert=False)]
-    elif name != "none":
-        cutting = [_BY_NAME[name]]
-    if byte_level:
-        cutting = [*cutting, ByteLevelPreTokenizer(use_regex=False)]
-    if len(cutting) > 1:
-        return PreTokenizerSequence(tuple(cutting))
-    return cutting[0] if cutting else None
+    else:
+        raise UsageError(
+            f"must be one of {', '.join(PRETOKENIZERS)}, or regex:PATTERN, got {name!r}",
+            ("pretokenizer",),
+        )
+    return Split(pattern, "Isolated", invert=False)

@@ -101,7 +101,7 @@ def _start_of_last(data: bytes, end: int) -> int:
 
 
 def _is_upper_like(data: bytes, start: int) -> bool:
-    """Tell whether the character that begins at `start` is one of U."""
+    """Return whether the character that begins at `start` is one of U."""
     end = start + 1
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1

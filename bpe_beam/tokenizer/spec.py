@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
-from bpe_beam.record import record
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
@@ -17,14 +18,14 @@ from bpe_beam.tokenizer.models import (
     ErrorLocation,
     Model,
     check_id,
+    tokens_by_id,
 )
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.postprocessors import PostProcessor
 from bpe_beam.tokenizer.pretokenizers import ByteLevelPreTokenizer, PreTokenizer, ends_in_bytes
 
 
-@record
-class TokenizerSpec:
+class TokenizerSpec(Struct, frozen=True):
     """The components of a tokenizer, by their names in `tokenizer.json`.
 
     Attributes:
@@ -65,17 +66,31 @@ class TokenizerSpec:
             UsageError: A value is invalid; the message has its location and the condition.
         """
         self.model.check(location)
-        vocab = self.model.vocab
-        token_by_id = {token_id: token for token, token_id in vocab.items()}
-        contents: set[str] = set()
+        for number, token in enumerate(self.added_tokens):
+            check_id(token.id, location.added(number))
+        before, after = self.post_processor.frame() if self.post_processor else ([], [])
+        ids = [*(token.id for token in self.added_tokens), *(i for _, i in (*before, *after))]
+        tokens = tokens_by_id(self.model.vocab, ids)
+        self._check_added_tokens(tokens, location)
+        for inserted, token_id in (*before, *after):
+            if token_id not in tokens:
+                raise UsageError(
+                    f"post_processor: it inserts {shortened(inserted)} with the id {token_id}, "
+                    "which no token has"
+                )
+        if self.model_reads_bytes and isinstance(self.model, BPE):
+            self._check_meanings(self.model, location)
+
+    def _check_added_tokens(self, tokens: dict[int, str], location: ErrorLocation) -> None:
+        """Check the added tokens, and add them to `tokens`, those of the model by id."""
         if (characters := sum(len(one.content) for one in self.added_tokens)) > MAX_CONTENT_CHARS:
             raise UsageError(
                 f"added_tokens must have at most {MAX_CONTENT_CHARS:,} characters in total, "
                 f"got {characters:,}"
             )
+        contents: set[str] = set()
         for number, token in enumerate(self.added_tokens):
             name = location.added(number)
-            check_id(token.id, name)
             if not token.content:
                 raise UsageError(f"{name}: an empty token")
             if len(token.content) > MAX_TOKEN_CHARS:
@@ -86,31 +101,17 @@ class TokenizerSpec:
             if token.content in contents:
                 raise UsageError(f"{name}: the token {shortened(token.content)} is already listed")
             contents.add(token.content)
-            owner = token_by_id.setdefault(token.id, token.content)
+            owner = tokens.setdefault(token.id, token.content)
             if owner != token.content:
                 raise UsageError(
                     f"{name}: id {token.id} of {shortened(token.content)} is taken by "
                     f"{shortened(owner)}"
                 )
-            if vocab.get(token.content, token.id) != token.id:
+            own_id = self.model.vocab.get(token.content, token.id)
+            if own_id != token.id:
                 raise UsageError(
-                    f"{name}: {shortened(token.content)} has id {token.id} here and id "
-                    f"{vocab[token.content]} in the model's vocabulary"
-                )
-        self._check_frame(token_by_id)
-        if self.model_reads_bytes and isinstance(self.model, BPE):
-            self._check_meanings(self.model, location)
-
-    def _check_frame(self, tokens: Mapping[int, str]) -> None:
-        """Refuse a post-processor that inserts tokens outside of the tokenizer."""
-        if self.post_processor is None:
-            return
-        before, after = self.post_processor.frame()
-        for token, token_id in (*before, *after):
-            if token_id not in tokens:
-                raise UsageError(
-                    f"post_processor: it inserts {shortened(token)} with the id {token_id}, which "
-                    "no token has"
+                    f"{name}: {shortened(token.content)} has id {token.id} here and id {own_id} in "
+                    "the model's vocabulary"
                 )
 
     def _check_meanings(self, model: BPE, location: ErrorLocation) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from bpe_beam import _native
 from bpe_beam.errors import DataError, TextError, UsageError
-from bpe_beam.record import record
 from bpe_beam.tokenizer import native_encoder, text_chunks, text_input
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -20,20 +20,17 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from bpe_beam import _native
-
 _IDS_AT_ONCE = 4096
 
 Ids = TypeVar("Ids")
 
 
-@record
-class SpecialRules:
+class SpecialRules(NamedTuple):
     """How special tokens in a text are encoded.
 
     Attributes:
-        allowed: Ids of those that count.
-        refuse_others: Whether a text that holds another one is refused, or has it as plain text.
+        allowed: Ids of those that are recognized.
+        refuse_others: Whether a text with another one is refused; else it is plain text there.
     """
 
     allowed: list[int]
@@ -92,8 +89,6 @@ class TextEncoder:
         """Call a native encoding of one text; errors as `encode`, positions counted from `done`."""
         if rules.refuse_others:
             self._added.refuse(data, rules.allowed, done=done)
-        from bpe_beam import _native
-
         try:
             return encode(data, rules.allowed)
         except _native.MissingSymbolError as missing:
@@ -117,16 +112,8 @@ class TextEncoder:
         Raises:
             DataError: As `encode`.
         """
-        if rules.refuse_others:
-            self._added.refuse(data, rules.allowed)
-        from bpe_beam import _native
-
-        try:
-            ids, begins, ends, added = self._native.encode_with_offsets(data, rules.allowed)
-        except _native.MissingSymbolError as missing:
-            raise self._missing(data, missing) from None
-        except _native.TextGrowthError as error:
-            raise DataError(str(error)) from None
+        encode = self._native.encode_with_offsets
+        ids, begins, ends, added = self._checked(encode, data, rules)
         offsets = text_input.in_characters(data, begins, ends)
         return ids.tolist(), offsets, frozenset(added.tolist())
 
@@ -147,8 +134,6 @@ class TextEncoder:
             DataError: As `encode`, with the number of the text, from 0.
         """
         import pyarrow as pa
-
-        from bpe_beam import _native
 
         data, offsets = text_input.to_batch(texts)
         if rules.refuse_others:
@@ -197,8 +182,6 @@ class TextEncoder:
 
     @cached_property
     def _native(self) -> _native.Encoder:
-        from bpe_beam import _native
-
         try:
             return native_encoder.make_encoder(self._spec)
         except _native.TextGrowthError as error:  # of an added token

@@ -10,9 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 
+from msgspec.structs import replace
+
+from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
@@ -137,8 +139,6 @@ def _merges(tokens: list[bytes], source: str) -> tuple[list[tuple[str, str]], bo
 def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int | None]:
     """Return rows of (left, right, merged) as numbers of tokens, and the first token whose merges
     cannot replace its rank."""
-    from bpe_beam import _native
-
     try:
         rows, doubtful = _native.rank_merges(tokens)
     except ValueError as error:

@@ -46,7 +46,7 @@ class Tokenizer:
         """Return the tokenizer in a `tokenizer.json`.
 
         Args:
-            path: A path or any URL that fsspec opens, of the file or of the folder that holds it.
+            path: A path or any URL that fsspec opens, of the file or of its folder.
             storage: The storage client; None: one without options.
 
         Raises:
@@ -226,7 +226,7 @@ class Tokenizer:
         return self.vocab_size
 
     def __repr__(self) -> str:
-        kind = "byte-level BPE" if self._spec.model_reads_bytes else self._spec.model.JSON_TYPE
+        kind = "byte-level BPE" if self._spec.model_reads_bytes else self._spec.model.json_type
         return (
             f"<Tokenizer: {kind}, {self.vocab_size} tokens, "
             f"{len(self._added.specials)} special, fingerprint {self.fingerprint[:12]}>"

@@ -9,19 +9,18 @@ tokenizer (two spaces, no newline at the end).
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.component_json import (
-    read_component,
-    read_record,
-    write_component,
-    write_record,
-)
-from bpe_beam.tokenizer.decoders import Decoder
-from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, MISSING, Node, parse, quote
+from bpe_beam.tokenizer.component_json import FAMILIES, read_component
+from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
 from bpe_beam.tokenizer.models import (
     BPE,
     ErrorLocation,
@@ -30,15 +29,23 @@ from bpe_beam.tokenizer.models import (
     WordPiece,
     in_order_of_ids,
 )
-from bpe_beam.tokenizer.normalizers import Normalizer
-from bpe_beam.tokenizer.postprocessors import PostProcessor
-from bpe_beam.tokenizer.pretokenizers import PreTokenizer
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
     from bpe_beam.storage import Storage
 
-_MODELS = (BPE.JSON_TYPE, WordPiece.JSON_TYPE, WordLevel.JSON_TYPE)
+_BPE_SETTINGS = (
+    "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+    "byte_fallback", "ignore_merges",
+)  # fmt: skip
+_KEYS: dict[type[Model], tuple[str, ...]] = {
+    BPE: (*_BPE_SETTINGS, "vocab", "merges"),
+    WordPiece: ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"),
+    WordLevel: ("vocab", "unk_token"),
+}
+"""The keys of each model in Hugging Face's order, without "type"."""
+
+_MODELS: dict[str, type[Model]] = {one.__name__: one for one in _KEYS}
 
 
 def read_file(
@@ -47,7 +54,7 @@ def read_file(
     """Return the bytes of a tokenizer's file.
 
     Args:
-        path: A path or any URL that fsspec opens, of the file or of the folder that holds it.
+        path: A path or any URL that fsspec opens, of the file or of its folder.
         storage: The storage client; None: one without options.
         name: The file's name in a folder.
 
@@ -95,9 +102,8 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
     """
     try:
         fields = Node(source, "", parse(data, source)).fields(
-            "version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
-            "post_processor", "decoder", "model",
-        )  # fmt: skip
+            "version", "model", optional=("truncation", "padding", "added_tokens", *FAMILIES)
+        )
     except UsageError:
         from bpe_beam.tokenizer.foreign_files import describe_foreign_file
 
@@ -106,19 +112,13 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
             raise
         raise UsageError(f"{source}: {other}") from None
     fields["version"].expect("1.0")
-    fields["truncation"].expect(None, MISSING)
-    fields["padding"].expect(None, MISSING)
-    try:
-        spec = TokenizerSpec(
-            model=_read_model(fields["model"]),
-            added_tokens=_read_added_tokens(fields["added_tokens"]),
-            normalizer=read_component(fields["normalizer"], Normalizer),
-            pre_tokenizer=read_component(fields["pre_tokenizer"], PreTokenizer),
-            post_processor=read_component(fields["post_processor"], PostProcessor),
-            decoder=read_component(fields["decoder"], Decoder),
-        )
-    except RecursionError:
-        raise UsageError(f"{source}: components are nested too deeply") from None
+    fields["truncation"].expect(None)
+    fields["padding"].expect(None)
+    spec = TokenizerSpec(
+        model=_read_model(fields["model"]),
+        added_tokens=_read_added_tokens(fields["added_tokens"]),
+        **{family: read_component(fields[family], family) for family in FAMILIES},
+    )
     try:
         spec.check(ErrorLocation())
     except UsageError as error:
@@ -136,13 +136,10 @@ def write(spec: TokenizerSpec) -> str:
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [write_record(token) for token in spec.added_tokens],
-        "normalizer": write_component(spec.normalizer),
-        "pre_tokenizer": write_component(spec.pre_tokenizer),
-        "post_processor": write_component(spec.post_processor),
-        "decoder": write_component(spec.decoder),
+        "added_tokens": spec.added_tokens,
+        **{family: getattr(spec, family) for family in FAMILIES},
     }
-    head = json.dumps(small, ensure_ascii=False, indent=2).removesuffix("\n}")
+    head = json.dumps(to_builtins(small), ensure_ascii=False, indent=2).removesuffix("\n}")
     entries = ",\n".join(f"    {quote(key)}: {text}" for key, text in _model_entries(spec.model))
     return f'{head},\n  "model": {{\n{entries}\n  }}\n}}'
 
@@ -154,47 +151,32 @@ def identity_by_ranks(spec: TokenizerSpec, model: BPE) -> str:
         spec: The tokenizer.
         model: Its model.
     """
-    from dataclasses import replace
-
     return "ranks\n" + write(replace(spec, model=replace(model, rank_by_token=False)))
 
 
-def _model_entries(model: Model) -> list[tuple[str, str]]:
-    """Return the model's keys and their JSON, in Hugging Face's order."""
-    # Vocabulary and merges are written by hand in the same layout: json.dumps indents slowly.
-    tokens = [f"      {quote(token)}: {token_id}" for token, token_id in model.vocab.items()]
-    vocab = ("vocab", _bracketed("{", tokens, "}"))
-    if isinstance(model, WordLevel):
-        return [("type", quote("WordLevel")), vocab, ("unk_token", quote(model.unk_token))]
-    if isinstance(model, WordPiece):
-        settings = _settings(
-            model, "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"
-        )
-        return [("type", quote("WordPiece")), *settings, vocab]
-    if model.rank_by_token:
+def _model_entries(model: Model) -> Iterator[tuple[str, str]]:
+    """Yield the model's keys and their JSON, in Hugging Face's order."""
+    if isinstance(model, BPE) and model.rank_by_token:
         raise UsageError(
             "tokenizer.json cannot represent this tokenizer: its ranks belong to tokens, and no "
             "list of merges gives the same tokens; save it as a .tiktoken file"
         )
-    settings = _settings(
-        model, "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-        "byte_fallback", "ignore_merges",
-    )  # fmt: skip
-    merges = [
-        f"      [\n        {quote(left)},\n        {quote(right)}\n      ]"
-        for left, right in model.merges
-    ]
-    return [
-        ("type", quote("BPE")),
-        ("dropout", "null"),
-        *settings,
-        vocab,
-        ("merges", _bracketed("[", merges, "]")),
-    ]
-
-
-def _settings(model: Model, *names: str) -> list[tuple[str, str]]:
-    return [(name, json.dumps(getattr(model, name), ensure_ascii=False)) for name in names]
+    yield "type", quote(model.json_type)
+    for key in _KEYS[type(model)]:
+        # Vocabulary and merges are written by hand in the same layout: json.dumps indents slowly.
+        if key == "vocab":
+            tokens = [
+                f"      {quote(token)}: {token_id}" for token, token_id in model.vocab.items()
+            ]
+            yield key, _bracketed("{", tokens, "}")
+        elif key == "merges" and isinstance(model, BPE):
+            merges = [
+                f"      [\n        {quote(left)},\n        {quote(right)}\n      ]"
+                for left, right in model.merges
+            ]
+            yield key, _bracketed("[", merges, "]")
+        else:
+            yield key, json.dumps(getattr(model, key, None), ensure_ascii=False)
 
 
 def _bracketed(opening: str, entries: list[str], closing: str) -> str:
@@ -203,92 +185,52 @@ def _bracketed(opening: str, entries: list[str], closing: str) -> str:
 
 
 def _read_added_tokens(node: Node) -> tuple[AddedToken, ...]:
-    if node.value is None or node.value is MISSING:
+    if node.value is None:
         return ()
-    tokens = [read_record(item, AddedToken) for item in node.items()]
+    tokens = [item.struct(AddedToken) for item in node.items()]
     return tuple(sorted(tokens, key=lambda token: token.id))
 
 
 def _read_model(node: Node) -> Model:
+    entries = node.object()
     # Older files have no type here; the keys decide the model.
-    node.object()
-    kind = node.field("type")
-    if kind.value is MISSING:
-        name = "BPE" if "merges" in node.object() else "WordPiece"
-    else:
-        kind.expect(*_MODELS)
-        name = kind.value
-    if name == "BPE":
-        return _read_bpe(node)
-    return _read_wordpiece(node) if name == "WordPiece" else _read_word_level(node)
-
-
-def _read_bpe(node: Node) -> BPE:
-    fields = node.fields(
-        "type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-        "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges",
-    )  # fmt: skip
-    fields["dropout"].expect(None, 0, 0.0, MISSING)
-    vocab = read_vocab(fields["vocab"])
-    return BPE(
-        vocab=vocab,
-        merges=_read_merges(fields["merges"]),
-        unk_token=_text_or_none(fields["unk_token"]),
-        continuing_subword_prefix=_text_or_none(fields["continuing_subword_prefix"]),
-        end_of_word_suffix=_text_or_none(fields["end_of_word_suffix"]),
-        fuse_unk=fields["fuse_unk"].boolean(default=False),
-        byte_fallback=fields["byte_fallback"].boolean(default=False),
-        ignore_merges=fields["ignore_merges"].boolean(default=False),
-    )
-
-
-def _read_wordpiece(node: Node) -> WordPiece:
-    fields = node.fields(
-        "type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"
-    )
-    return WordPiece(
-        vocab=read_vocab(fields["vocab"]),
-        unk_token=fields["unk_token"].string(),
-        continuing_subword_prefix=fields["continuing_subword_prefix"].string(),
-        max_input_chars_per_word=fields["max_input_chars_per_word"].count(),
-    )
-
-
-def _read_word_level(node: Node) -> WordLevel:
-    fields = node.fields("type", "vocab", "unk_token")
-    return WordLevel(vocab=read_vocab(fields["vocab"]), unk_token=fields["unk_token"].string())
-
-
-def _text_or_none(node: Node) -> str | None:
-    return None if node.value is None or node.value is MISSING else node.string()
+    name = "BPE" if "merges" in entries else "WordPiece"
+    if "type" in entries:
+        node.field("type").expect(*_MODELS)
+        name = entries["type"]
+    model_class = _MODELS[name]
+    keys = _KEYS[model_class]
+    optional = ("type", *_BPE_SETTINGS) if model_class is BPE else ("type",)
+    fields = node.fields(*(key for key in keys if key not in optional), optional=optional)
+    # Vocabulary and merges have readers of their own, as they are large.
+    large: dict[str, Any] = {"vocab": read_vocab(fields["vocab"])}
+    if model_class is BPE:
+        fields["dropout"].expect(None, 0, 0.0)
+        large["merges"] = _read_merges(fields["merges"])
+    small = {key: entries[key] for key in entries if key not in ("dropout", *large)}
+    empty = {key: type(value)() for key, value in large.items()}
+    model = Node(node.source, node.path, {**small, **empty}).convert(model_class)
+    return replace(model, **large)
 
 
 def read_vocab(node: Node) -> dict[str, int]:
     """Return a vocabulary, ids by token in the order of ids, from a JSON object."""
     vocab = node.object()
-    # Only what sorting and messages need; the model's own check does the rest.
-    if not {*map(type, vocab.values())} <= {int}:
-        for token, token_id in vocab.items():
-            Node(node.source, f"{node.path}[{shortened(token)}]", token_id).token_id()
-    try:
-        "".join(vocab).encode()
-    except UnicodeEncodeError:
-        for token in vocab:
-            node.refuse_surrogates(token)
     ids = list(vocab.values())
-    return vocab if ids == sorted(ids) else in_order_of_ids(vocab.items())
+    try:
+        in_order = ids == sorted(ids)
+    except (TypeError, RecursionError):  # no integers, which the model's check refuses
+        return vocab
+    return vocab if in_order else in_order_of_ids(vocab.items())
 
 
 def _read_merges(node: Node) -> list[tuple[str, str]]:
     """Return merges from a list of pairs or, in older files, of strings with one space."""
-    if not isinstance(node.value, list):
-        node.items()
-    from bpe_beam import _native
-
-    merges = _native.merge_pairs(node.value)
-    if len(merges) < len(node.value):
+    entries = node.array()
+    merges = _native.merge_pairs(entries)
+    if len(merges) < len(entries):
         rank = len(merges)
-        merge = node.value[rank]
+        merge = entries[rank]
         Node(node.source, f"{node.path}[{rank}]", merge).refuse(
             f"{shortened(merge)} is not two tokens: must be a list of two strings, or one "
             "string with one space between them"

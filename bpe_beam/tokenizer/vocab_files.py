@@ -12,7 +12,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
-from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model
+from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model, check_vocab
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 from bpe_beam.tokenizer.tokenizer_json import read_vocab
 
@@ -33,9 +33,9 @@ def vocab_txt(model: Model) -> bytes:
     """
     for token_id, (token, own) in enumerate(model.vocab.items()):
         if own != token_id:
-            raise UsageError(f"vocab.txt: cannot hold ids with holes; there is no id {token_id}")
+            raise UsageError(f"vocab.txt: cannot represent ids with holes: no id {token_id}")
         if "\n" in token or "\r" in token:
-            raise UsageError(f"vocab.txt: cannot hold the token {shortened(token)}")
+            raise UsageError(f"vocab.txt: cannot represent the token {shortened(token)}")
     return "".join(f"{token}\n" for token in model.vocab).encode()
 
 
@@ -47,12 +47,12 @@ def merges_txt(model: Model) -> bytes:
             space or a line break, or readers would take the merge for the line of version.
     """
     if not isinstance(model, BPE):
-        raise UsageError(f"merges.txt: a {model.JSON_TYPE} model has no merges")
+        raise UsageError(f"merges.txt: a {model.json_type} model has no merges")
     lines = [f"{_VERSION}: 0.2"]
     for left, right in model.merges:
         line = f"{left} {right}"
         if line.startswith(_VERSION) or line.count(" ") != 1 or "\n" in line:
-            raise UsageError(f"merges.txt: cannot hold the merge {shortened([left, right])}")
+            raise UsageError(f"merges.txt: cannot represent the merge {shortened([left, right])}")
         lines.append(line)
     return ("\n".join(lines) + "\n").encode()
 
@@ -84,6 +84,12 @@ def read_vocab_and_merges(
     """
     ids = read_vocab(Node(vocab_source, "the vocabulary", parse(vocab, vocab_source)))
     pairs, lines = _read_merges(merges, merges_source)
+    location = ErrorLocation(
+        token=lambda token: f"{vocab_source}: {shortened(token)}",
+        merge=lambda rank: f"{merges_source}: line {lines[rank]}",
+        added=lambda _: "special_tokens",
+    )
+    check_vocab(ids, location)
     next_id = max(ids.values(), default=-1) + 1
     added: list[AddedToken] = []
     for content in dict.fromkeys(special_tokens):
@@ -91,11 +97,6 @@ def read_vocab_and_merges(
         next_id += token_id == next_id
         added.append(AddedToken(id=token_id, content=content))
     by_id = tuple(sorted(added, key=lambda token: token.id))
-    location = ErrorLocation(
-        token=lambda token: f"{vocab_source}: {shortened(token)}",
-        merge=lambda rank: f"{merges_source}: line {lines[rank]}",
-        added=lambda _: "special_tokens",
-    )
     return byte_level_spec(BPE(vocab=ids, merges=pairs), by_id, location)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.added_tokens import AddedToken
@@ -34,7 +35,7 @@ def recipe_like(tokenizer: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
     spec = tokenizer.spec
     model = spec.model
     if not isinstance(model, BPE):
-        raise UsageError(f"must be a tokenizer of BPE, got {model.JSON_TYPE}", ("continue_from",))
+        raise UsageError(f"must be a tokenizer of BPE, got {model.json_type}", ("continue_from",))
     in_bytes = spec.model_reads_bytes
     if ends_in_bytes(spec.pre_tokenizer) and not in_bytes:
         raise UsageError(
@@ -122,7 +123,7 @@ def continued(tokenizer: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Toke
     new = [token for token in recipe.specials if token not in known]
     added = [AddedToken(learned.vocab[token], token) for token in new]
     result = TokenizerSpec(
-        replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
+        structs.replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
         (*spec.added_tokens, *sorted(added, key=lambda token: token.id)),
         spec.normalizer,
         spec.pre_tokenizer,

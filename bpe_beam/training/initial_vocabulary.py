@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
@@ -294,7 +295,7 @@ def _read(node: Node) -> InitialVocabulary:
     )
     spelling = read_spelling(fields)
     ids: dict[str, int] = {}
-    tokens = fields["tokens"].items()
+    tokens = [*fields["tokens"].items()]
     if len(tokens) > MAX_ID + 1:
         fields["tokens"].refuse(f"{len(tokens)} ids; there are at most {MAX_ID + 1}")
     for token_id, token in enumerate(tokens):

@@ -119,7 +119,7 @@ class SeenSymbols:
             counts = None
             if fields["counts"].value is not None:
                 codes = np.flatnonzero(seen.any(axis=0)).tolist()
-                items = fields["counts"].items()
+                items = [*fields["counts"].items()]
                 if len(items) != len(codes):
                     fields["counts"].refuse(f"{len(items)} counts of {len(codes)} characters")
                 for item in items:
@@ -183,7 +183,7 @@ def _bounds(row: npt.NDArray[np.bool_]) -> list[int]:
 
 
 def _read_seen(node: Node, spelling: Spelling) -> npt.NDArray[np.bool_]:
-    rows = node.items()
+    rows = [*node.items()]
     if len(rows) != 4:
         node.refuse(f"{len(rows)} rows; there are 4 kinds of symbols")
     seen = np.zeros((4, spelling.codes), np.bool_)

@@ -35,6 +35,7 @@ from bpe_beam.tokenizer.postprocessors import (
     SpecialToken,
     TemplatePiece,
     TemplateProcessing,
+    TemplateReference,
 )
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -144,17 +145,16 @@ def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor 
 
 
 def _piece(word: str, text: str, type_id: int) -> TemplatePiece:
-    return (
-        TemplatePiece("Sequence", text, type_id)
-        if word == "$A"
-        else TemplatePiece("SpecialToken", word, type_id)
-    )
+    if word == "$A":
+        return TemplatePiece(text=TemplateReference(text, type_id))
+    return TemplatePiece(special=TemplateReference(word, type_id))
 
 
 def _model_of(learned: Learned, recipe: Recipe) -> Model:
+    vocab = dict(learned.vocab)
     if isinstance(recipe, BpeRecipe) and not recipe.for_wordpiece:
         return BPE(
-            learned.vocab,
+            vocab,
             learned.merges,
             unk_token=recipe.unk_token,
             continuing_subword_prefix=recipe.continuing_subword_prefix or None,
@@ -163,15 +163,15 @@ def _model_of(learned: Learned, recipe: Recipe) -> Model:
         )
     unknown = str(recipe.unk_token)
     if isinstance(recipe, BpeRecipe | WordPieceRecipe):
-        return WordPiece(learned.vocab, unknown, recipe.continuing_subword_prefix)
-    return WordLevel(learned.vocab, unknown)
+        return WordPiece(vocab, unknown, recipe.continuing_subword_prefix)
+    return WordLevel(vocab, unknown)
 
 
 def _normalizer_of(recipe: Recipe, name: str) -> Normalizer | None:
     normalizer = normalizer_from_name(name)
     if not isinstance(recipe, BpeRecipe) or not recipe.end_of_word_symbol:
         return normalizer
-    ending = Replace(Pattern("Regex", WORD_END), recipe.end_of_word_symbol)
+    ending = Replace(Pattern(regex=WORD_END), recipe.end_of_word_symbol)
     if normalizer is None:
         return ending
     first = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
@@ -200,10 +200,10 @@ def _joining(recipe: Recipe, pretokenizer: str) -> Decoder:
     """The decoder where blanks are within the words: takes marks away and adds nothing."""
     decoders: list[Decoder] = []
     if isinstance(recipe, BpeRecipe) and recipe.end_of_word_suffix:
-        pattern = Pattern("Regex", re.escape(recipe.end_of_word_suffix) + "$")
+        pattern = Pattern(regex=re.escape(recipe.end_of_word_suffix) + "$")
         decoders.append(ReplaceDecoder(pattern, ""))
     if isinstance(recipe, BpeRecipe | WordPieceRecipe) and recipe.continuing_subword_prefix:
-        pattern = Pattern("Regex", r"\A" + re.escape(recipe.continuing_subword_prefix))
+        pattern = Pattern(regex=r"\A" + re.escape(recipe.continuing_subword_prefix))
         decoders.append(ReplaceDecoder(pattern, ""))
     if pretokenizer == "metaspace":
         decoders.append(MetaspaceDecoder())

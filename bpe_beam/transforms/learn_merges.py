@@ -12,7 +12,7 @@ from apache_beam.transforms import trigger
 from bpe_beam.counts.word_table import WordTable, decode_block, encode_block, schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
-from bpe_beam.tokenizer.pretokenizers import check_pretokenizer_name, pretokenizer_from_name
+from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.tokenizer_parts import check_parts, learn, tokenizer_of
@@ -56,7 +56,7 @@ class LearnMerges(beam.PTransform):
     ) -> None:
         super().__init__()
         normalizer_from_name(normalizer)
-        check_pretokenizer_name(pretokenizer)
+        pretokenizer_from_name(pretokenizer)
         check_parts(recipe, normalizer, pretokenizer)
         if memory_bytes < _MIN_MEMORY_BYTES:
             raise UsageError(

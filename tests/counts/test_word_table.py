@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from reference_encoding import pretokenize
 from word_counts import block_of, counts_in, random_texts, words_of
 
 from bpe_beam import _native
@@ -21,7 +22,6 @@ from bpe_beam.counts.word_table import (
     string_buffers,
 )
 from bpe_beam.errors import DataError
-from bpe_beam.tokenizer.reference import pretokenize
 
 pytestmark = pytest.mark.quick
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -30,6 +29,7 @@ from bpe_beam.tokenizer.postprocessors import (
     SpecialToken,
     TemplatePiece,
     TemplateProcessing,
+    TemplateReference,
 )
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -56,7 +56,8 @@ BYTES = st.lists(
 
 def replacing(value: str, content: str, kind: str = "String") -> tuple[Decoder, Any]:
     pattern = tokenizers.Regex(value) if kind == "Regex" else value
-    return ReplaceDecoder(Pattern(kind, value), content), theirs.Replace(pattern, content)
+    ours = Pattern(regex=value) if kind == "Regex" else Pattern(text=value)
+    return ReplaceDecoder(ours, content), theirs.Replace(pattern, content)
 
 
 LLAMA2 = [
@@ -97,7 +98,7 @@ DECODERS: list[tuple[Decoder, Any]] = [
     ),
     (SequenceDecoder([]), theirs.Sequence([])),
 ]
-NAMES = [f"{ours.JSON_TYPE}{place}" for place, (ours, _) in enumerate(DECODERS)]
+NAMES = [f"{ours.json_type}{place}" for place, (ours, _) in enumerate(DECODERS)]
 
 
 @pytest.mark.parametrize(("ours", "their"), DECODERS, ids=NAMES)
@@ -117,7 +118,7 @@ def test_strip_at_the_end(tokens: list[str]) -> None:
 
 
 def names_of(part: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(part)]
+    return [*part.__struct_fields__]
 
 
 def of_json(part: Any) -> dict[str, Any]:
@@ -128,16 +129,19 @@ def of_json(part: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(("ours", "their"), DECODERS, ids=NAMES)
 def test_fields_are_those_of_the_file(ours: Decoder, their: Any) -> None:
     state = of_json(their)
-    assert [state.pop("type"), *state] == [ours.JSON_TYPE, *names_of(ours)]
+    assert [state.pop("type"), *state] == [ours.json_type, *names_of(ours)]
     for name, value in state.items():
         if name not in ("pattern", "decoders"):
             assert getattr(ours, name) == value
 
 
+A, B = (TemplatePiece(text=TemplateReference(text, i)) for i, text in enumerate("AB"))
+FIRST, X, LAST = (
+    TemplatePiece(special=TemplateReference(name, 0)) for name in ("<s>", "x", "</s>")
+)
 TEMPLATE = TemplateProcessing(
-    (TemplatePiece("SpecialToken", "<s>"), TemplatePiece("SpecialToken", "x"),
-     TemplatePiece("Sequence", "A"), TemplatePiece("SpecialToken", "</s>")),
-    (TemplatePiece("Sequence", "A"), TemplatePiece("Sequence", "B", 1)),
+    (FIRST, X, A, LAST),
+    (A, B),
     {
         "<s>": SpecialToken("<s>", (0,), ("<s>",)),
         "</s>": SpecialToken("</s>", (1,), ("</s>",)),
@@ -209,4 +213,4 @@ def test_post_processors(ours: PostProcessor, their: Any, text: str, frame: bool
 @pytest.mark.parametrize(("ours", "their"), PROCESSORS)
 def test_fields_of_post_processors_are_those_of_the_file(ours: PostProcessor, their: Any) -> None:
     state = of_json(their)
-    assert [state.pop("type"), *state] == [ours.JSON_TYPE, *names_of(ours)]
+    assert [state.pop("type"), *state] == [ours.json_type, *names_of(ours)]

@@ -105,7 +105,7 @@ def trial(dialect: Dialect, seed: int, size: int) -> int:
             if dialect == "regex":
                 pattern = Pattern.from_regex(expression)
             else:
-                pattern = Pattern("Regex", expression)
+                pattern = Pattern(regex=expression)
         except UsageError:
             continue
         taken += 1
@@ -144,7 +144,7 @@ PUBLISHED = (
 def test_published_patterns(expression: str) -> None:
     rng = random.Random(3)
     as_regex = Pattern.from_regex(expression)
-    in_a_file = Pattern("Regex", expression)
+    in_a_file = Pattern(regex=expression)
     for size in (4, 8, 16, 40) * 20:
         text = "".join(rng.choices([*CHARACTERS, *"/?(),.漢字かなアǅʰ"], k=size))
         assert our_pieces(in_a_file, text) == our_pieces(as_regex, text) == pieces(expression, text)
@@ -153,7 +153,7 @@ def test_published_patterns(expression: str) -> None:
 
 @pytest.mark.parametrize("expression", [*FOR_HUGGING_FACE.values(), *FOR_REGEX])
 def test_every_translation(expression: str) -> None:
-    pattern = Pattern("Regex", expression)
+    pattern = Pattern(regex=expression)
     for text in KNOWN_TEXTS:
         assert our_pieces(pattern, text) == pieces(expression, text)
         # Empty matches can be seen where they are replaced.

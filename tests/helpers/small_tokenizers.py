@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from reference_encoding import pretokenize
+
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.reference import pretokenize
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.reference import learn_bpe
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
+from reference_encoding import pretokenize, split_specials
 
 from bpe_beam.counts.word_table import (
     WORD_SCHEMA,
 )
-from bpe_beam.tokenizer.reference import pretokenize, split_specials
 
 FRAGMENTS = (
     *"abc'  \n\t1语é😀\u3000<>\0",

@@ -272,11 +272,11 @@ class TestPipeline:
     @pytest.mark.parametrize(
         ("behavior", "words"),
         [
-            ("removed", [b"a", b"b"]),
-            ("isolated", [b"a", b"-", b"-", b"b"]),
-            ("merged_with_previous", [b"a-", b"-", b"b"]),
-            ("merged_with_next", [b"a", b"-", b"-b"]),
-            ("contiguous", [b"a", b"--", b"b"]),
+            ("Removed", [b"a", b"b"]),
+            ("Isolated", [b"a", b"-", b"-", b"b"]),
+            ("MergedWithPrevious", [b"a-", b"-", b"b"]),
+            ("MergedWithNext", [b"a", b"-", b"-b"]),
+            ("Contiguous", [b"a", b"--", b"b"]),
         ],
     )
     def test_behaviors(self, behavior: str, words: list[bytes]) -> None:

@@ -25,13 +25,13 @@ BERT = "clean_text yes, handle_chinese_chars yes, strip_accents default, lowerca
         (WordPieceDecoder(), "WordPiece (prefix '##', cleanup yes)"),
         (NormalizerSequence(()), "nothing"),
         (
-            NormalizerSequence((Replace(Pattern("String", "a"), "b"), BertNormalizer())),
+            NormalizerSequence((Replace(Pattern(text="a"), "b"), BertNormalizer())),
             f"Replace (pattern 'a', content 'b') then BertNormalizer ({BERT})",
         ),
         (
             PreTokenizerSequence(
                 (
-                    Split(Pattern("Regex", NAMED_PATTERNS["o200k"].expression), "Isolated", False),
+                    Split(Pattern(regex=NAMED_PATTERNS["o200k"].expression), "Isolated", False),
                     Metaspace(),
                 )
             ),

@@ -67,7 +67,7 @@ def test_a_delimiter_of_more_than_a_character() -> None:
 
 def test_lines_begin_and_end() -> None:
     """As in Hugging Face, at each line and not only at the text."""
-    assert Pattern("Regex", "^a|b$").spans("a b\nab\na") == [(0, 1), (2, 3), (4, 5), (5, 6), (7, 8)]
+    assert Pattern(regex="^a|b$").spans("a b\nab\na") == [(0, 1), (2, 3), (4, 5), (5, 6), (7, 8)]
 
 
 def test_ranks_that_fall_into_endless_pairs(tmp_path: Path) -> None:

@@ -96,33 +96,34 @@ def test_the_newest_spelling_of_cl100k_is_another_pattern() -> None:
 
 
 def test_spans() -> None:
-    assert [*Pattern("Regex", r"\d+").spans("a12b3")] == [(1, 3), (4, 5)]
-    assert [*Pattern("String", ".").spans("a.b")] == [(1, 2)]
-    assert [*Pattern("String", "aa").spans("aaaaa")] == [(0, 2), (2, 4)]
-    assert [*Pattern("String", "^ a").spans("x^ ab")] == [(1, 4)]
-    assert [*Pattern("Regex", "a").spans("")] == []
-    assert [*Pattern("Regex", r"(?<=\S)(?=\s|$)").spans("ab c")] == [(2, 2), (4, 4)]
-    assert [*Pattern("Regex", "a*").spans("baac")] == [(0, 0), (1, 3), (4, 4)]
-    assert [*Pattern("Regex", "").spans("")] == []
+    assert [*Pattern(regex=r"\d+").spans("a12b3")] == [(1, 3), (4, 5)]
+    assert [*Pattern(text=".").spans("a.b")] == [(1, 2)]
+    assert [*Pattern(text="aa").spans("aaaaa")] == [(0, 2), (2, 4)]
+    assert [*Pattern(text="^ a").spans("x^ ab")] == [(1, 4)]
+    assert [*Pattern(regex="a").spans("")] == []
+    assert [*Pattern(regex=r"(?<=\S)(?=\s|$)").spans("ab c")] == [(2, 2), (4, 4)]
+    assert [*Pattern(regex="a*").spans("baac")] == [(0, 0), (1, 3), (4, 4)]
+    assert [*Pattern(regex="").spans("")] == []
 
 
 def test_spans_in_bytes() -> None:
-    assert [*Pattern("Regex", "b+").byte_spans("éb語bb".encode())] == [(2, 3), (6, 8)]
-    assert [*Pattern("Regex", "b").byte_spans(b"abb")] == [(1, 2), (2, 3)]
-    assert [*Pattern("Regex", "b").byte_spans(b"\xffb\xc3b")] == [(1, 2), (3, 4)]
+    assert [*Pattern(regex="b+").byte_spans("éb語bb".encode())] == [(2, 3), (6, 8)]
+    assert [*Pattern(regex="b").byte_spans(b"abb")] == [(1, 2), (2, 3)]
+    assert [*Pattern(regex="b").byte_spans(b"\xffb\xc3b")] == [(1, 2), (3, 4)]
     # A malformed byte is neither letter, number nor space.
-    assert [*Pattern("Regex", r"[^\s\p{L}\p{N}]").byte_spans(b"a\xff \x80")] == [(1, 2), (3, 4)]
-    assert [*Pattern("Regex", r"$").byte_spans("é".encode())] == [(2, 2)]
+    assert [*Pattern(regex=r"[^\s\p{L}\p{N}]").byte_spans(b"a\xff \x80")] == [(1, 2), (3, 4)]
+    assert [*Pattern(regex=r"$").byte_spans("é".encode())] == [(2, 2)]
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match=r"pattern '\(': \( at character 0 has no \) at its end"):
-        Pattern("Regex", "(")
+        Pattern(regex="(")
     with pytest.raises(UsageError, match=r"pattern '\(': missing \).*give an expression"):
         Pattern.from_regex("(")
-    with pytest.raises(UsageError, match='kind \'Glob\': give "String" or "Regex"'):
-        Pattern("Glob", "x")
-    Pattern("String", "(")
+    for keys in ({}, {"text": "x", "regex": "x"}):
+        with pytest.raises(UsageError, match=r'Pattern must be {"String": ...} or {"Regex": ...}'):
+            Pattern(**keys)
+    Pattern(text="(")
 
 
 def test_spans_as_tokenizers_finds_them() -> None:
@@ -136,21 +137,21 @@ def test_spans_as_tokenizers_finds_them() -> None:
             text = "".join(rng.choices("aabé ", k=rng.randint(1, 8)))
             expected = {offsets for _, offsets in split.pre_tokenize_str(text)}
             pieces, last = set(), 0
-            for start, end in [*Pattern("Regex", value).spans(text), (len(text), len(text))]:
+            for start, end in [*Pattern(regex=value).spans(text), (len(text), len(text))]:
                 pieces |= {(last, start), (start, end)}
                 last = end
             assert {(a, b) for a, b in pieces if a < b} == expected, (value, text)
 
 
 def test_a_deadline_that_is_over_says_nothing_of_the_next_search() -> None:
-    pattern = Pattern("Regex", "[a-m](?=z?)")
+    pattern = Pattern(regex="[a-m](?=z?)")
     with _native.TextDeadline(0), pytest.raises(DataError, match="one text takes over 0 seconds"):
         pattern.spans("abc")
 
 
 def test_a_search_has_its_time_while_other_threads_work() -> None:
     """The timeout of `regex` counts the work of all threads of the process."""
-    pattern = Pattern("Regex", r"(?:a|aa|aaa)+$|b")
+    pattern = Pattern(regex=r"(?:a|aa|aaa)+$|b")
     timeouts: list[float] = []
     stop = threading.Event()
 
@@ -178,7 +179,7 @@ def test_a_search_has_its_time_while_other_threads_work() -> None:
 
 
 def test_a_search_without_end_is_given_up() -> None:
-    pattern = Pattern("Regex", r"(?:a|aa|aaa)+$|b")
+    pattern = Pattern(regex=r"(?:a|aa|aaa)+$|b")
     begin = time.thread_time()
     with pytest.raises(TimeoutError):
         search_within(0.1, lambda timeout: pattern._find("a" * 2_000 + "c", timeout=timeout))
@@ -188,7 +189,7 @@ def test_a_search_without_end_is_given_up() -> None:
 @pytest.mark.parametrize("expression", ["[a-m](?=z?)", "(?:a|b)*(?=z?)"], ids=["full", "empty"])
 def test_a_text_may_wait(expression: str) -> None:
     """A deadline of the thread's CPU time passes by work, not by waiting."""
-    pattern = Pattern("Regex", expression)
+    pattern = Pattern(regex=expression)
     with _native.TextDeadline(0.2):
         time.sleep(0.3)
         assert pattern.spans("abc")

@@ -13,6 +13,7 @@ from bpe_beam.tokenizer.postprocessors import (
     SpecialToken,
     TemplatePiece,
     TemplateProcessing,
+    TemplateReference,
 )
 
 pytestmark = pytest.mark.quick
@@ -59,9 +60,9 @@ def test_frames() -> None:
     assert RobertaProcessing().frame() == ([("<s>", 0)], [("</s>", 2)])
     named = {"x": SpecialToken("x", [3, 4], ["a", "b"]), "y": SpecialToken("y", [5], ["c"])}
     single = [
-        TemplatePiece("SpecialToken", "x"),
-        TemplatePiece("Sequence", "A", 1),
-        TemplatePiece("SpecialToken", "y"),
+        TemplatePiece(special=TemplateReference("x", 0)),
+        TemplatePiece(text=TemplateReference("A", 1)),
+        TemplatePiece(special=TemplateReference("y", 0)),
     ]
     template = TemplateProcessing(single, [], named)
     assert template.frame() == ([("a", 3), ("b", 4)], [("c", 5)])
@@ -79,9 +80,9 @@ def test_what_is_trimmed() -> None:
 
 def test_refused() -> None:
     a, b, x = (
-        TemplatePiece("Sequence", "A"),
-        TemplatePiece("Sequence", "B"),
-        TemplatePiece("SpecialToken", "x"),
+        TemplatePiece(text=TemplateReference("A", 0)),
+        TemplatePiece(text=TemplateReference("B", 0)),
+        TemplatePiece(special=TemplateReference("x", 0)),
     )
     for single, found in (([], "none"), ([a, a], r"\$A \$A"), ([b], r"\$B"), ([a, b], r"\$A \$B")):
         with pytest.raises(UsageError, match=rf"\$A exactly once, got {found}"):
@@ -91,9 +92,10 @@ def test_refused() -> None:
     TemplateProcessing([a], [x], {})
     with pytest.raises(UsageError, match="'x' has 2 ids and 1 tokens"):
         SpecialToken("x", [1, 2], ["x"])
-    with pytest.raises(UsageError, match="sequence 'C'"):
-        TemplatePiece("Sequence", "C")
-    with pytest.raises(UsageError, match="kind 'Text'"):
-        TemplatePiece("Text", "A")
+    with pytest.raises(UsageError, match='text of a template must be "A" or "B", got \'C\''):
+        TemplatePiece(text=TemplateReference("C", 0))
+    for both in ({}, {"text": TemplateReference("A", 0), "special": TemplateReference("x", 0)}):
+        with pytest.raises(UsageError, match=r'must be {"Sequence": ...} or {"SpecialToken": ...}'):
+            TemplatePiece(**both)
     with pytest.raises(UsageError, match="got BertProcessing, RobertaProcessing"):
         SequencePostProcessor([BertProcessing(), ByteLevelPostProcessor(), RobertaProcessing()])

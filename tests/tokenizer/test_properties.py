@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import reference_encoding as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_strategies import ALLOWED, TEXTS
 
-from bpe_beam.tokenizer import reference
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from reference_encoding import decode, encode, encode_word, pretokenize, split_specials
 
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.reference import decode, encode, encode_word, pretokenize, split_specials
 
 pytestmark = pytest.mark.quick
 

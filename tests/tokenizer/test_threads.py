@@ -25,7 +25,7 @@ TEXTS = [f"to be, or not {number} to be!" * 5 for number in range(40)]
 def test_a_pattern_of_python_in_many_threads() -> None:
     """The native code waits for Python inside of its own locks; nobody may wait for both."""
     vocab = {word: i for i, word in enumerate(["<unk>", "to", "be", "or", "not", " ", ",", "!"])}
-    split = Split(Pattern("Regex", PATTERN), "Isolated", invert=False)
+    split = Split(Pattern(regex=PATTERN), "Isolated", invert=False)
     tokenizer = Tokenizer(TokenizerSpec(WordLevel(vocab), pre_tokenizer=split))
     counts = WordCounter(WordRules(pretokenizer=f"regex:{PATTERN}"))
     expected = [tokenizer.encode(text) for text in TEXTS]
@@ -49,7 +49,7 @@ def test_a_pattern_of_python_in_many_threads() -> None:
 
 def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "0.2")
-    split = Split(Pattern("Regex", r"(?:a|aa|aaa)+$|b"), "Isolated", invert=False)
+    split = Split(Pattern(regex=r"(?:a|aa|aaa)+$|b"), "Isolated", invert=False)
     tokenizer = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0}), pre_tokenizer=split))
     assert tokenizer.encode("aab") == [0, 0]
     with pytest.raises(DataError, match=r"takes over 0 seconds of CPU time for 2,001"):
@@ -61,7 +61,7 @@ def test_an_error_in_python_comes_through() -> None:
         def byte_spans(self, data: bytes) -> list[tuple[int, int]]:
             raise ZeroDivisionError(len(data))
 
-    split = Split(Broken("Regex", "a|b"), "Isolated", invert=False)
+    split = Split(Broken(regex="a|b"), "Isolated", invert=False)
     tokenizer = Tokenizer(TokenizerSpec(WordLevel({"<unk>": 0}), pre_tokenizer=split))
     with pytest.raises(ZeroDivisionError, match="5"):
         tokenizer.encode_batch(["abcde"])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import reference_encoding as reference
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer import byte_level, reference
+from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.quick

@@ -10,11 +10,11 @@ import pytest
 from bpe_checks import check
 from counted_words import random_words, words_of
 from made_text import documents
+from reference_encoding import pretokenize
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.reference import pretokenize
 from bpe_beam.training import reference
 from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, Alphabet, BpeRecipe, TieBreak

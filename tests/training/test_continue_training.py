@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from counted_words import random_words, words_of
+from msgspec import structs
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
@@ -88,8 +89,10 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
         spread = {token: 3 * i for token, i in model.vocab.items()}
         outside = AddedToken(1000, "<added>", special=False)
         spec = old.spec
-        added = (*(replace(t, id=3 * t.id) for t in spec.added_tokens), outside)
-        old = Tokenizer(replace(spec, model=replace(model, vocab=spread), added_tokens=added))
+        added = (*(structs.replace(t, id=3 * t.id) for t in spec.added_tokens), outside)
+        old = Tokenizer(
+            structs.replace(spec, model=structs.replace(model, vocab=spread), added_tokens=added)
+        )
         words = random_words(made, made.choice(["ab", "ab#", "abc", "é語a"]))
         size = made.randint(30, 60)
         new = go_on(old, words, BpeRecipe(size, symbols="characters", special_tokens=("<n>",)))
@@ -170,7 +173,7 @@ def test_all_other_parts_stay() -> None:
     )
     new = go_on(old, [("aa", 3), ("aé", 2)], BpeRecipe(9, symbols="characters"))
     assert list(new.vocab) == ["a</w>", "a", "é", "é</w>", "aa</w>", "aé</w>"]
-    assert replace(new.spec, model=old.spec.model) == old.spec
+    assert structs.replace(new.spec, model=old.spec.model) == old.spec
 
 
 def test_bytes_of_new_characters() -> None:

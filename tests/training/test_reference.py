@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from reference_encoding import encode_word, pretokenize
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.reference import encode_word, pretokenize
 from bpe_beam.training.reference import (
     TIE_BREAKS,
     CountedWord,

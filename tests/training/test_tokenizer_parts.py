@@ -35,7 +35,7 @@ from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
 pytestmark = pytest.mark.quick
 
 WORDS = [("ab", 3), ("b", 1), ("abc", 2)]
-ENDING = Replace(Pattern("Regex", r"(?<=\S)(?=\s|$)"), "_")
+ENDING = Replace(Pattern(regex=r"(?<=\S)(?=\s|$)"), "_")
 
 
 def trained(recipe: Recipe, normalizer: str = "none", pretokenizer: str = "gpt2") -> Tokenizer:

@@ -23,11 +23,11 @@
 namespace bpe_beam {
 
 inline SplitBehavior behavior_of(const std::string& name) {
-  if (name == "removed") return SplitBehavior::kRemoved;
-  if (name == "isolated") return SplitBehavior::kIsolated;
-  if (name == "merged_with_previous") return SplitBehavior::kMergedWithPrevious;
-  if (name == "merged_with_next") return SplitBehavior::kMergedWithNext;
-  if (name == "contiguous") return SplitBehavior::kContiguous;
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
   throw std::invalid_argument("behavior must be a SplitDelimiterBehavior, got " + name);
 }
 

@@ -73,6 +73,47 @@ inline std::uint32_t id_in(const py::dict& vocab, PyObject* token) {
   return id == nullptr ? kNoId : id_of(id);
 }
 
+/// Finds the id of a joined token. Most files list the tokens in the order of the merges that make
+/// them, so the token after the last one that was found is tried first.
+class JoinedIds {
+ public:
+  explicit JoinedIds(const py::dict& vocab) : vocab_(vocab) {
+    entries_.reserve(static_cast<std::size_t>(PyDict_Size(vocab.ptr())));
+    PyObject *token = nullptr, *id = nullptr;
+    for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
+      if (!PyUnicode_Check(token)) throw std::invalid_argument("a token must be a str");
+      entries_.emplace_back(token, id);
+    }
+  }
+
+  /// The id of `left` and `right` joined, kNoId if the vocabulary has none.
+  std::uint32_t find(PyObject* left, PyObject* right) {
+    if (!PyUnicode_Check(left) || !PyUnicode_Check(right)) {
+      throw std::invalid_argument("the tokens of a merge must be str");
+    }
+    if (next_ < entries_.size() && is_joined(entries_[next_].first, left, right)) {
+      return id_of(entries_[next_++].second);
+    }
+    const auto joined = py::reinterpret_steal<py::object>(PyUnicode_Concat(left, right));
+    if (!joined) throw py::error_already_set();
+    const std::uint32_t id = id_in(vocab_, joined.ptr());
+    if (id != kNoId) next_ = std::size_t{id} + 1;  // the position of the token, if ids have no holes
+    return id;
+  }
+
+ private:
+  static bool is_joined(PyObject* token, PyObject* left, PyObject* right) {
+    const py::ssize_t left_size = PyUnicode_GET_LENGTH(left);
+    return PyUnicode_GET_LENGTH(token) == left_size + PyUnicode_GET_LENGTH(right) &&
+           PyUnicode_Tailmatch(token, left, 0, left_size, -1) == 1 &&
+           PyUnicode_Tailmatch(token, right, left_size, PY_SSIZE_T_MAX, -1) == 1;
+  }
+
+  const py::dict& vocab_;
+  std::vector<std::pair<PyObject*, PyObject*>> entries_;  // borrowed from the vocabulary
+  std::size_t next_ = 0;
+};
+
 /// The ids of each merge, up to the first of which a token is not in the vocabulary.
 inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const py::sequence& merges,
                                        const py::str& prefix) {
@@ -80,6 +121,7 @@ inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const py::sequence
       PySequence_Fast(merges.ptr(), "merges must be a sequence"));
   if (!items) throw py::error_already_set();
   const py::ssize_t prefix_size = PyUnicode_GET_LENGTH(prefix.ptr());
+  JoinedIds joined_ids(vocab);
   std::vector<MergeRow> rows;
   const py::ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
   rows.reserve(static_cast<std::size_t>(count));
@@ -98,9 +140,7 @@ inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const py::sequence
       rest = py::reinterpret_steal<py::object>(
           PyUnicode_Substring(right, prefix_size, PyUnicode_GET_LENGTH(right)));
     }
-    const auto joined = py::reinterpret_steal<py::object>(PyUnicode_Concat(left, rest.ptr()));
-    if (!joined) throw py::error_already_set();
-    const std::uint32_t joined_id = id_in(vocab, joined.ptr());
+    const std::uint32_t joined_id = joined_ids.find(left, rest.ptr());
     if (joined_id == kNoId) break;
     rows.push_back({left_id, right_id, joined_id});
   }

@@ -7,7 +7,8 @@ punctuation and word characters.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from bpe_beam.tokenizer.regex.escapes import (
     NOT_WORD,
@@ -55,8 +56,7 @@ _SPECIAL = frozenset("[]\\^-&~|#")
 _IN_PART = "write the letters in both cases, or close (?i:...) before the class"
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """An item of a class, as both engines spell it.
 
     Attributes:
@@ -167,7 +167,7 @@ class ClassReader:
             reader.refuse(start, "has a negated class in it", "use | or a lookahead, (?!...)")
 
     def _operator(self) -> str:
-        """The set operation that comes next; empty if none does."""
+        """Return the set operation that comes next; empty if none does."""
         two = self.reader.text[self.reader.at : self.reader.at + 2]
         return two if two in _OPERATORS[self.dialect] else ""
 
@@ -259,7 +259,7 @@ class ClassReader:
         return _Item(found.regex, found.oniguruma, opposites=opposites, folds_with_marks=folds)
 
     def _range(self, low: str, high: str, start: int) -> _Item:
-        """The item of all characters from `low` to `high`."""
+        """Return the item of all characters from `low` to `high`."""
         text = _literal(low) if low == high else f"{_literal(low)}-{_literal(high)}"
         if not self.flags.ignore_case:
             return _Item(text, text)

@@ -3,7 +3,8 @@ r"""Escapes, `\...`: characters, and sets of characters such as `\d` and `\p{L}`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from bpe_beam.tokenizer.regex.fragment import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Reader
 from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE, known_property, loose
@@ -29,8 +30,7 @@ NOT_WORD = f"[^{WORD_ITEMS}]"
 r"""What `\W` of `regex` is to Oniguruma, in brackets and by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterSet:
+class CharacterSet(Struct, frozen=True):
     r"""A set of characters that is an item of a class, or outside of a class.
 
     Attributes:
@@ -122,7 +122,7 @@ def _read_property(reader: Reader, dialect: Dialect) -> CharacterSet:
 
 
 def keeps_under_ignore_case(found: CharacterSet) -> bool:
-    """Tell whether `(?i:...)` changes nothing in a set outside of a class."""
+    """Return whether `(?i:...)` changes nothing in a set outside of a class."""
     return not found.name or found.name in WITHOUT_CASE
 
 

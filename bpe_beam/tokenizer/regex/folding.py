@@ -28,7 +28,7 @@ def _joined_pairs() -> frozenset[str]:
 
 
 def has_case(text: str) -> bool:
-    """Tell whether a text has letters that are others in another case."""
+    """Return whether a text has letters that are others in another case."""
     return not text.lower() == text == text.upper() == text.casefold()
 
 
@@ -52,7 +52,7 @@ def letters_of_range(low: str, high: str) -> str | None:
 
 
 def is_several(character: str) -> bool:
-    """Tell whether a character may be several in another case."""
+    """Return whether a character may be several in another case."""
     return len(character.casefold()) > 1
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, NoReturn
+
+from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 
@@ -25,8 +26,7 @@ class Flags(NamedTuple):
     dot_all: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(Struct, frozen=True):
     """A fragment of an expression with the same meaning to both engines.
 
     Attributes:
@@ -48,7 +48,7 @@ class Fragment:
 
 
 class Reader:
-    """The text of an expression and how far it is read."""
+    """The text of an expression, and the position up to which it is read."""
 
     def __init__(self, text: str) -> None:
         """Start at the beginning of `text`."""
@@ -66,7 +66,7 @@ class Reader:
         return self.text[self.at - 1 : self.at]
 
     def accept(self, token: str) -> bool:
-        """Go past `token` if it comes next, and tell whether it did."""
+        """Go past `token` if it comes next; return whether it did."""
         found = self.text.startswith(token, self.at)
         self.at += len(token) if found else 0
         return found

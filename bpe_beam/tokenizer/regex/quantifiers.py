@@ -7,7 +7,9 @@ r"""Quantifiers: how often a fragment is repeated, and how each engine spells it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam.tokenizer.regex.fragment import Dialect, Fragment, Reader
 
@@ -19,8 +21,7 @@ _INTERVAL: dict[Dialect, re.Pattern[str]] = {
 _SIMPLE: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Quantifier:
+class Quantifier(Struct, frozen=True):
     """A quantifier as it is written.
 
     Attributes:

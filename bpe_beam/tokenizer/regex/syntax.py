@@ -10,9 +10,10 @@ syntax, which Hugging Face's `tokenizers` uses; those of `regex` are version 1 w
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.regex.anchors import (
@@ -183,7 +184,7 @@ class _Parser:
             )
 
     def _joined(self, fragments: list[Fragment]) -> Fragment:
-        """The sequence of `fragments`; line starts before a character need no translation."""
+        """Return the fragments joined; line starts before a character need no translation."""
         least = 0
         spelled: list[tuple[str, str]] = []
         for fragment in reversed(fragments):
@@ -283,7 +284,7 @@ class _Parser:
         return self._character(character, flags, start)
 
     def _character(self, character: str, flags: Flags, start: int) -> Fragment:
-        """The fragment of one character."""
+        """Return the fragment of one character."""
         text = spelled(character, _SPECIAL)
         if not flags.ignore_case:
             return Fragment(text, text)
@@ -428,7 +429,7 @@ class _Parser:
 
 
 def _edge(fragments: list[Fragment], side: str) -> frozenset[str]:
-    """The letters that a match of a sequence may begin, or seen from its end, may end with."""
+    """Return the letters with which a match of a sequence may begin; if reversed, end."""
     letters: frozenset[str] = frozenset()
     for fragment in fragments:
         letters |= getattr(fragment, side)
@@ -444,7 +445,10 @@ def _group(fragment: Fragment, opening: str) -> Fragment:
 
 
 def _opening(outer: Flags, inner: Flags) -> str:
-    """How a group begins that changes `outer` to `inner`; other flags are in its fragments."""
+    """Return the opening of a group that changes `outer` to `inner`.
+
+    Other flags are in its fragments.
+    """
     if outer.ignore_case == inner.ignore_case:
         return "(?:"
     return "(?i:" if inner.ignore_case else "(?-i:"

@@ -90,7 +90,7 @@ def test_words_run_as_fast_as_they_did(expression: str) -> None:
 @pytest.mark.parametrize("expression", FOR_REGEX)
 def test_spelled_for_regex(expression: str) -> None:
     assert translate(expression, "oniguruma").regex == FOR_REGEX[expression]
-    assert Pattern("Regex", expression).value == expression
+    assert Pattern(regex=expression).value == expression
 
 
 @pytest.mark.parametrize("expression", REFUSED)
@@ -114,12 +114,12 @@ def test_refused_by_name(expression: str) -> None:
 def test_refused_in_a_file(expression: str) -> None:
     """What Hugging Face's engine does not load, or takes for other text than was meant."""
     with pytest.raises(UsageError, match=r"at character \d+ "):
-        Pattern("Regex", expression)
+        Pattern(regex=expression)
 
 
 def test_a_pattern_that_is_too_long() -> None:
     with pytest.raises(UsageError, match="at most 50,000 characters, got 50,001"):
-        Pattern("Regex", "a" * 50_001)
+        Pattern(regex="a" * 50_001)
 
 
 def test_messages_name_the_place_and_the_remedy() -> None:
@@ -143,7 +143,7 @@ def test_spellings_of_a_named_pattern_get_its_scanner() -> None:
     spelled = (
         NAMED_PATTERNS["qwen2"].expression.replace(r"\p{L}", r"\pL").replace(r"\p{N}", r"\p{gc=N}")
     )
-    assert Pattern.from_regex(spelled) == Pattern("Regex", NAMED_PATTERNS["qwen2"].expression)
+    assert Pattern.from_regex(spelled) == Pattern(regex=NAMED_PATTERNS["qwen2"].expression)
 
 
 def test_the_newest_spelling_of_cl100k() -> None:
@@ -151,7 +151,7 @@ def test_the_newest_spelling_of_cl100k() -> None:
     assert pattern.value == NEWEST_CL100K.replace(r"\p{N}{1,3}+", r"(?>\p{N}{1,3})")
     text = "It's 12345 o'clock\n \r\n  12 \n "
     assert [text[a:b] for a, b in pattern.spans(text)] == regex.findall(NEWEST_CL100K, text)
-    assert [*Pattern("Regex", NEWEST_CL100K).spans("12345")] == [(0, 5)]
+    assert [*Pattern(regex=NEWEST_CL100K).spans("12345")] == [(0, 5)]
 
 
 def test_properties() -> None:

@@ -1,0 +1,58 @@
+"""The base of a tokenizer's components, which are plain data.
+
+The fields of a component are named and ordered as in Hugging Face's files, and their types decide
+which values are valid, so that msgspec reads and writes a component without further code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct
+
+from bpe_beam.errors import UsageError
+from bpe_beam.limits import MAX_VOCAB_SIZE
+
+TokenId = Annotated[int, Meta(ge=0, lt=MAX_VOCAB_SIZE)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class Component(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """A model, normalizer, pre-tokenizer, post-processor or decoder.
+
+    Its "type" in files is the name of its class, or the `tag` of the class.
+    """
+
+    @property
+    def json_type(self) -> str:
+        """The "type" in files."""
+        return str(self.__struct_config__.tag)
+
+
+class OneKey(Struct, frozen=True, forbid_unknown_fields=True):
+    """An object that has exactly one of its keys; the fields of the others are UNSET.
+
+    Raises:
+        UsageError: No key, or several.
+    """
+
+    def __post_init__(self) -> None:
+        """Check the number of keys."""
+        values = [getattr(self, name) for name in self.__struct_fields__]
+        if len(values) - values.count(UNSET) != 1:
+            keys = " or ".join(f'{{"{key}": ...}}' for key in self.__struct_encode_fields__)
+            raise UsageError(f"{type(self).__name__} must be {keys}")
+
+
+def check_character(name: str, value: str) -> None:
+    """Refuse a value that is not one character.
+
+    Args:
+        name: The name of the value in messages.
+        value: The value.
+
+    Raises:
+        UsageError: It has fewer or more characters.
+    """
+    if len(value) != 1:
+        raise UsageError(f"{name} must be one character, got {value[:40]!r}")
