@@ -15,14 +15,12 @@ pytestmark = pytest.mark.quick
 PACKAGE = Path(bpe_beam.__file__).parent
 
 NOT_YET = {
-    "corpus",
     "counts",
     "engines",
     "folders",
     "jobs",
     "progress",
     "shards",
-    "storage",
     "training",
     "workers",
 }

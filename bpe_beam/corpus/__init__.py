@@ -1,4 +1,4 @@
-"""Where documents come from: a plan of files and splits, readers to Arrow batches, rejects.
+"""The corpus: a plan of files and splits, readers to Arrow batches of documents, rejects.
 
 `split_planning` makes the plan, `readers` reads a split of it; `formats/` has a module a format,
 `streams/` the compressions. `ReadSettings`, which users' pipelines name, is imported on first use,

@@ -1,4 +1,4 @@
-"""What readers hand over: Arrow batches of documents."""
+"""Arrow batches of documents, as readers yield them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ BATCH_SCHEMA = pa.schema(
 )
 """A batch of documents: the id, null if it has none; the source; the place; the text. The place is
 the file's number in the plan << PLACE_BITS | the byte of the decompressed file, or the row, at
-which the record begins: it orders documents as in the corpus. It is null behind the
-first cut of a compressed file, where nobody knows how much came before."""
+which the record begins: it orders documents as in the corpus. It is null after the first boundary
+of a split compressed file, where nobody knows how many bytes came before."""
 
 PLACE_BITS = 44
 
@@ -33,7 +33,13 @@ def strings(
     ends: np.ndarray[Any, Any],
     valid: np.ndarray[Any, Any] | None = None,
 ) -> pa.Array:
-    """A column over the kernel's buffers, without a copy."""
+    """Return a column over the buffers of native code, without a copy.
+
+    Args:
+        data: The bytes of all texts, `uint8[m]`.
+        ends: Where each text ends, after a 0, `int64[n + 1]`.
+        valid: Which texts are not null, `uint8[n]`; None or empty: all.
+    """
     nulls = None
     if valid is not None and len(valid) and not valid.all():
         nulls = pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -42,7 +48,7 @@ def strings(
 
 
 def join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of one schema as one."""
+    """Return batches of one schema as one."""
     if len(batches) == 1:
         return batches[0]
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]

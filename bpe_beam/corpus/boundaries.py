@@ -1,21 +1,22 @@
 """The proof that the slices of a file are contiguous, where readers had to guess their starts.
 
-Each such slice reports where its first record began and where the first record behind it begins
+Each such slice reports where its first record began and where the first record after it begins
 (`Boundaries`). If every slice begins where the one before it ended, and the first at the file's
-start, then all records were read once, as by a reading from the file's start. Where that fails the
-file is read again as one.
+start, then all records were read once, as if the file was read from its start. Where that fails
+the file is read again as one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import partial
 from typing import Any, cast
 
 from bpe_beam.corpus.formats import input_format
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.slices import Boundaries, Position
 
-_PROVEN = "proven before"
+_ANYWHERE = "anywhere"
 
 
 def is_speculative(file: InputFile) -> bool:
@@ -24,13 +25,13 @@ def is_speculative(file: InputFile) -> bool:
 
 
 def speculative_part(plan: Plan) -> Plan:
-    """Return the part of a plan that `files_with_gaps` is about, with the same numbers.
+    """Return the part of a plan that `files_with_gaps` checks, with the same numbers of files.
 
-    It has the splits with slices of speculatively cut files; none if there are no such files.
+    It has the splits with slices that have speculative boundaries, and no others.
     """
     splits = []
     for split in plan.splits:
-        slices = tuple(slice_ for slice_ in split.slices if _is_speculative_slice(plan, slice_))
+        slices = tuple(filter(partial(_is_speculative_slice, plan), split.slices))
         if slices:
             splits.append(Split(split.index, slices))
     numbers = sorted({slice_.file for split in splits for slice_ in split.slices})
@@ -50,71 +51,48 @@ def files_with_gaps(
 
     Args:
         plan: The plan.
-        boundaries: What the readers of its slices reported.
+        boundaries: The boundaries that the readers of its slices reported.
         proven: Splits whose slices an earlier job has proven to be contiguous with their
-            neighbours, and of which no boundaries are known.
+            neighbours; their boundaries are not known.
 
-    Cost: time and memory by the number of slices of files that were cut so.
+    Cost: time and memory by the number of slices with speculative boundaries.
     """
     reported = {(each.file, each.start): each for each in boundaries}
-    slices: dict[int, list[Boundaries | str | None]] = {}
+    ends: dict[int, Position | str | None] = {}  # where the next slice of each file must begin
+    gaps: set[int] = set()
     for split in plan.splits:
-        for slice_ in split.slices:
-            if _is_speculative_slice(plan, slice_):
-                each = reported.get((slice_.file, slice_.start))
-                found = _PROVEN if split.index in proven else each
-                slices.setdefault(slice_.file, []).append(found)
-    return frozenset(file for file, pieces in slices.items() if not _are_contiguous(pieces))
-
-
-def _are_contiguous(pieces: list[Boundaries | str | None]) -> bool:
-    """Return whether each slice of one file begins where the one before it ended."""
-    expected: Position | str | None = _PROVEN  # the first begins at the file's start
-    for slice_ in pieces:
-        if isinstance(slice_, str):
-            expected = _PROVEN
-            continue
-        if slice_ is None or slice_.broken:
-            return False
-        if slice_.begins is None:
-            continue  # no unit begins in it, if the one before it ends at one behind it
-        if expected not in (_PROVEN, slice_.begins):
-            return False
-        expected = slice_.ends
-    return expected in (_PROVEN, None)
+        for slice_ in filter(partial(_is_speculative_slice, plan), split.slices):
+            found = reported.get((slice_.file, slice_.start))
+            if split.index in proven:
+                ends[slice_.file] = _ANYWHERE
+            elif found is None or found.broken:
+                gaps.add(slice_.file)
+            elif found.begins is not None:  # otherwise no unit begins in this slice
+                if ends.get(slice_.file, _ANYWHERE) not in (_ANYWHERE, found.begins):
+                    gaps.add(slice_.file)
+                ends[slice_.file] = found.ends
+    gaps.update(file for file, end in ends.items() if end not in (_ANYWHERE, None))
+    return frozenset(gaps)
 
 
 def without_units(
     plan: Plan, boundaries: Iterable[Boundaries], proven: Collection[int] = ()
 ) -> list[str]:
-    """Return the names of files that were cut, but have all their records in the first slice.
+    """Return the names of files that were split, but have all their records in the first slice.
 
-    Files of splits of which no boundaries are known (`proven`) are not among them.
+    Files of splits with unknown boundaries (`proven`) are not among them.
 
     Args:
         plan: The plan.
-        boundaries: What the readers of its slices reported.
-        proven: As in `files_with_gaps`.
+        boundaries: The boundaries that the readers of its slices reported.
+        proven: See `files_with_gaps`.
     """
     later = {each.file for each in boundaries if each.start and each.begins is not None}
-    cut = {
+    later |= {slice_.file for index in proven for slice_ in plan.splits[index].slices}
+    split_files = {
         slice_.file
         for split in plan.splits
         for slice_ in split.slices
         if slice_.start and is_speculative(plan.files[slice_.file])
     }
-    later |= {p.file for index in proven for p in plan.splits[index].slices}
-    return [plan.files[number].name for number in sorted(cut - later)]
-
-
-def to_json(boundaries: Boundaries) -> list[Any]:
-    """Return boundaries as JSON values, for a receipt."""
-    return list(boundaries)
-
-
-def from_json(row: list[Any]) -> Boundaries:
-    """Read what `to_json` returned."""
-    file, start, end, begins, ends, broken = row
-    return Boundaries(
-        file, start, end, begins and Position(*begins), ends and Position(*ends), broken
-    )
+    return [plan.files[number].name for number in sorted(split_files - later)]

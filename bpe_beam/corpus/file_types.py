@@ -1,4 +1,4 @@
-"""What a file of the corpus is, by its first bytes and its name: its compression, its format."""
+"""The compression and the format of a file of the corpus, by its first bytes and its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
 HEAD_BYTES = 16
-"""So many first bytes tell the compression."""
+"""The number of first bytes that show the compression."""
 
 _BZIP2_BLOCK = b"\x31\x41\x59\x26\x53\x59"  # "BZh" alone could be text
 _BZIP2_END = b"\x17\x72\x45\x38\x50\x90"
@@ -22,7 +22,7 @@ _MOST_LZMA_BYTES = 1 << 48
 _UNPACK = "which is not read; unpack it first"
 _RECOMPRESS = "which is not read; compress it by gzip or zstd instead"
 _CONVERT = "which is not read; write it as Parquet or JSON Lines"
-_NO_TEXT = "which holds no text to be read; leave it out (--exclude)"
+_NO_TEXT = "which has no text; leave it out (--exclude)"
 _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a ZIP archive, {_UNPACK}"),
     (b"PK\x05\x06", "is a ZIP archive without files"),
@@ -44,14 +44,14 @@ _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xd8\xff", f"is a JPEG image, {_NO_TEXT}"),
     (b"\x7fELF", f"is a program, {_NO_TEXT}"),
 )
-"""What other files begin with, and what to do with them."""
+"""The first bytes of files that are refused, and the message."""
 
 _REFUSED_WORDS: tuple[tuple[bytes, str], ...] = (
     (b"FEA1", "is Feather version 1, which is not read; write it as version 2 or as Parquet"),
     (b"ORC", f"is ORC, {_CONVERT}"),
     (b"PARE", "is encrypted Parquet, which is not read; write it without encryption"),
 )
-"""The same, of beginnings that a text may have, too: control characters follow where it is none."""
+"""The same for first bytes that a text may have, too: control characters follow if it is none."""
 
 _REFUSED_ENDINGS = {
     ".br": f"is compressed by Brotli, {_RECOMPRESS}",
@@ -59,18 +59,18 @@ _REFUSED_ENDINGS = {
     ".lzo": f"is compressed by LZO, {_RECOMPRESS}",
     ".lzo_deflate": f"is compressed by LZO, {_RECOMPRESS}",
 }
-"""By the name, where the first bytes tell nothing."""
+"""The same by the end of the name, where the first bytes show nothing."""
 
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
 
 
 def is_skippable_zstd(head: bytes) -> bool:
-    """Whether these bytes begin a skippable frame: 0x184D2A50 to 0x184D2A5F, little-endian."""
+    """Return whether bytes begin a skippable frame: 0x184D2A50 to 0x184D2A5F, little-endian."""
     return head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
 
 
 def compression_of(head: bytes) -> str:
-    """The compression of a file by its first HEAD_BYTES bytes: one of COMPRESSIONS."""
+    """Return the compression of a file by its first HEAD_BYTES bytes: one of COMPRESSIONS."""
     if head.startswith(b"\x1f\x8b"):
         return "gzip"
     if head.startswith(b"\x28\xb5\x2f\xfd") or is_skippable_zstd(head):
@@ -85,8 +85,11 @@ def compression_of(head: bytes) -> str:
 
 
 def _is_lzma(head: bytes) -> bool:
-    """Whether these bytes are a header of LZMA alone: the usual properties, a dictionary of a
-    power of two or of one and a half, a size that is unknown or can be."""
+    """Return whether bytes are a header of LZMA alone.
+
+    It has the usual properties, a dictionary of a power of two or of one and a half, and a size
+    that is unknown or possible.
+    """
     if len(head) < 13 or head[0] != 0x5D:
         return False
     dictionary, size = int.from_bytes(head[1:5], "little"), int.from_bytes(head[5:13], "little")
@@ -95,17 +98,17 @@ def _is_lzma(head: bytes) -> bool:
 
 
 def format_of(name: str, head: bytes, compression: str, input_format: str) -> str:
-    """The format of a file.
+    """Return the format of a file.
 
     Args:
-        name: Its name.
-        head: Its first HEAD_BYTES bytes as stored, or all if it has fewer.
+        name: The file's name.
+        head: Its first HEAD_BYTES stored bytes, or all if it has fewer.
         compression: See `compression_of`.
-        input_format: What it is said to be; "auto": by its first bytes if they tell, else by its
-            name without the ending of a compression, else text.
+        input_format: The format by the settings; "auto": the format that the first bytes show, or
+            that of the name without the ending of a compression, or text.
 
     Raises:
-        UsageError: It is of a kind that is not read, or surely not what it is said to be.
+        UsageError: The file has a format that is not read, or another one than the settings say.
     """
     _refuse_unread(name, head, compression, input_format)
     named = None if input_format == "auto" else formats.input_format(input_format)
@@ -124,16 +127,14 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
 
 
 def _refuse_unread(name: str, head: bytes, compression: str, input_format: str) -> None:
-    for start, why in _REFUSED:
-        if head.startswith(start):
-            raise UsageError(why)
+    reasons = [why for start, why in _REFUSED if head.startswith(start)]
     for start, why in _REFUSED_WORDS:
         if head.startswith(start) and not _CONTROLS.isdisjoint(head[len(start) :]):
-            raise UsageError(why)
+            reasons.append(why)
     if compression == "none" and input_format == "auto" and head:
-        for ending, why in _REFUSED_ENDINGS.items():
-            if name.lower().endswith(ending):
-                raise UsageError(why)
+        reasons += [why for end, why in _REFUSED_ENDINGS.items() if name.lower().endswith(end)]
+    if reasons:
+        raise UsageError(reasons[0])
 
 
 def _by_name(name: str, known: list[InputFormat]) -> InputFormat:

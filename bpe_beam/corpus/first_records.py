@@ -1,4 +1,4 @@
-"""A look at a corpus before it is read: whether the first records can be used at all.
+"""A look at the first records of a corpus before all is read: whether any can be used.
 
 A wrong field, format or encoding makes every record a reject. A job would then read all of its
 corpus to find that out.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bpe_beam.corpus.formats import input_format
-from bpe_beam.corpus.plan import Plan, Slice, Split
+from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.storage import Storage
 
 TRIED_RECORDS = 2000
-"""Fewer records say nothing of a corpus."""
+"""The least number of records that are representative of a corpus."""
 
 _TRIED_SLICES = 16
 _TRIED_BYTES = 8 << 20
@@ -29,7 +29,7 @@ class Tried:
     """Records of which none could be used.
 
     Attributes:
-        records: How many were tried.
+        records: The number of records.
         files: The files that they are in.
         first: The first of them.
     """
@@ -39,14 +39,14 @@ class Tried:
     first: Reject | None = None
 
     def add(self, reject: Reject) -> None:
-        """Takes a reject."""
+        """Add a reject."""
         self.records += 1
         self.files.add(reject.file)
         self.first = self.first or reject
 
 
-class _Ended(Exception):
-    """Enough is known of a slice: whether none of the records tried could be used."""
+class _Enough(Exception):
+    """No more of a slice needs to be read."""
 
 
 def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried | None:
@@ -58,8 +58,7 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
         settings: How files become documents.
 
     Returns:
-        What was tried, at least TRIED_RECORDS records, if none could be used, all for one reason;
-        else None.
+        The records, at least TRIED_RECORDS, if none could be used, all for one reason; else None.
 
     Raises:
         DataError: Storage fails, or a file cannot be read with these settings.
@@ -70,78 +69,87 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
     tried = Tried()
     for slice_ in slices:
         enough = tried.records + -(-TRIED_RECORDS // len(slices))
-        if not _fail(storage, plan, settings, slice_, _TRIED_BYTES // len(slices), tried, enough):
+        trial = _Trial(plan, slice_, tried, enough)
+        if not trial.fails(storage, settings, _TRIED_BYTES // len(slices)):
             return None
     return tried if tried.records >= TRIED_RECORDS else None
 
 
 def _spread(plan: Plan) -> list[Slice]:
-    """Some slices whose first records can be told, spread over the corpus."""
+    """Return some slices whose first records can be found, spread over the corpus."""
     known = [
         slice_
         for split in plan.splits
         for slice_ in split.slices
-        if slice_.end > slice_.start and _is_known(plan, slice_)
+        if slice_.end > slice_.start and _is_known(plan.files[slice_.file], slice_)
     ]
     count = min(len(known), _TRIED_SLICES)
     return [known[number * len(known) // count] for number in range(count)]
 
 
-def _is_known(plan: Plan, slice_: Slice) -> bool:
-    file = plan.files[slice_.file]
+def _is_known(file: InputFile, slice_: Slice) -> bool:
     format_ = input_format(file.format)
-    if format_.columnar or file.compression != "none":
+    if _is_read_in_order(file):
         return slice_.start == 0 and format_.reject_gap is not None
     return format_.splittable
 
 
-def _fail(
-    storage: Storage,
-    plan: Plan,
-    settings: ReadSettings,
-    slice_: Slice,
-    size: int,
-    tried: Tried,
-    enough: int,
-) -> bool:
-    """Whether none of a slice's first records can be used, for the reason of those before."""
-    file = plan.files[slice_.file]
-    format_ = input_format(file.format)
-    in_order = format_.columnar or file.compression != "none"
-    if not in_order:  # a shorter slice holds its records, and no others
-        slice_ = Slice(slice_.file, slice_.start, min(slice_.end, slice_.start + size))
-    before: Reject | None = None
-    failed = True
+def _is_read_in_order(file: InputFile) -> bool:
+    return input_format(file.format).columnar or file.compression != "none"
 
-    def take(reject: Reject) -> None:
-        nonlocal before, failed
-        reason = reject.reason if tried.first is None else tried.first.reason
-        if reject.lost is not None or reject.reason != reason:
-            failed = False
-        elif in_order and not _follows(reject, before, format_.reject_gap or 0):
-            failed = False  # what can be used lies between
-        if not failed:
-            raise _Ended
-        before = reject
+
+class _Trial:
+    """A look at the first records of one slice.
+
+    Args:
+        plan: The plan.
+        slice_: The slice.
+        tried: Gets the rejects.
+        enough: The number of rejects in `tried` after which the look ends.
+    """
+
+    def __init__(self, plan: Plan, slice_: Slice, tried: Tried, enough: int) -> None:
+        file = plan.files[slice_.file]
+        self._plan, self._slice, self._tried, self._enough = plan, slice_, tried, enough
+        self._in_order = _is_read_in_order(file)
+        self._gap = input_format(file.format).reject_gap or 0
+        self._last: Reject | None = None
+        self._failed = True
+
+    def fails(self, storage: Storage, settings: ReadSettings, size: int) -> bool:
+        """Return whether no record can be used, for the reason of those tried before."""
+        file, start, end = self._slice
+        if not self._in_order:  # a shorter slice has its own records, and no others
+            end = min(end, start + size)
+        split = Split(0, (Slice(file, start, end),))
+        batches = read_split(
+            storage, self._plan, split, settings, self._take, batch_bytes=_BATCH_BYTES
+        )
+        try:
+            return next(batches, None) is None and self._failed
+        except _Enough:
+            return self._failed
+
+    def _take(self, reject: Reject) -> None:
+        tried = self._tried
+        same = tried.first is None or reject.reason == tried.first.reason
+        if reject.lost_bytes is not None or not same or not self._follows(reject):
+            self._failed = False
+            raise _Enough
+        self._last = reject
         tried.add(reject)
-        if in_order and tried.records >= enough:
-            raise _Ended
+        if self._in_order and tried.records >= self._enough:
+            raise _Enough
 
-    try:
-        one = Split(0, (slice_,))
-        for _ in read_split(storage, plan, one, settings, take, batch_bytes=_BATCH_BYTES):
+    def _follows(self, reject: Reject) -> bool:
+        """Return whether no usable record is between two rejects, or before the first."""
+        last = self._last
+        if not self._in_order:
+            return True
+        if reject.row is not None:
+            return reject.row == (0 if last is None or last.row is None else last.row + 1)
+        if reject.offset is None:
             return False
-    except _Ended:
-        pass
-    return failed
-
-
-def _follows(reject: Reject, before: Reject | None, gap: int) -> bool:
-    """Whether no record lies between two rejects, or before the first of a file."""
-    if reject.row is not None:
-        return reject.row == (0 if before is None or before.row is None else before.row + 1)
-    if reject.offset is None:
-        return False
-    if before is None or before.offset is None:
-        return reject.offset <= _BOM_BYTES
-    return reject.offset <= before.offset + before.bytes_total + gap
+        if last is None or last.offset is None:
+            return reject.offset <= _BOM_BYTES
+        return reject.offset <= last.offset + last.bytes_total + self._gap

@@ -1,4 +1,4 @@
-"""How much of a corpus may be unusable: a number, or a share of all."""
+"""Limits of the unusable part of a corpus: a number, or a share of all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bpe_beam.errors import UsageError
 
 @dataclass(frozen=True)
 class Limit:
-    """How many of something a run may have: a number, or a share of all.
+    """The most of something that a run may have: a number, or a share of all.
 
     A share is compared as integers, so that no rounding decides.
 
     Attributes:
-        numerator: The number; of a share, its upper part.
-        denominator: 0 for a number; of a share, its lower part.
+        numerator: The number; the numerator of a share.
+        denominator: 0 for a number; the denominator of a share.
     """
 
     numerator: int
@@ -24,14 +24,14 @@ class Limit:
 
     @staticmethod
     def parse(limit: str | int, name: str = "max_rejects") -> Limit:
-        """Read "10" or "0.1%".
+        """Return the limit that "10" or "0.1%" means.
 
         Args:
             limit: The number or the share.
             name: The parameter, for errors.
 
         Raises:
-            UsageError: It is neither, or the share is above 100%.
+            UsageError: The limit is neither, or a share above 100%.
         """
         text = str(limit).strip()
         match = re.fullmatch(r"([0-9]{1,18})(?:(?:\.([0-9]{1,18}))?\s*(%))?", text)
@@ -46,7 +46,12 @@ class Limit:
         return Limit(numerator, denominator)
 
     def exceeded(self, count: int, total: int) -> bool:
-        """True if so many are too many of the total."""
+        """Return whether a number exceeds the limit.
+
+        Args:
+            count: The number.
+            total: The number of all, of which a limit may be a share.
+        """
         if not self.denominator:
             return count > self.numerator
         return count * self.denominator > total * self.numerator

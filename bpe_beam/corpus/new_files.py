@@ -1,4 +1,4 @@
-"""Files that come over time: where they are looked for, and under which names they are known.
+"""Files that arrive over time: where a stream looks for them, and the names that it gives them.
 
 A plan names files from the folder that all of them share, which another file can change. Here that
 folder follows from the patterns alone, so a file has the same name whenever it is found.
@@ -12,16 +12,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bpe_beam.corpus.listing import visible_below
+from bpe_beam.corpus.listing import glob_below, shared_parts, visible_below
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import (
     OBJECT_STORES,
     SCHEME,
     WEB,
-    absolute,
     absolute_glob,
-    escape_glob,
     is_local,
     local_path,
     protocol_of,
@@ -30,14 +28,14 @@ from bpe_beam.storage.names import (
 
 @dataclass(frozen=True)
 class Watched:
-    """Where files are looked for. Made by `of`.
+    """The patterns and folders in which a stream looks for files. Made by `of`.
 
     Attributes:
         root: The folder that their names start at.
         patterns: Paths, URLs or globs.
         folders: Folders whose files are watched, except hidden and auxiliary ones.
-        exclude: The same, of files to leave out.
-        own: What the names of files begin with that are in the output folder.
+        exclude: The same for the files to leave out.
+        own: The prefixes of the names of files in the output folder.
     """
 
     root: str
@@ -53,18 +51,18 @@ class Watched:
         exclude: Sequence[str] = (),
         output: str | None = None,
     ) -> Watched:
-        """Check patterns; files need not be there yet.
+        """Return what to watch, after a check of the patterns; files may come later.
 
         Args:
             storage: The storage client.
-            patterns: Paths, URLs, globs or folders, of one store. A folder that is not there yet
-                is known by a slash at its end.
-            exclude: The same, of files to leave out.
-            output: The folder that is written to: what matches there is left out, too.
+            patterns: Paths, URLs, globs or folders, of one store. A folder that does not exist yet
+                has a slash at its end.
+            exclude: The same for the files to leave out.
+            output: The output folder: files in it are left out, too.
 
         Raises:
-            UsageError: A list, the web, patterns of several stores, or one that looks in the output
-                folder only.
+            UsageError: A pattern is a list, on the web, or in the output folder, or the patterns
+                are of several stores.
         """
         for pattern in (*patterns, *exclude):
             if pattern.startswith("@"):
@@ -76,35 +74,25 @@ class Watched:
         if len({_parts(pattern)[0] for pattern in patterns}) > 1:
             raise UsageError("the inputs are on several stores; watch each in a job of its own")
         whole = {p for p in (*patterns, *exclude) if p.endswith("/") or storage.is_folder(p)}
-        looked_for = tuple(absolute_glob(p) for p in patterns if p not in whole)
-        left_out = tuple(
-            storage.join(escape_glob(absolute(p)), "**", "*") if p in whole else absolute_glob(p)
-            for p in exclude
+        starts = {p: _parts(p) if p in whole else _fixed_folder(p) for p in patterns}
+        urls = {pattern: _url(*parts) for pattern, parts in starts.items()}
+        root = _url(_parts(patterns[0])[0], shared_parts(path for _, path in starts.values()))
+        own: tuple[str, ...] = ()
+        if output is not None:
+            for pattern, url in urls.items():
+                if any(names_below(output, url)):
+                    raise UsageError(
+                        f"input {redact(pattern)} is in the output folder {redact(output)}; give "
+                        "an output folder elsewhere"
+                    )
+            own = tuple(sorted(set(names_below(root, output))))
+        return Watched(
+            root,
+            patterns=tuple(absolute_glob(p) for p in patterns if p not in whole),
+            exclude=tuple(glob_below(p) if p in whole else absolute_glob(p) for p in exclude),
+            own=own,
+            folders=tuple(urls[p] for p in patterns if p in whole),
         )
-        starts = [
-            _parts(pattern) if pattern in whole else _fixed_folder(pattern) for pattern in patterns
-        ]
-        folders = tuple(
-            scheme + "/".join(path) or "/"
-            for pattern, (scheme, path) in zip(patterns, starts, strict=True)
-            if pattern in whole
-        )
-        paths = [path for _, path in starts]
-        shared = 0
-        low, high = min(paths), max(paths)  # what the extremes share, all between them share
-        while shared < min(len(low), len(high)) and low[shared] == high[shared]:
-            shared += 1
-        root = starts[0][0] + "/".join(low[:shared]) or "/"
-        if output is None:
-            return Watched(root, looked_for, left_out, folders=folders)
-        for pattern, (scheme, path) in zip(patterns, starts, strict=True):
-            if any(names_below(output, scheme + "/".join(path) or "/")):
-                raise UsageError(
-                    f"input {redact(pattern)} is in the output folder {redact(output)}; give an "
-                    "output folder elsewhere"
-                )
-        own = sorted(set(names_below(root, output)))
-        return Watched(root, looked_for, left_out, tuple(own), folders)
 
     @property
     def appears_whole(self) -> bool:
@@ -113,23 +101,22 @@ class Watched:
 
     @property
     def root_fingerprint(self) -> str:
-        """The SHA-256 of the root, which tells it from others and does not show it.
+        """The SHA-256 of the root, which identifies it and does not show it.
 
-        A store's URL gives the same on every machine, a local folder by its absolute path without
-        links. What storage options say, such as an endpoint, is no part of it.
+        It is that of a store's URL, or of the absolute path of a local folder without links.
+        Storage options, such as an endpoint, do not matter.
         """
         if is_local(self.root):
             root = os.path.realpath(local_path(self.root))
         else:
-            match = SCHEME.match(self.root)
-            path = self.root[match.end() if match else 0 :]
-            root = f"{protocol_of(self.root)}://{path.strip('/')}"
+            scheme, path = _parts(self.root)
+            root = scheme + "/".join(path).strip("/")
         return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()
 
     def look(self, storage: Storage) -> Iterator[tuple[str, StoredFile]]:
-        """Yield the files that are there now with their names, each at least once.
+        """Yield the names and the files that exist now, each at least once.
 
-        Empty files are left out: they hold nothing yet.
+        Empty files are left out: they may still be written.
 
         Cost: one listing for each pattern or folder; the memory of the files of one.
         """
@@ -148,7 +135,12 @@ class Watched:
 
 
 def names_below(folder: str, other: str) -> Iterator[str]:
-    """Under which names, with a slash behind, a folder is found at or below another."""
+    """Yield the names, with a slash at the end, of a folder that is at or below another.
+
+    Args:
+        folder: The upper folder.
+        other: The folder that may be at or below it.
+    """
     for above in _spellings(folder):
         for below in _spellings(other):
             if below.startswith(above):
@@ -156,13 +148,12 @@ def names_below(folder: str, other: str) -> Iterator[str]:
 
 
 def _spellings(folder: str) -> set[str]:
-    """A folder's URL with a slash behind; on disk also as it is without links."""
+    """Return a folder's URL with a slash at the end; for a local one also without links."""
     if is_local(folder):
         path = local_path(folder)
         return {f"{str(each).rstrip('/')}/" for each in (path, os.path.realpath(path))}
-    match = SCHEME.match(folder)
-    rest = folder[match.end() if match else 0 :]
-    return {f"{protocol_of(folder)}://{rest.rstrip('/')}/"}
+    scheme, parts = _parts(folder)
+    return {f"{scheme}{'/'.join(parts)}/"}
 
 
 def _parts(url: str) -> tuple[str, list[str]]:
@@ -172,6 +163,10 @@ def _parts(url: str) -> tuple[str, list[str]]:
     match = SCHEME.match(url)
     path = url[match.end() if match else 0 :]
     return f"{protocol_of(url)}://", path.rstrip("/").split("/")
+
+
+def _url(scheme: str, path: Sequence[str]) -> str:
+    return scheme + "/".join(path) or "/"
 
 
 def _fixed_folder(pattern: str) -> tuple[str, list[str]]:

@@ -1,58 +1,60 @@
-"""Which files a corpus has, and how they are cut into splits: the units of a job's work.
+"""The files of a corpus, and how they are divided into splits: the tasks of a job.
 
 A plan is plain data. It is a function of the files' names (relative to their common folder),
-sizes, formats and compressions, and of `range_bytes` alone: not of where the corpus lies, how it
-was listed, or who works on it. Equal plans give equal shards, so a plan can be made again rather
-than kept.
+sizes, formats and compressions, and of `range_bytes` alone: not of the corpus's location, the order
+of its listing, or the workers. Equal plans give equal shards, so a plan can be made again rather
+than stored.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
 MAX_FILES = 1 << 20
 MAX_FILE_BYTES = 1 << 44
-"""With MAX_FILES: a file's index and an offset in it fit one 64-bit place."""
-
-_VERSION = 1
+"""With MAX_FILES: the number of a file and an offset in it fit in 64 bits."""
 
 
 def stored_bytes(plan: Mapping[str, Any]) -> int:
-    """The size of all files of a plan in JSON; 0 of one without files."""
+    """Return the stored bytes of all files of a plan in JSON; 0 if it has none."""
     return sum(file["size"] for file in plan.get("files", ()))
 
 
-@dataclass(frozen=True)
-class InputFile:
+class InputFile(msgspec.Struct, frozen=True):
     """A file of the corpus.
 
     Attributes:
         name: Its path below the plan's root, with `/`.
-        size: Its size as stored, in bytes.
+        size: Its stored size in bytes.
         format: One of INPUT_FORMATS.
         compression: One of COMPRESSIONS, by its first bytes.
-        tag: What the store tells of its content, so that a change is noticed; "" if nothing. No
-            part of what is compared, written or hashed.
+        tag: The store's tag of its content, so that a change is noticed; "" if it has none. It is
+            neither written nor hashed.
     """
 
     name: str
     size: int
     format: str
     compression: str
-    tag: str = field(default="", compare=False, repr=False)
+    tag: str = ""
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Stored bytes [start, end) of file number `file` of the plan. The records that begin in there
-    belong to the slice; in a compressed file, those of the units that begin there."""
+class Slice(NamedTuple):
+    """Stored bytes [start, end) of file number `file` of the plan.
+
+    The records that begin in them belong to the slice; in a compressed file, those of the units
+    that begin there.
+    """
 
     file: int
     start: int
@@ -61,7 +63,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Split:
-    """A unit of work: slices in corpus order. `index` is its place in the plan."""
+    """The slices of one task, in the order of the corpus. `index` is its number in the plan."""
 
     index: int
     slices: tuple[Slice, ...]
@@ -77,14 +79,13 @@ class Plan:
     """The files of a corpus in order, and the splits that cover them in the same order.
 
     Attributes:
-        root: The folder (path or URL) that the names start at. No part of what is compared,
-            written or hashed.
+        root: The folder (path or URL) that the names start at. Neither it nor the last three are
+            compared, written or hashed.
         files: The files, sorted by name.
-        splits: The units of work.
-        duplicates: Names of files that the inputs named more than once, sorted; no part of the
-            plan's identity, as what follows.
+        splits: The splits.
+        duplicates: Names of files that the inputs named more than once, sorted.
         excluded: How many files were left out by `exclude`.
-        range_bytes: How finely files were cut.
+        range_bytes: The most stored bytes of a split, if its files can be split.
     """
 
     root: str = field(repr=False, compare=False)
@@ -100,8 +101,13 @@ class Plan:
         return sum(file.size for file in self.files)
 
     def reading_as_one(self, files: Collection[int]) -> Plan:
-        """The same plan, but for some files, each of which is all read by the split that has its
-        first slice; the others have nothing of it then."""
+        """Return the same plan, but with some files in one slice each.
+
+        The split that has the first slice of such a file gets all of it, other splits nothing.
+
+        Args:
+            files: The numbers of these files.
+        """
 
         def slices(split: Split) -> tuple[Slice, ...]:
             return tuple(
@@ -139,55 +145,57 @@ class Plan:
         )
 
     def url(self, file: int) -> str:
-        """Where file number `file` is."""
+        """Return the path or URL of a file by its number."""
         return Storage().join(self.root, self.files[file].name)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data: the files, and the splits as lists of [file, start, end]."""
-        return {
-            "version": _VERSION,
-            "files": [
-                {
-                    "name": file.name,
-                    "size": file.size,
-                    "format": file.format,
-                    "compression": file.compression,
-                }
-                for file in self.files
-            ],
-            "splits": [
-                [[slice_.file, slice_.start, slice_.end] for slice_ in split.slices]
-                for split in self.splits
-            ],
-        }
+        """Return the plan as JSON values: the files, and the slices of each split as lists."""
+        files = tuple(_FileRow(f.name, f.size, f.format, f.compression) for f in self.files)
+        splits = tuple(split.slices for split in self.splits)
+        plan: dict[str, Any] = msgspec.to_builtins(_PlanRow(1, files, splits))
+        return plan
 
     def fingerprint(self) -> str:
-        """SHA-256 of the plan, in hex: equal for equal plans wherever the corpus lies."""
+        """Return the SHA-256 of the plan, in hex: equal for equal plans of a moved corpus."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @staticmethod
     def from_json(data: Mapping[str, Any], root: str) -> Plan:
-        """Reads what `to_json` made.
+        """Return the plan of JSON values that `to_json` returned.
+
+        Args:
+            data: The JSON values.
+            root: See `Plan`.
 
         Raises:
-            DataError: It is not a plan of this version, or its splits do not lie in its files.
+            DataError: They are no plan of this version, or a slice is not within its file.
         """
         try:
-            if data["version"] != _VERSION:
-                raise DataError(f"plan: version {data['version']!r} is not {_VERSION}")
-            files = tuple(InputFile(**file) for file in data["files"])
-            splits = tuple(
-                Split(index, tuple(Slice(*slice_) for slice_ in pieces))
-                for index, pieces in enumerate(data["splits"])
-            )
-            sound = all(
-                0 <= slice_.start <= slice_.end <= files[slice_.file].size and slice_.file >= 0
-                for split in splits
-                for slice_ in split.slices
-            ) and all(isinstance(file.name, str) for file in files)
-        except (KeyError, TypeError, IndexError) as error:
-            raise DataError(f"not a plan: {type(error).__name__}: {error}") from error
-        if not sound:
-            raise DataError("not a plan: a slice does not lie within its file")
+            row = msgspec.convert(data, _PlanRow)
+        except msgspec.ValidationError as error:
+            raise DataError(f"not a plan: {error}") from error
+        for slice_ in itertools.chain(*row.splits):
+            file, start, end = slice_
+            if not (0 <= file < len(row.files) and 0 <= start <= end <= row.files[file].size):
+                raise DataError(f"not a plan: the slice {list(slice_)} is not within its file")
+        files = tuple(InputFile(f.name, f.size, f.format, f.compression) for f in row.files)
+        splits = tuple(Split(index, slices) for index, slices in enumerate(row.splits))
         return Plan(root, files, splits)
+
+
+class _FileRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of a plan in JSON."""
+
+    name: str
+    size: Annotated[int, msgspec.Meta(ge=0)]
+    format: str
+    compression: str
+
+
+class _PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A plan in JSON."""
+
+    version: Literal[1]
+    files: tuple[_FileRow, ...]
+    splits: tuple[tuple[Slice, ...], ...]

@@ -1,4 +1,4 @@
-"""How files become documents: the settings of readers."""
+"""The settings of readers: how files become documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bpe_beam import _native
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 
 WHOLE_FILE = "file"
 """The document separator that makes each text file one document."""
@@ -18,10 +18,10 @@ MAX_SOURCES = 1000
 """The most sources of a corpus."""
 
 MAX_PATH_DEPTH: int = _native.MAX_PATH_DEPTH
-"""A field may lie so many names deep."""
+"""The most names that lead to a field."""
 
 OTHER_SOURCE = "other"
-"""The source of documents that no rule gives one."""
+"""The source of documents that match no rule."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class ReadSettings:
 
     Attributes:
         input_format: One of INPUT_FORMAT_CHOICES; "auto" goes by a file's first bytes and name.
-        text_field: The field of a record that holds the text; see `field_path`.
-        id_field: The field that holds the id, a string or a number; it may be missing.
+        text_field: The field of a record with the text; see `field_path`.
+        id_field: The field with the id, a string or a number; it may be missing.
         source_field: The field that names the document's source; a record without it is of the
             source OTHER_SOURCE. None: sources go by files.
         sources: (name, glob) pairs: a file's documents are of the source of the first glob that
-            its name in the plan matches (`*` stands for `/` too), OTHER_SOURCE if none does. Empty:
+            its name in the plan matches (`*` matches `/` too), OTHER_SOURCE if none does. Empty:
             the source is the file's name.
-        document_separator: What ends a document of a text file. With the default, a newline, a
+        document_separator: The end of a document of a text file. With the default, a newline, a
             `\r` before it is not part of the document either. "file": each file is a document.
 
     Raises:
-        UsageError: A setting cannot work.
+        UsageError: A setting is refused.
     """
 
     input_format: str = "auto"
@@ -52,41 +52,41 @@ class ReadSettings:
     sources: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        check_input_format(self.input_format)
-        check_document_separator(self.document_separator)
-        for option, value in (
-            ("text-field", self.text_field),
-            ("id-field", self.id_field),
-            ("source-field", "source" if self.source_field is None else self.source_field),
-        ):
-            if not isinstance(value, str) or not value:
-                raise UsageError(f"{option} is {value!r}; it must be the name of a field")
-            _check_text(option, value)
-            _check_path(option, value)
+        require_choice("input_format", self.input_format, INPUT_FORMAT_CHOICES)
+        _require_text("document_separator", self.document_separator)
+        for name in ("text_field", "id_field", "source_field"):
+            if name != "source_field" or self.source_field is not None:
+                field_path(getattr(self, name), name)
         if self.source_field is not None and self.sources:
-            raise UsageError("source-field and source exclude each other: give one of them")
-        if len({name for name, _ in self.sources}) >= MAX_SOURCES:
-            raise UsageError(f"source names over {MAX_SOURCES - 1} sources")
-        for name, pattern in self.sources:
-            if not name or not pattern:
-                raise UsageError(f"source is '{name}={pattern}'; give NAME=GLOB")
-            _check_text("source", name + pattern)
+            raise UsageError("exclude each other: give one of them", ("source_field", "sources"))
+        names = len({name for name, _ in self.sources})
+        if names >= MAX_SOURCES:
+            message = f"must name at most {MAX_SOURCES - 1} sources, got {names:,}"
+            raise UsageError(message, ("sources",))
+        for pair in self.sources:
+            for text in pair:
+                _require_text("sources", text)
 
     @property
     def paths(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """The paths of text, id and source, see `field_path`; that of the source is empty if no
-        field names it."""
+        """The paths of text, id and source, see `field_path`.
+
+        That of the source is empty if no field names it.
+        """
         source = () if self.source_field is None else field_path(self.source_field)
         return field_path(self.text_field), field_path(self.id_field), source
 
     @property
     def names_sources(self) -> bool:
-        """Whether sources were asked for."""
+        """Whether the settings define sources."""
         return self.source_field is not None or bool(self.sources)
 
     def source_of(self, file: str) -> str:
-        """The source of a file's documents that no field of theirs names, by the file's name in
-        the plan."""
+        """Return the source of a file's documents, unless a field of theirs names it.
+
+        Args:
+            file: The file's name in the plan.
+        """
         if self.source_field is not None:
             return OTHER_SOURCE
         if not self.sources:
@@ -98,66 +98,45 @@ class ReadSettings:
 
 
 @functools.lru_cache(maxsize=64)
-def field_path(field: str) -> tuple[str, ...]:
-    r"""The names that lead to a field, from the outermost record in.
+def field_path(field: str, name: str = "text_field") -> tuple[str, ...]:
+    r"""Return the names that lead to a field, from the outermost record in.
 
     Args:
-        field: The names with dots between them (`meta.body`); a dot that is part of a name stands
-            as `\.`, a backslash as `\\`.
+        field: The names with dots between them (`meta.body`); a dot that is part of a name is
+            written `\.`, a backslash `\\`.
+        name: The parameter, for errors.
 
     Raises:
-        UsageError: A name is empty, a backslash stands before something else, or there are over
-            MAX_PATH_DEPTH names.
+        UsageError: The field is no text, a name in it is empty, a backslash has no meaning, or
+            there are over MAX_PATH_DEPTH names.
     """
+    _require_text(name, field)
     if re.fullmatch(r"(?:[^\\]|\\[\\.])*", field, re.DOTALL) is None:
-        raise UsageError(r"it has a lone backslash; \\ stands for one, \. for a dot in a name")
-    tokens = re.findall(r"\\.|[^\\]", field, re.DOTALL)
+        raise UsageError(
+            f"must have no lone backslash, got {field!r}",
+            (name,),
+            r"write \\ for a backslash, and \. for a dot in a name",
+        )
     names = [""]
-    for token in tokens:
+    for token in re.findall(r"\\.|[^\\]", field, re.DOTALL):
         if token == ".":
             names.append("")
         else:
             names[-1] += token[-1]
     if "" in names:
-        raise UsageError(r"a name of it is empty; a dot that is part of a name is written \.")
+        remedy = r"write \. for a dot that is part of a name"
+        raise UsageError(f"must have no empty name between dots, got {field!r}", (name,), remedy)
     if len(names) > MAX_PATH_DEPTH:
-        raise UsageError(f"it has {len(names)} names; a field is at most {MAX_PATH_DEPTH} deep")
+        message = f"must lead through at most {MAX_PATH_DEPTH} names, got {len(names)}: {field!r}"
+        raise UsageError(message, (name,))
     return tuple(names)
 
 
-def _check_path(option: str, value: str) -> None:
-    try:
-        field_path(value)
-    except UsageError as error:
-        raise UsageError(f"{option} is {value!r}: {error}") from None
-
-
-def _check_text(option: str, value: str) -> None:
+def _require_text(name: str, value: object) -> None:
+    """Refuse a value that is no text, empty, or has a lone surrogate."""
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"must be a text of at least one character, got {value!r}", (name,))
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{option} is {value!r}, which is not text") from None
-
-
-def check_input_format(input_format: str) -> None:
-    """Raises UsageError unless it is one of INPUT_FORMAT_CHOICES."""
-    if input_format not in INPUT_FORMAT_CHOICES:
-        raise UsageError(
-            f"input-format is {input_format!r}; it can be {', '.join(INPUT_FORMAT_CHOICES[:-1])} "
-            f"or {INPUT_FORMAT_CHOICES[-1]}"
-        )
-
-
-def check_document_separator(separator: str) -> None:
-    """Raises UsageError unless it can stand between documents."""
-    if not isinstance(separator, str) or not separator:
-        raise UsageError(
-            f"document-separator is {separator!r}; it must have at least one character "
-            "('file' makes each file a document)"
-        )
-    try:
-        separator.encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            f"document-separator is {separator!r}: half a surrogate pair cannot stand in a file"
-        ) from None
+        raise UsageError(f"must be valid UTF-8, got {value!r}", (name,)) from None

@@ -1,7 +1,7 @@
 """A split of the plan to Arrow batches of documents, whatever the files' formats.
 
-Each format has a module of its own, with a reader that takes a slice. A record belongs to the slice
-in which it begins, so any way to cut a file gives the same documents.
+Each format has a module of its own, with a reader of slices. A record belongs to the slice in which
+it begins, so any slices of a file give the same documents.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
 from bpe_beam.corpus.formats import input_format
-from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject, RejectReason
 from bpe_beam.corpus.slices import Boundaries, SliceRequest
-from bpe_beam.corpus.streams.stored import ChangedFileError, unmetered
+from bpe_beam.corpus.streams.stored import ChangedFileError, ignore_progress
 from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
 
@@ -27,52 +26,47 @@ _METERED_BYTES = 1 << 20
 
 
 def _ignore_boundaries(boundaries: Boundaries) -> None:
-    """Ignore what a slice reports."""
+    """Ignore the boundaries of a slice."""
 
 
-def _while_unchanged(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """The batches of a slice; what is left of a file that has changed or gone is a loss."""
-    try:
-        yield from _documents(request)
-    except (ChangedFileError, NotFoundError) as error:
-        lost = Loss.of(request.end - request.start)
-        request.reject(RejectReason.FILE_CHANGED, str(error), lost=lost)
-
-
-def _documents(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """The batches of a slice; one of which nothing could be used is a loss."""
-    rejects = 0
-    is_told = False
+def _read_slice(request: SliceRequest, lose_changed: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a slice; report a loss where rejects are all that it has."""
+    rejects, explained, found = 0, False, False
 
     def count(reject: Reject) -> None:
-        nonlocal rejects, is_told
+        nonlocal rejects, explained
         rejects += 1
-        is_told = is_told or reject.lost is not None or reject.reason in _FIELD_FLAWS
+        explained |= reject.lost_bytes is not None or reject.reason in _FIELD_FLAWS
         request.on_reject(reject)
 
-    found = False
-    format_ = input_format(request.file.format)
-    for batch in format_.read(replace(request, on_reject=count)):
-        found = True
-        yield batch
     size = request.end - request.start
-    if found or is_told or not rejects or size <= MAX_REJECT_BYTES * rejects:
+    format_ = input_format(request.file.format)
+    try:
+        for batch in format_.read(replace(request, on_reject=count)):
+            found = True
+            yield batch
+    except (ChangedFileError, NotFoundError) as error:
+        if not lose_changed:
+            raise
+        request.reject(RejectReason.FILE_CHANGED, str(error), lost_bytes=size)
+        return
+    if found or explained or not rejects or size <= MAX_REJECT_BYTES * rejects:
         return
     if not format_.separated or request.settings.document_separator != WHOLE_FILE:
         detail = f"none of {size} stored bytes could be used"
-        lost = Loss.of(size)
-        request.reject(RejectReason.NOTHING_READ, detail, offset=request.start, lost=lost)
+        request.reject(RejectReason.NOTHING_READ, detail, offset=request.start, lost_bytes=size)
 
 
 class _Meter:
-    """Passes on how much of a slice has been read, never more than all of it.
+    """Reports how much of a slice has been read, never more than all of it.
 
-    Readers look beyond a slice, read footers, or skip columns, so what they read is not the slice's
-    size. Small reads are gathered: each report costs a lock, or a message to another process.
+    Readers look beyond a slice, read footers, or skip columns, so the bytes that they read differ
+    from the slice's size. Small reads are gathered: each report costs a lock, or a message to
+    another process.
 
     Args:
         size: Stored bytes of the slice.
-        report: Gets the number of bytes since it was called last.
+        report: Called with the number of bytes since the last call.
     """
 
     def __init__(self, size: int, report: Callable[[int], None]) -> None:
@@ -81,16 +75,16 @@ class _Meter:
         self._gathered = 0
 
     def add(self, count: int) -> None:
-        """So many bytes were read."""
+        """Add bytes that were read."""
         self._gathered += count
         if self._gathered >= _METERED_BYTES:
-            self._pass_on(min(self._gathered, self._left))
+            self._flush(min(self._gathered, self._left))
 
     def finish(self) -> None:
-        """The slice is done, however much was read of it."""
-        self._pass_on(self._left)
+        """Report the rest of the slice, which is done."""
+        self._flush(self._left)
 
-    def _pass_on(self, count: int) -> None:
+    def _flush(self, count: int) -> None:
         self._gathered = 0
         self._left -= count
         if count:
@@ -107,10 +101,10 @@ def read_split(
     *,
     batch_bytes: int = 4 << 20,
     only_text: bool = False,
-    on_read: Callable[[int], None] = unmetered,
+    on_read: Callable[[int], None] = ignore_progress,
     lose_changed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    r"""Reads the documents that begin in a split.
+    r"""Yield the documents that begin in a split, as batches of BATCH_SCHEMA.
 
     Text: a record ends at the separator or at the file's end; the last separator opens no empty
     record behind it, all other empty records are documents. Separators are found from left to
@@ -126,21 +120,21 @@ def read_split(
         settings: How files become documents; the formats are the plan's.
         on_reject: Called for each record that cannot be used, in the order of the file between
             the batches: invalid UTF-8, broken or unfit JSON, half a surrogate pair, a record that
-            is too long. What is lost of a damaged file is one reject with a `Loss`: the rest
-            of a compressed stream or an archive, a row group, a record batch, a slice of over
+            is too long. A lost part of a damaged file is one reject with a `Loss`: the rest of a
+            compressed stream or an archive, a row group, a record batch, a slice of over
             MAX_REJECT_BYTES a reject of which nothing can be used.
-        on_boundaries: Called at the end of each slice of which the reader had to guess where its
-            records begin; see `boundaries.py` for the proof.
-        batch_bytes: About so many bytes of text are in a batch; smaller files are joined.
-        only_text: Ids are not wanted, nor sources unless the settings name some: they may be null,
-            which is faster where documents are short.
+        on_boundaries: Called at the end of each slice whose reader had to guess where its records
+            begin; see `boundaries.py` for the proof.
+        batch_bytes: The approximate bytes of text of a batch; smaller files are joined.
+        only_text: Whether ids may be null, and sources that the settings do not name: that is
+            faster where documents are short.
         on_read: Called while files are read with the number of stored bytes since the last call;
             at the split's end these add up to the split's size.
-        lose_changed: What is left of a file that has changed since it was planned, or is gone, is
-            a loss.
+        lose_changed: Whether the rest of a file that has changed since it was planned, or no longer
+            exists, is a loss.
 
     Yields:
-        Batches of BATCH_SCHEMA, none of them empty, of at most 65,536 documents.
+        Batches of at least one and at most 65,536 documents.
 
     Raises:
         DataError: Storage fails, or a file is not as long as it was planned.
@@ -163,7 +157,7 @@ def read_split(
             only_text=only_text,
             on_read=meter.add,
         )
-        for batch in _while_unchanged(request) if lose_changed else _documents(request):
+        for batch in _read_slice(request, lose_changed):
             if pending and (
                 size + batch.nbytes > batch_bytes or rows + len(batch) > MAX_BATCH_ROWS
             ):

@@ -1,4 +1,4 @@
-"""Which fields a rejected record has, for messages about one that was not found."""
+"""The fields of a rejected record, for messages about a field that was not found."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SHOWN_NAMES = 20
 
 
 def names_in(row: Mapping[str, Any], text_field: str, option: str = "--text-field") -> str:
-    """Return which field was sought in a rejected JSON record and which ones it has, for a message.
+    """Return which field is missing in a rejected JSON record and which ones it has, for a message.
 
     Args:
         row: A row of a rejects file.
-        text_field: The field that was sought.
-        option: What named it.
+        text_field: The missing field.
+        option: The option that named it.
 
     Returns:
         A text that begins with a blank; empty if the reject has another reason.

@@ -1,28 +1,31 @@
-"""Records that cannot be used: where each stood, why, its bytes, and how many are too many.
+"""Records that cannot be used: their positions, reasons and bytes.
 
-A reader calls back with a `Reject` for each; a `RejectWriter` keeps those of one split in a file of
-its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job fails.
+A reader calls back with a `Reject` for each; a `RejectWriter` writes those of one split to a file
+of its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job fails.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
 
-from bpe_beam.corpus.losses import FileLoss, Loss, add_losses
+import msgspec
+
+from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.storage import Storage
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 MAX_REJECT_BYTES = 64 << 10
-"""So much of a record is kept, in bytes."""
+"""The most bytes that are kept of a record."""
 
 KEPT_BYTES = 1 << 20
-"""So much of all records of one rejects file is kept, in bytes."""
+"""The most bytes that are kept of all records of one rejects file."""
 
 
 class RejectReason(Enum):
@@ -57,23 +60,34 @@ class RejectReason(Enum):
     NOTHING_READ = "nothing could be read"
 
 
-@dataclass(frozen=True)
-class Reject:
-    """A record that cannot be used.
+class RejectPosition(TypedDict, total=False):
+    """Where a record is, and what is lost there: the optional fields of `Reject`."""
+
+    offset: int | None
+    line: int | None
+    row: int | None
+    unit: int | None
+    lost_bytes: int | None
+    lost_records: int | None
+
+
+class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "bytes"}):
+    """A record that cannot be used, or a part of a file that is lost.
 
     Attributes:
         file: The file's name in the plan.
         offset: Where the record begins, in bytes of the decompressed file; None in a format of
             rows.
-        line: Its line, from 1, if the reader came by all lines before it.
+        line: Its line, from 1; None if the lines before it were not counted.
         reason: Why: the value of a RejectReason.
         detail: What is particular to this one; may be empty.
         data: The record's bytes, at most MAX_REJECT_BYTES of them.
         bytes_total: How many it has.
         row: The record's row, from 0, in a format of rows.
-        unit: If not None, `offset` counts from what the stored bytes from this one on decompress
-            to: the slice began there, in the middle of a compressed file.
-        lost: What is lost there, if it is no record but a damaged part of the file.
+        unit: If not None, the slice began at this stored byte, in the middle of a compressed file,
+            and `offset` counts from there in the decompressed content.
+        lost_bytes: Stored bytes of a damaged part of the file, at least 1; None for a record.
+        lost_records: The records of this part, if the format tells; not written.
     """
 
     file: str
@@ -85,59 +99,66 @@ class Reject:
     bytes_total: int
     row: int | None = None
     unit: int | None = None
-    lost: Loss | None = None
+    lost_bytes: int | None = None
+    lost_records: int | None = None
 
     @staticmethod
     def of(
         file: str,
-        offset: int | None,
-        line: int | None,
         reason: RejectReason,
         detail: str,
-        data: bytes | memoryview,
-        bytes_total: int | None = None,
-        *,
-        row: int | None = None,
-        unit: int | None = None,
-        lost: Loss | None = None,
+        data: bytes | memoryview = b"",
+        total: int | None = None,
+        **position: Unpack[RejectPosition],
     ) -> Reject:
-        """A reject with as much of `data` as is kept; `bytes_total` defaults to its size."""
-        total = len(data) if bytes_total is None else bytes_total
-        kept = bytes(data[:MAX_REJECT_BYTES])
-        return Reject(file, offset, line, reason.value, detail, kept, total, row, unit, lost)
+        """Return a reject with the first MAX_REJECT_BYTES of the record.
+
+        Args:
+            file: The file's name in the plan.
+            reason: Why the record cannot be used.
+            detail: What is particular to this one; may be empty.
+            data: The record's bytes, or its first ones.
+            total: How many it has; None: those of `data`.
+            **position: See `Reject`.
+        """
+        position.setdefault("offset", None)
+        position.setdefault("line", None)
+        return Reject(
+            file=file,
+            reason=reason.value,
+            detail=detail,
+            data=bytes(data[:MAX_REJECT_BYTES]),
+            bytes_total=len(data) if total is None else total,
+            **position,
+        )
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """The position of the record in its file, in words."""
         if self.row is not None:
             return f"row {self.row:,}"
         behind = "" if self.unit is None else f" of what begins at stored byte {self.unit:,}"
         return f"byte {self.offset:,}{behind}" if self.offset is not None else "the whole file"
 
-    def to_json(self) -> dict[str, object]:
-        """The row of a rejects file."""
-        return {
-            "file": self.file,
-            "offset": self.offset,
-            "line": self.line,
-            "reason": self.reason,
-            "detail": self.detail,
-            "bytes": base64.b64encode(self.data).decode("ascii"),
-            "bytes_total": self.bytes_total,
-            **({} if self.row is None else {"row": self.row}),
-            **({} if self.unit is None else {"unit": self.unit}),
-            **({} if self.lost is None else {"lost_bytes": self.lost.bytes}),
-        }
+    def to_json(self) -> dict[str, Any]:
+        """Return the row of a rejects file."""
+        row: dict[str, Any] = msgspec.to_builtins(self)
+        row.pop("lost_records", None)
+        return row
 
 
 class RejectWriter:
     """Writes rejects as JSON Lines and counts them. A context manager.
 
-    The file appears when the block ends well, and only if there was a reject. `add` is what
-    `read_split` takes as `on_reject`.
+    The file appears when the block ends without an error, and only if there was a reject. `add` is
+    the `on_reject` of `read_split`.
 
     Of a file with many rejects the first KEPT_BYTES of their bytes are kept, so that `rejects/`
     does not become a copy of the corpus; the later ones are written with their positions alone.
+
+    Args:
+        storage: The storage client.
+        url: The file.
 
     Attributes:
         counts: Rejects by reason.
@@ -154,26 +175,31 @@ class RejectWriter:
 
     @property
     def total(self) -> int:
-        """How many rejects there were."""
+        """The number of rejects."""
         return self.counts.total()
 
     @property
     def losses(self) -> tuple[FileLoss, ...]:
-        """What is lost of each file."""
+        """The losses, one entry a file."""
         return add_losses(self._losses)
 
     def add(self, reject: Reject) -> None:
-        """Writes one reject. Raises DataError if storage fails."""
+        """Write one reject.
+
+        Raises:
+            DataError: Storage fails.
+        """
         if self._stream is None:
             self._stream = self._files.enter_context(self._storage.create(self._url))
         if self._kept + len(reject.data) > KEPT_BYTES:
-            reject = replace(reject, data=b"")
+            reject = msgspec.structs.replace(reject, data=b"")
         self._kept += len(reject.data)
         row = json.dumps(reject.to_json(), ensure_ascii=False)
         self._stream.write(row.encode() + b"\n")
         self.counts[reject.reason] += 1
-        if reject.lost is not None:
-            self._losses.append(FileLoss(reject.file, reject.lost.bytes, 1, reject.lost.records))
+        if reject.lost_bytes is not None:
+            loss = FileLoss(reject.file, reject.lost_bytes, 1, reject.lost_records)
+            self._losses.append(loss)
 
     def __enter__(self) -> RejectWriter:
         return self

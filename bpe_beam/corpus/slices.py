@@ -1,32 +1,35 @@
-"""One slice to be read: what every format's reader is request, and what it reports of its ends.
+"""One slice of a file: the request that each format's reader gets, and its report of boundaries.
 
-Most formats tell by themselves where a record begins. Where the worker must guess (members of a
-compressed file, quoted lines of CSV) it reports where its first record began and where it stopped,
-and the job proves that the slices of a file are contiguous; see `boundaries.py`.
+Most formats show where a record begins. Where a reader has to guess (members of a compressed file,
+quoted lines of CSV) it reports where its first record began and where it stopped, and the job
+proves that the slices of a file are contiguous; see `boundaries.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS
-from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.rejects import Reject, RejectReason
-from bpe_beam.corpus.streams import Source, open_source
-from bpe_beam.corpus.streams.stored import unmetered
+from bpe_beam.corpus.rejects import Reject, RejectPosition, RejectReason
+from bpe_beam.corpus.streams import Source, decompress
+from bpe_beam.corpus.streams.arrow_file import ArrowFile
+from bpe_beam.corpus.streams.stored import Stored, ignore_progress
 from bpe_beam.storage import Storage
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Position(NamedTuple):
-    """A place in a file that is cut where nobody counted from its start.
+    """A position in a file that is split where nobody counted from its start.
 
     Attributes:
         unit: The stored byte at which a unit (member, frame) begins; 0 in a plain file.
-        offset: The byte in what that unit and those behind it decompress to.
+        offset: The byte in the decompressed content of that unit and those after it.
     """
 
     unit: int
@@ -39,10 +42,10 @@ class Boundaries(NamedTuple):
     Attributes:
         file: The file's number in the plan.
         start: The slice's first stored byte.
-        end: The stored byte behind its last.
+        end: The stored byte after its last.
         begins: Where its first record begins, or would; None if no unit begins in the slice.
-        ends: Where the first record behind it begins; None if no unit begins there.
-        broken: The file could not be read to the slice's end.
+        ends: Where the first record after it begins; None if no unit begins there.
+        broken: Whether the file could not be read to the slice's end.
     """
 
     file: int
@@ -59,18 +62,17 @@ class SliceRequest:
 
     Attributes:
         storage: The storage client.
-        url: Where the file is.
+        url: The file's path or URL.
         file: The file.
         number: Its number in the plan.
         start: The slice's first stored byte.
-        end: The stored byte behind its last.
+        end: The stored byte after its last.
         settings: How files become documents.
         on_reject: Called for each record that cannot be used.
         on_boundaries: Called at the slice's end, if the reader had to guess where records begin.
-        batch_bytes: About so many bytes of text are in a batch.
-        only_text: Ids are not wanted, nor sources that nobody asked for: a reader may leave them
-            null.
-        on_read: Called with the number of stored bytes of each read; for progress, so some may be
+        batch_bytes: The approximate size of a batch's texts in bytes.
+        only_text: Whether a reader may leave ids null, and sources that the settings do not name.
+        on_read: Called with the number of stored bytes of each read, for progress: some may be
             read twice, or not at all.
     """
 
@@ -85,12 +87,17 @@ class SliceRequest:
     on_boundaries: Callable[[Boundaries], None]
     batch_bytes: int
     only_text: bool = False
-    on_read: Callable[[int], None] = unmetered
+    on_read: Callable[[int], None] = ignore_progress
 
     @property
     def whole(self) -> bool:
         """Whether the slice is all of its file."""
         return self.start == 0 and self.end == self.file.size
+
+    @property
+    def plain(self) -> bool:
+        """Whether the file is not compressed."""
+        return self.file.compression == "none"
 
     @property
     def source(self) -> str:
@@ -99,8 +106,7 @@ class SliceRequest:
 
     @property
     def max_rows(self) -> int:
-        """How many documents a batch may have, for it not to grow far beyond `batch_bytes` by
-        their ids and sources alone."""
+        """The most documents of a batch: more could make their ids and sources exceed the texts."""
         row = len(self.file.name) + len(self.source) + 64
         return max(1, min(MAX_BATCH_ROWS, 4 * self.batch_bytes // row))
 
@@ -110,12 +116,7 @@ class SliceRequest:
         detail: str,
         data: bytes | memoryview = b"",
         total: int | None = None,
-        *,
-        offset: int | None = None,
-        line: int | None = None,
-        row: int | None = None,
-        unit: int | None = None,
-        lost: Loss | None = None,
+        **position: Unpack[RejectPosition],
     ) -> None:
         """Report a record of the file that cannot be used, or a part that is lost.
 
@@ -124,36 +125,35 @@ class SliceRequest:
             detail: What is particular to this record; may be empty.
             data: The bytes of the record, or its first ones.
             total: The size of the record in bytes, if `data` is not all of it.
-            offset, line, row, unit, lost: As in `Reject`.
+            **position: See `Reject`. At least one byte counts as lost: the missing bytes of a
+                truncated file are not known.
         """
-        name = self.file.name
-        self.on_reject(
-            Reject.of(
-                name, offset, line, reason, detail, data, total, row=row, unit=unit, lost=lost
-            )
-        )
+        lost = position.get("lost_bytes")
+        if lost is not None:
+            position["lost_bytes"] = max(1, lost)
+        self.on_reject(Reject.of(self.file.name, reason, detail, data, total, **position))
 
     def open(self, start: int = 0) -> Source | None:
-        """Opens the file's decompressed bytes.
+        """Open the file's decompressed bytes.
 
         Args:
             start: In a plain file, the byte to begin at. In a compressed one reading begins at
                 the first unit of the slice.
 
         Returns:
-            The bytes up to the file's end, or None if no unit begins in the slice.
+            The bytes up to the file's end; None if no unit begins in the slice, which is reported.
         """
-        plain = self.file.compression == "none"
-        source = open_source(
-            self.storage,
-            self.url,
-            self.file.compression,
-            self.file.size,
-            start if plain else self.start,
-            self.file.size if plain else self.end,
-            self.file.tag,
-            self.on_read,
-        )
+        if self.plain:
+            return self._open_stored(start)
+        source = decompress(self._open_stored(self.start), self.file.compression, self.end)
         if source is None:
             self.on_boundaries(Boundaries(self.number, self.start, self.end, None, None))
         return source
+
+    def open_arrow_file(self) -> ArrowFile:
+        """Open the file's stored bytes as pyarrow reads them."""
+        return ArrowFile(self._open_stored(0))
+
+    def _open_stored(self, start: int) -> Stored:
+        file = self.file
+        return Stored(self.storage, self.url, file.size, start, file.tag, self.on_read)

@@ -48,9 +48,9 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
     raise DataError(
         f"{tried.records:,} records, the first of {files:,} of the {len(plan.files):,} files, all "
         f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
-        f"first is in {first.file} at {first.place}{begins}. No more was read: check --text-field "
-        f"and --input-format{_ARRAYS if first.data.startswith(b'[') else ''}, or read all of it "
-        "with --max-rejects 10% or more"
+        f"first is in {first.file} at {first.position}{begins}. No more was read: check "
+        f"--text-field and --input-format{_ARRAYS if first.data.startswith(b'[') else ''}, or read "
+        "all of it with --max-rejects 10% or more"
     )
 
 

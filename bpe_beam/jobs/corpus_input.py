@@ -89,11 +89,12 @@ def plan_of(
                 "read by the next run: give an output folder elsewhere, or name the files with a "
                 "glob"
             )
+    reading = read_settings(given)
     return make_plan(
         storage,
         list(given.inputs),
-        input_format=given.input_format,
-        document_separator=given.document_separator,
+        input_format=reading.input_format,
+        document_separator=reading.document_separator,
         range_bytes=given.range_bytes,
         exclude=list(given.exclude),
         cut_compressed=not with_places,

@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.engines.beam import workers_of
@@ -147,7 +149,8 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
     now = corpus_input.plan_of(storage, given)
     plan = plan_of(manifest, now.root)
     there = {file.name: file for file in plan.files}
-    here = {file.name: file for file in now.files}
+    # A manifest has no tags.
+    here = {file.name: msgspec.structs.replace(file, tag="") for file in now.files}
     for name in sorted(there.keys() | here.keys()):
         if there.get(name) != here.get(name):
             raise DataError(

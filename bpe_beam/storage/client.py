@@ -23,6 +23,7 @@ from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.local_store import LocalStore, sync_folder
 from bpe_beam.storage.names import is_local, local_path, redact
+from bpe_beam.storage.retry import retried
 from bpe_beam.storage.store import Store
 from bpe_beam.storage.stored_file import StoredFile
 
@@ -190,10 +191,8 @@ class Storage:
 
         if is_local(url):
             write()
-            return
-        from bpe_beam.storage.uploading import write_with_retries
-
-        write_with_retries(write, lambda: self.exists(url) and self.read_bytes(url) == data)
+        else:
+            retried(write)
 
     def create(self, url: str) -> AbstractContextManager[BinaryIO]:
         """Open a new file for writing; it appears under its name when the block ends.

@@ -12,8 +12,11 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from bpe_beam.storage.names import AZURE
 from bpe_beam.storage.retry import CONNECT_SECONDS, SILENCE_SECONDS
 
+AZURE_BACKOFF_SECONDS = 1
+"""The first wait of Azure's client between two attempts; the others are 3 and 9 seconds longer."""
 _TAGGED = ("GetObject", "HeadObject", "PutObject", "UploadPart")
 """The requests that every server of S3 answers with an ETag."""
 _limited: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -23,14 +26,13 @@ _limited: weakref.WeakSet[Any] = weakref.WeakSet()
 def with_time_limits(protocol: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a file system with limits of its waits, where its client has none.
 
-    s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60. Azure's file
-    system uses a shorter wait only for requests that read content.
+    s3fs waits 5 seconds for a connection and 15 for bytes, Azure's client 20 and 60.
 
     Args:
         protocol: The protocol, in one spelling.
         settings: The user's settings, which take precedence.
     """
-    if protocol in ("az", "abfs", "abfss"):
+    if protocol in AZURE:
         return {"read_timeout": SILENCE_SECONDS, **settings}
     if protocol != "gs":
         return dict(settings)
@@ -69,6 +71,22 @@ def limit_sending(loop: Any) -> None:
     with contextlib.suppress(AttributeError):  # a loop of another package may be read-only
         loop.create_connection = create_limited
     _limited.add(loop)
+
+
+def limit_azure_requests(fs: Any) -> None:
+    """Limit the waits of Azure's client for answers to all requests, and between its attempts.
+
+    The file system itself uses its option `read_timeout` only for requests that read content. The
+    client waits 15 seconds and more between attempts.
+
+    Args:
+        fs: The file system, made by `with_time_limits`.
+    """
+    client = getattr(fs, "service_client", None)
+    if client is not None:  # not a file system of another package
+        limit = fs._timeout_kwargs["read_timeout"]
+        client._pipeline._transport.connection_config.read_timeout = limit
+        client._config.retry_policy.initial_backoff = AZURE_BACKOFF_SECONDS
 
 
 def limit_hub_requests() -> None:

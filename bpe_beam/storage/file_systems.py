@@ -11,15 +11,16 @@ from typing import Any, cast
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.storage.client_limits import (
+    limit_azure_requests,
     limit_hub_requests,
     limit_sending,
     make_strict,
     with_time_limits,
 )
-from bpe_beam.storage.names import WEB, protocol_of, redact
+from bpe_beam.storage.names import AZURE, WEB, protocol_of, redact
 
-_EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure", "hf": "hf"}
-_EXTRAS |= dict.fromkeys(WEB, "http")
+_EXTRAS = {"s3": "s3", "gs": "gcs", "hf": "hf"}
+_EXTRAS |= dict.fromkeys(AZURE, "azure") | dict.fromkeys(WEB, "http")
 # The options that the stores' classes pass on to fsspec.
 _GENERAL = {"use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache"}
 _SHORTEST_SECRET = 5
@@ -135,7 +136,7 @@ def _check_names(protocol: str, kind: Any, settings: Mapping[str, Any]) -> None:
     known -= {"self", "kwargs", "storage_options", "args"}
     for name in settings:
         # adlfs passes unknown options on to Azure's credentials, which have many more
-        passed_on = _EXTRAS[protocol] == "azure" and not did_you_mean(name, known, 0.8)
+        passed_on = protocol in AZURE and not did_you_mean(name, known, 0.8)
         if name not in known and not passed_on:
             raise UsageError(
                 f"storage options: {name!r} is not an option of {protocol}"
@@ -155,6 +156,8 @@ def _instance(protocol: str, kind: Any, settings: Mapping[str, Any]) -> Any:
             settings = with_time_limits(protocol, settings)
             fs = kind(**{"use_listings_cache": False, **settings, "skip_instance_cache": True})
             make_strict(protocol, fs)
+            if protocol in AZURE:
+                limit_azure_requests(fs)
             limit_sending(fs.loop)
             _connected[key] = fs
     return fs

@@ -72,7 +72,7 @@ class LocalStore:
             return _stored_file(str(path), os.fstat(stream.fileno())), stream
 
     def read_head(self, url: str, count: int) -> bytes:
-        """Return the first `count` bytes of a file."""
+        """See `Store`."""
         with named_errors("read", url), local_path(url).open("rb", buffering=0) as stream:
             return stream.read(count)
 
@@ -99,7 +99,7 @@ class LocalStore:
             yield stream
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name; do nothing if an earlier call has done so."""
+        """See `Store`."""
         with named_errors("move", source):
             try:
                 local_path(source).replace(local_path(target))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 WEB = ("http", "https")
-OBJECT_STORES = ("s3", "gs", "az", "abfs", "abfss", "hf", *WEB)
+AZURE = ("az", "abfs", "abfss")
+OBJECT_STORES = ("s3", "gs", *AZURE, "hf", *WEB)
 """Stores whose folders are only prefixes of names, and whose uploads appear when they are complete.
 
 A folder at the top is a bucket, which this package neither makes nor removes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.names import protocol_of, redact
+from bpe_beam.storage.names import AZURE, protocol_of, redact
 from bpe_beam.storage.retry import EmptyAnswerError, FileChangedError
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 
@@ -31,11 +31,11 @@ class RangeSource:
 
     file: StoredFile
     fetch: Fetch
-    close: Callable[[], None]
+    close: Callable[[], object] = lambda: None
 
 
 def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
-    """Open a remote file for reading by ranges.
+    """Return a remote file, opened for reading by ranges.
 
     Args:
         fs: The file system.
@@ -51,27 +51,17 @@ def open_ranges(fs: Any, path: str, url: str) -> RangeSource:
         return _open_s3(fs, path, url)
     info = fs.info(path)
     file = stored_file(url, info)
-    if protocol == "gs":
-        _refuse_encoded(info, url)
-        generation = info.get("generation")
+    if protocol in AZURE:
+        return RangeSource(file, _azure_fetch(fs, path, info))
+    if protocol not in ("gs", "memory"):
+        return _open_other(fs, path, file)
+    _refuse_encoded(info, url)
+    version = {"generation": info.get("generation")} if protocol == "gs" else {}
 
-        def fetch_gs(start: int, end: int) -> bytes:
-            return cast(bytes, fs.cat_file(path, start=start, end=end, generation=generation))
+    def fetch(start: int, end: int) -> bytes:
+        return cast(bytes, fs.cat_file(path, start=start, end=end, **version))
 
-        return RangeSource(file, fetch_gs, _nothing)
-    if protocol in ("az", "abfs", "abfss"):
-        return RangeSource(file, _azure_fetch(fs, path, info), _nothing)
-    if protocol == "memory":
-
-        def fetch_memory(start: int, end: int) -> bytes:
-            return cast(bytes, fs.cat_file(path, start=start, end=end))
-
-        return RangeSource(file, fetch_memory, _nothing)
-    return _open_other(fs, path, file)
-
-
-def _nothing() -> None:
-    pass
+    return RangeSource(file, fetch)
 
 
 def _refuse_encoded(info: Mapping[str, Any], url: str) -> None:

@@ -79,7 +79,7 @@ class RemoteStore:
         return open_reader(lambda: self._open_ranges(url), url, self.secrets)
 
     def read_head(self, url: str, count: int) -> bytes:
-        """Return the first `count` bytes of a file."""
+        """See `Store`."""
 
         def head() -> bytes:
             source = self._open_ranges(url)
@@ -115,7 +115,7 @@ class RemoteStore:
             yield stream
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name in the same store."""
+        """See `Store`."""
         with named_errors("move", source, self.secrets):
             fs, path = self.connect(source)
             move(

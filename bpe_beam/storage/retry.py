@@ -19,6 +19,8 @@ SILENCE_SECONDS = 30
 """How long a client waits for the next bytes of an answer, where this package decides."""
 STALLED_PATIENCE_SECONDS = 240.0
 """The time after which a call without an answer is not repeated either."""
+UPLOAD_PATIENCE_SECONDS = 600.0
+"""The time after which a part of an upload is not sent again: the parts before it would be lost."""
 CONNECTING = "reach"
 """The verb of errors before the first request to a store."""
 _FIRST_WAIT_SECONDS = 0.5
@@ -83,7 +85,7 @@ class FileChangedError(OSError):
     """The file's content is not the one that was opened. Does not pass."""
 
 
-def retried(call: Callable[[], T]) -> T:
+def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
     """Return the result of a call, which is repeated after errors that may pass.
 
     Errors that may pass: a connection refused, reset or cut, a time-out, an answer that is shorter
@@ -92,6 +94,10 @@ def retried(call: Callable[[], T]) -> T:
     and none after PATIENCE_SECONDS: a cloud's own library may have repeated the request that long.
     A call without an answer is repeated until STALLED_PATIENCE_SECONDS; one that took more than
     two silences is not, since its client has repeated the request itself.
+
+    Args:
+        call: The call.
+        least_patience: The seconds for which the call is repeated in any case.
     """
     began = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):
@@ -105,7 +111,7 @@ def retried(call: Callable[[], T]) -> T:
             now = time.monotonic()
             silent = _timed_out(error) and now - called <= 2 * SILENCE_SECONDS
             patience = STALLED_PATIENCE_SECONDS if silent else PATIENCE_SECONDS
-            late = now - began + wait > patience
+            late = now - began + wait > max(patience, least_patience)
             if attempt == ATTEMPTS or late or not may_pass(error):
                 raise
             time.sleep(wait)

@@ -30,13 +30,23 @@ class Store(Protocol):
         """Open a file for reading, and return its description at that moment with the stream."""
 
     def read_head(self, url: str, count: int) -> bytes:
-        """Return the first `count` bytes of a file."""
+        """Return the first bytes of a file.
+
+        Args:
+            url: The file.
+            count: The number of bytes; a shorter file is returned whole.
+        """
 
     def create(self, url: str) -> AbstractContextManager[BinaryIO]:
         """Open a new file for writing; it appears when the block ends without an error."""
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another name in the same store."""
+        """Give a file another name in the same store.
+
+        Args:
+            source: The file.
+            target: Its new name.
+        """
 
     def remove(self, url: str) -> None:
         """Remove a file if it exists."""

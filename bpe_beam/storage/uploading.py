@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.errors import DataError
 from bpe_beam.storage.error_messages import named_errors
+from bpe_beam.storage.names import AZURE, protocol_of
 from bpe_beam.storage.ranges import open_ranges
 from bpe_beam.storage.remote_file import BLOCK, open_reader
-from bpe_beam.storage.retry import retried
+from bpe_beam.storage.retry import UPLOAD_PATIENCE_SECONDS, retried
 from bpe_beam.storage.writing import WRITE_BUFFER
 
 # A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB go
@@ -24,7 +25,14 @@ LARGE_PART = 256 << 20
 
 
 class Upload(io.RawIOBase):
-    """The upload of an object, which exists once `finish` returns, and not before."""
+    """The upload of an object, which exists once `finish` returns, and not before.
+
+    Args:
+        fs: The file system.
+        path: The object's path there.
+        url: Its URL, for errors.
+        secrets: Texts that errors must not show.
+    """
 
     def __init__(self, fs: Any, path: str, url: str, secrets: Collection[str]) -> None:
         super().__init__()
@@ -33,6 +41,8 @@ class Upload(io.RawIOBase):
         self._hash = hashlib.sha256()
         with named_errors("write", url, secrets):
             self._file = fs.open(path, "wb", block_size=PART)
+        if protocol_of(url) in AZURE:
+            _repeat_blocks(self._file)
         self._size = 0
 
     def writable(self) -> bool:
@@ -99,27 +109,28 @@ class Upload(io.RawIOBase):
                 Path(spool.name).unlink()
 
 
-def write_with_retries(write: Callable[[], None], is_written: Callable[[], bool]) -> None:
-    """Write a file to a store, repeating the whole write after errors that may pass.
+def _repeat_blocks(file: Any) -> None:
+    """Make an upload to Azure repeat a part after errors that may pass.
+
+    The clients of other stores do so longer than Azure's. Each attempt sends blocks of new names,
+    and the object consists of the blocks that the last request lists: those of a failed attempt are
+    taken from the list.
 
     Args:
-        write: Writes the file.
-        is_written: Returns whether the file has its bytes. Called if a client finds no upload to
-            finish: the client repeats a request whose answer was lost, and the store may have
-            carried out the first one.
-
-    Raises:
-        DataError: The store fails.
+        file: The file of Azure's file system.
     """
+    upload_once = file._upload_chunk
 
-    def attempt() -> None:
-        try:
-            write()
-        except NotFoundError:
-            if not is_written():
-                raise
+    def upload(final: bool = False) -> object:
+        blocks = list(file._block_list)
 
-    retried(attempt)
+        def attempt() -> object:
+            file._block_list[:] = blocks
+            return upload_once(final=final)
+
+        return retried(attempt, UPLOAD_PATIENCE_SECONDS)
+
+    file._upload_chunk = upload
 
 
 @contextlib.contextmanager

@@ -26,6 +26,10 @@ _CHUNK = 256 << 10
 class WebError(OSError):
     """An answer with a status of failure.
 
+    Args:
+        status: The HTTP status.
+        reason: The status in words.
+
     Attributes:
         status: The HTTP status.
     """
@@ -52,7 +56,7 @@ def stat_web(fs: Any, url: str) -> StoredFile:
 
 
 def open_web(fs: Any, url: str) -> RangeSource:
-    """Open a file on a web server for reading by ranges.
+    """Return a file on a web server, opened for reading by ranges.
 
     If the server has no ranges, the file is read from the start, again for each step back.
 

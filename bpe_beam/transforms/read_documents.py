@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import apache_beam as beam
+import msgspec
 import pyarrow as pa
 
-from bpe_beam.corpus.boundaries import files_with_gaps, from_json, speculative_part, to_json
+from bpe_beam.corpus.boundaries import files_with_gaps, speculative_part
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.corpus.plan import Plan
@@ -137,7 +137,7 @@ class _CheckBoundaries(beam.DoFn):
 
     def process(self, element: tuple[int, Iterable[str]]) -> None:
         """Check the boundaries that all slices reported."""
-        reported = [from_json(json.loads(row)) for row in element[1]]
+        reported = [msgspec.json.decode(row, type=Boundaries) for row in element[1]]
         wrong = files_with_gaps(self.plan, reported)
         if wrong:
             names = [self.plan.files[number].name for number in sorted(wrong)]
@@ -159,7 +159,7 @@ class _LimitLosses(beam.DoFn):
 
     def process(self, element: tuple[int, Iterable[str]]) -> None:
         """Add the losses that all splits reported."""
-        losses = add_losses(FileLoss.from_json(json.loads(row)) for row in element[1])
+        losses = add_losses(msgspec.json.decode(row, type=FileLoss) for row in element[1])
         lost = sum(loss.bytes for loss in losses)
         if self.limit.exceeded(lost, self.stored_bytes):
             raise DataError(
@@ -214,15 +214,15 @@ class _ReadSplit(beam.DoFn):
                 losses = writer.losses
         for loss in losses:
             counters.counter(metric_names.STORED_BYTES_LOST).inc(loss.bytes)
-            yield beam.pvalue.TaggedOutput(_LOSSES, json.dumps(loss.to_json()))
+            yield beam.pvalue.TaggedOutput(_LOSSES, msgspec.json.encode(loss).decode())
         for edges in seen:
-            yield beam.pvalue.TaggedOutput(_EDGES, json.dumps(to_json(edges)))
+            yield beam.pvalue.TaggedOutput(_EDGES, msgspec.json.encode(edges).decode())
 
 
 def _fail(text_field: str, reject: Reject) -> None:
     names = names_in(reject.to_json(), text_field, "text_field")
     raise DataError(
-        f"{reject.file}, {reject.place}: {reject.reason} {reject.detail}{names}: correct it, or "
+        f"{reject.file}, {reject.position}: {reject.reason} {reject.detail}{names}: correct it, or "
         "set rejects in ReadDocuments to a folder; if a large file that is compressed, CSV or "
         "WARC is sound, it cannot be split: set range_bytes to its size"
     )
@@ -232,10 +232,10 @@ def _unless_lost(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None
     """Return `on_reject` with a check: a loss fails the run."""
 
     def take(reject: Reject) -> None:
-        if reject.lost is not None:
+        if reject.lost_bytes is not None:
             raise DataError(
-                f"{reject.file}, {reject.place}: {reject.reason}: {reject.detail}; "
-                f"{reject.lost.bytes:,} stored bytes are lost; get a sound copy of the file, "
+                f"{reject.file}, {reject.position}: {reject.reason}: {reject.detail}; "
+                f"{reject.lost_bytes:,} stored bytes are lost; get a sound copy of the file, "
                 "exclude it, or set max_lost in ReadDocuments; if a large file that is compressed, "
                 "CSV or WARC is sound, it cannot be split: set range_bytes to its size"
             )

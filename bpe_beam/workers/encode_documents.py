@@ -61,11 +61,11 @@ def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tok
     found = _place(batch, number, plan)
     if found is None:
         name = plan.files[plan.splits[0].slices[0].file].name
-        return Reject.of(name, None, None, RejectReason.TOO_MANY_TOKENS, detail, text)
+        return Reject.of(name, RejectReason.TOO_MANY_TOKENS, detail, text)
     file, at = found
     if input_format(file.format).columnar:
-        return Reject.of(file.name, None, None, RejectReason.TOO_MANY_TOKENS, detail, text, row=at)
-    return Reject.of(file.name, at, None, RejectReason.TOO_MANY_TOKENS, detail, text)
+        return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, row=at)
+    return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, offset=at)
 
 
 def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:

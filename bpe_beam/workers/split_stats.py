@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bpe_beam.corpus import boundaries
+import msgspec
+
 from bpe_beam.corpus.losses import FileLoss, add_losses, read_losses
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.rejects import RejectWriter
@@ -63,7 +64,7 @@ class SplitReading:
         return {
             "slices": [list(part) for part in self.slices],
             "tags": None if self.tags is None else list(self.tags),
-            "edges": None if known is None else [boundaries.to_json(row) for row in known],
+            "edges": None if known is None else [list(row) for row in known],
         }
 
     @staticmethod
@@ -73,7 +74,7 @@ class SplitReading:
         return SplitReading(
             tuple((file, start, end) for file, start, end in value.get("slices", ())),
             None if tags is None else tuple(tags),
-            None if rows is None else tuple(map(boundaries.from_json, rows)),
+            None if rows is None else msgspec.convert(rows, tuple[Boundaries, ...]),
         )
 
 
@@ -98,7 +99,7 @@ class SplitStats:
 
 def rejects_json(rejects: Mapping[str, int], lost: Iterable[FileLoss]) -> dict[str, object]:
     """Return rejects and losses as the JSON values of a receipt; losses only if there are any."""
-    rows = [loss.to_json() for loss in lost]
+    rows = msgspec.to_builtins(list(lost))
     return {"rejects": dict(rejects), **({"lost": rows} if rows else {})}
 
 
@@ -128,7 +129,8 @@ def reject_reasons(splits: Iterable[SplitStats]) -> dict[str, int]:
 
 def lost_rows(splits: Iterable[SplitStats]) -> tuple[dict[str, Any], ...]:
     """Return what is lost of each file over all splits, as rows of a manifest."""
-    return tuple(loss.to_json() for loss in add_losses(row for s in splits for row in s.lost))
+    losses = add_losses(row for s in splits for row in s.lost)
+    return tuple(map(msgspec.to_builtins, losses))
 
 
 def _slices_of(split: Split) -> tuple[tuple[int, int, int], ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
 import pyarrow as pa
 
 from bpe_beam import progress
@@ -46,9 +47,9 @@ class SplitTask:
         return json.dumps(
             {
                 "root": self.plan.root,
-                "files": {i: list(vars(self.plan.files[i]).values()) for i in numbers},
+                "files": {i: msgspec.structs.astuple(self.plan.files[i]) for i in numbers},
                 "index": self.split.index,
-                "slices": [[part.file, part.start, part.end] for part in self.split.slices],
+                "slices": self.split.slices,
                 "splits": self.splits,
             },
             ensure_ascii=False,

@@ -57,8 +57,7 @@ def test_zstd_with_a_dictionary_says_so(tmp_path: Path) -> None:
     path.write_bytes(zstandard.ZstdCompressor(dict_data=trained).compress(LINES))
     (reject,) = read_file(path).rejects
     assert f"was compressed with dictionary {trained.dict_id()}" in reject.detail
-    assert reject.lost is not None
-    assert reject.lost.bytes == path.stat().st_size
+    assert reject.lost_bytes == path.stat().st_size
 
 
 def test_lzma_is_told_from_text() -> None:

@@ -48,7 +48,7 @@ def test_one_file(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> 
     found = tried(plan_of(tmp_path))
     assert found is not None
     assert found.first is not None
-    assert (found.first.reason, found.first.place) == ("field missing", "byte 0")
+    assert (found.first.reason, found.first.position) == ("field missing", "byte 0")
     assert TRIED_RECORDS <= found.records <= RECORDS
     assert tried(plan_of(tmp_path), text_field="content") is None
     for mixed in (

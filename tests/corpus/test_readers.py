@@ -6,15 +6,19 @@ import gzip
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
+import msgspec
 import pytest
 import zstandard
 from corpus_reading import STORAGE, Found, read, read_file
 
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import DataError, UsageError
+from bpe_beam.storage import Storage, StoredFile
 
 pytestmark = pytest.mark.quick
 
@@ -101,20 +105,43 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path) -> None:
         ("x.zst", zstandard.compress(b"one\n")),
     ):
         path = tmp_path / name
-        for changed, how in ((content[:-3], "reading ended at byte"), (content + b"x", "longer")):
+        for changed in (content[:-3], content + b"x"):
             path.write_bytes(content)
             plan = make_plan(STORAGE, [str(path)])
             # as where a store tells no tag
-            untold = replace(plan, files=tuple(replace(file, tag="") for file in plan.files))
+            files = tuple(msgspec.structs.replace(file, tag="") for file in plan.files)
+            untold = replace(plan, files=files)
             path.write_bytes(changed)
             said = rf"{name} had {len(content)} bytes .*"
             with pytest.raises(DataError, match=said + f"has {len(changed)} now"):
                 read(plan, plan.splits, ReadSettings(), 1 << 20)
-            with pytest.raises(DataError, match=said + how):
+            with pytest.raises(DataError, match=said + f"has {len(changed)} now"):
                 read(untold, plan.splits, ReadSettings(), 1 << 20)
         path.unlink()
         with pytest.raises(DataError, match=rf"cannot read .*{name}: No such file"):
             read(plan, plan.splits, ReadSettings(), 1 << 20)
+
+
+class Stale(Storage):
+    """Storage that reports the sizes of before a change."""
+
+    def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
+        return StoredFile(url, 14), super().open_with_stat(url)[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "change"),
+    [(b"one\ntwo\nthr", "reading ended at byte 11"), (b"one\ntwo\nthree\n\n", "it is longer now")],
+)
+def test_a_file_that_changes_after_a_look_at_its_size(
+    tmp_path: Path, content: bytes, change: str
+) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"one\ntwo\nthree\n")
+    plan = make_plan(STORAGE, [str(path)])
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"had 14 bytes when the job was planned, and {change}"):
+        list(read_split(Stale(), plan, plan.splits[0], ReadSettings(), print))
 
 
 def test_files_on_another_file_system() -> None:
@@ -147,11 +174,18 @@ def test_threads_read_the_same(tmp_path: Path) -> None:
 
 def test_settings_are_checked() -> None:
     for options, message in (
-        ({"input_format": "xml"}, "input-format is 'xml'"),
-        ({"document_separator": ""}, "document-separator is ''"),
-        ({"text_field": ""}, "text-field is ''"),
-        ({"id_field": ""}, "id-field is ''"),
-        ({"id_field": "\ud800"}, "not text"),
+        ({"input_format": "xml"}, "input_format must be one of auto, text, .* got 'xml'"),
+        (
+            {"document_separator": ""},
+            "document_separator must be a text of at least one char.*, got ''",
+        ),
+        ({"text_field": ""}, "text_field must be a text of at least one character"),
+        ({"id_field": ""}, "id_field must be a text of at least one character"),
+        ({"id_field": "\ud800"}, "id_field must be valid UTF-8"),
+        ({"document_separator": "\ud800"}, "document_separator must be valid UTF-8"),
+        ({"text_field": None}, "text_field must be a text"),
+        ({"sources": (("a", ""),)}, "sources must be a text"),
+        ({"sources": (("a", "*"),), "source_field": "x"}, "source_field and sources exclude"),
     ):
         with pytest.raises(UsageError, match=message):
             ReadSettings(**options)

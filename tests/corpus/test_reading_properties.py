@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.split_planning import _slices, _splits, can_be_cut, make_plan
+from bpe_beam.corpus.split_planning import can_be_cut, make_plan, plan_of_files
 
 # a fixture's folder serves all examples of a test; each writes its file anew
 property_test = settings(
@@ -205,7 +205,8 @@ FILES = st.lists(
 def test_splits_cover_the_files_once_and_in_order(
     files: list[InputFile], range_bytes: int, separator: str
 ) -> None:
-    splits = list(_splits(_slices(files, range_bytes, separator), range_bytes))
+    plan = plan_of_files("", tuple(files), document_separator=separator, range_bytes=range_bytes)
+    splits = plan.splits
     assert [split.index for split in splits] == list(range(len(splits)))
     pieces = [piece for split in splits for piece in split.slices]
     for index, file in enumerate(files):

@@ -17,7 +17,7 @@ SOUGHT = ": --text-field 'meta.body' names no field"
 
 def named(record: Any, field: str = "meta.body") -> str:
     data = json.dumps(record).encode()
-    return names_in(Reject.of("a", 0, 1, RejectReason.FIELD_MISSING, "", data).to_json(), field)
+    return names_in(Reject.of("a", RejectReason.FIELD_MISSING, "", data, offset=0).to_json(), field)
 
 
 def test_the_names_there_are() -> None:
@@ -38,7 +38,7 @@ def test_a_record_that_is_not_kept_whole_has_no_names() -> None:
 
 
 def test_other_reasons_name_nothing() -> None:
-    assert not names_in(Reject.of("a", 0, 1, RejectReason.BROKEN_JSON, "", b"{").to_json(), "text")
     assert not names_in(
-        Reject.of("a", None, None, RejectReason.FIELD_MISSING, "", b"", row=3).to_json(), "a"
+        Reject.of("a", RejectReason.BROKEN_JSON, "", b"{", offset=0).to_json(), "text"
     )
+    assert not names_in(Reject.of("a", RejectReason.FIELD_MISSING, "", row=3).to_json(), "a")

@@ -21,11 +21,18 @@ def test_rows(tmp_path: Path) -> None:
     data = bytes(range(256))
     with RejectWriter(Storage(), url) as writer:
         writer.add(
-            Reject.of("a/é.txt", 7, 3, RejectReason.INVALID_UTF8, "at byte 128 of the record", data)
+            Reject.of(
+                "a/é.txt",
+                RejectReason.INVALID_UTF8,
+                "at byte 128 of the record",
+                data,
+                offset=7,
+                line=3,
+            )
         )
-        writer.add(Reject.of("b", 0, None, RejectReason.TOO_LONG, "", b"x" * 70_000, 10**10))
+        writer.add(Reject.of("b", RejectReason.TOO_LONG, "", b"x" * 70_000, 10**10, offset=0))
         writer.add(
-            Reject.of("b", 9, None, RejectReason.INVALID_UTF8, "", memoryview(b"y" * 70_000))
+            Reject.of("b", RejectReason.INVALID_UTF8, "", memoryview(b"y" * 70_000), offset=9)
         )
         assert not (tmp_path / "rejects.jsonl").exists()
     assert writer.total == 3
@@ -56,11 +63,11 @@ def test_no_rejects_no_file(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_failed_split(tmp_path: Path) -> None:
     with pytest.raises(KeyError), RejectWriter(Storage(), str(tmp_path / "x")) as writer:
-        writer.add(Reject.of("a", 0, None, RejectReason.BROKEN_JSON, "", b""))
+        writer.add(Reject.of("a", RejectReason.BROKEN_JSON, "", offset=0))
         raise KeyError
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(DataError), RejectWriter(Storage(), str(tmp_path / "no" / "x")) as writer:
-        writer.add(Reject.of("a", 0, None, RejectReason.BROKEN_JSON, "", b""))
+        writer.add(Reject.of("a", RejectReason.BROKEN_JSON, "", offset=0))
 
 
 def test_native_code_has_the_same_words() -> None:

@@ -16,7 +16,8 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.corpus.split_planning import make_plan
-from bpe_beam.corpus.streams import BrokenStream, open_source
+from bpe_beam.corpus.streams import BrokenStream, Source, decompress
+from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
 
@@ -38,10 +39,17 @@ def zstd(data: bytes) -> bytes:
 PACKERS = {"gz": gzip.compress, "zst": zstd}
 
 
+def opened(data: bytes) -> Source:
+    stored = Stored(STORAGE, "memory://streams-test", len(data))
+    source = decompress(stored, compression_of(data[:16]), len(data))
+    assert source is not None
+    return source
+
+
 def drain(data: bytes, view_size: int = 100_000, path: Path | None = None) -> tuple[bytes, str]:
     """All that comes out, and why nothing more does."""
     STORAGE.write_bytes("memory://streams-test", data)
-    source = open_source(STORAGE, "memory://streams-test", compression_of(data[:16]), len(data))
+    source = opened(data)
     out = io.BytesIO()
     view = memoryview(bytearray(view_size))
     try:
@@ -167,7 +175,7 @@ def test_memory_is_bounded_for_bombs(tmp_path: Path) -> None:
     def peak(data: bytes) -> int:
         tracemalloc.start()
         try:
-            source = open_source(STORAGE, "memory://streams-test", compression_of(data), len(data))
+            source = opened(data)
             view = memoryview(bytearray(100_000))
             total = 0
             while count := source.readinto(view):

@@ -116,7 +116,8 @@ class Faults:
         how: One of these.
         share: The share of requests that are answered so; 1: the first of each method and path.
         seed: Draws them.
-        only: Spoil only those whose method and path hold this text, and each of them.
+        only: Spoil only those whose method and path contain this text, and each of them.
+        most: The number of requests that are spoiled at most.
 
     Attributes:
         asked: The requests that came: method and path.
@@ -124,9 +125,15 @@ class Faults:
     """
 
     def __init__(
-        self, store: Store, how: str, share: float = 1, seed: int = 0, only: str = ""
+        self,
+        store: Store,
+        how: str,
+        share: float = 1,
+        seed: int = 0,
+        only: str = "",
+        most: int = 1 << 30,
     ) -> None:
-        self._only = only
+        self._only, self._most = only, most
         self.asked: list[str] = []
         self.spoiled: list[str] = []
         self._store, self._how, self._share = store, how, share
@@ -141,7 +148,7 @@ class Faults:
 
     def _spoils(self, what: str) -> bool:
         if self._only:
-            return self._only in what
+            return self._only in what and len(self.spoiled) < self._most
         if self._share < 1:
             return self._chance.random() < self._share
         first = what not in self._seen

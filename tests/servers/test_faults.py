@@ -210,8 +210,8 @@ def use_all(store: Store, behind: Store) -> None:
     assert len(storage.expand(f"{folder}/sub/*")) == 2
     storage.move(f"{folder}/sub/in", f"{folder}/sub/moved")
     assert store.storage.list_names(f"{folder}/sub") == ["moved", "out"]
-    if not store.top.startswith("s3"):
-        return  # of an upload in parts, what was sent before an answer without content is lost
+    if store.top.startswith("gs"):
+        return  # an upload in parts does not survive an answer without content
     with storage.create(f"{folder}/large") as stream:
         stream.write(bytes(PART + 9))
     assert store.storage.size(f"{folder}/large") == PART + 9
@@ -227,7 +227,7 @@ def test_answers_without_content(name: str, start_store: Callable[[str], Store])
     assert faults.spoiled
 
 
-@S3_AND_GCS
+@pytest.mark.parametrize("name", ["versitygw", "fake-gcs-server", "azurite"])
 @pytest.mark.parametrize("how", ["stalled", "half"])
 def test_answers_that_never_come(
     name: str, how: str, start_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
@@ -241,6 +241,22 @@ def test_answers_that_never_come(
                 options["config_kwargs"] = {"read_timeout": 2}
         use_all(store, behind)
     assert faults.spoiled
+
+
+@pytest.mark.parametrize("only", ["comp=block&", "comp=blocklist"])
+def test_five_stalls_in_a_row_do_not_end_an_upload_to_azure(
+    only: str, start_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Azure's own client gives a block, or the list of all blocks, up after four."""
+    monkeypatch.setattr(clients, "SILENCE_SECONDS", 1)
+    store = start_store("azurite")
+    url = f"{store.folder()}/file"
+    data = random.Random(6).randbytes(2 * PART + 9)
+    faults = Faults(store, "stalled", only=only, most=5)
+    with faults.before() as behind, behind.storage.create(url) as stream:
+        stream.write(data)
+    assert len(faults.spoiled) == 5
+    assert store.storage.read_bytes(url) == data
 
 
 def test_an_upload_that_ends_without_an_answer(

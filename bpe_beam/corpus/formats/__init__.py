@@ -16,10 +16,10 @@ INPUT_FORMATS = ("text", "jsonl", "parquet", "arrow", "csv", "tsv", "warc", "tar
 """The names of all formats. Each names the module of this folder that defines its `FORMAT`."""
 
 DEFAULT_INPUT_FORMAT = INPUT_FORMATS[0]
-"""The format of files that neither first bytes nor a name's ending tells."""
+"""The format of files whose first bytes and name show none."""
 
 INPUT_FORMAT_CHOICES = ("auto", *INPUT_FORMATS)
-"""What `--input-format` may be; "auto" goes by a file's first bytes and its name."""
+"""The values of `--input-format`; "auto" goes by a file's first bytes and its name."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What a format of input files defines: how files are recognised, cut and read."""
+"""The definition of a format of input files: how they are recognised, split and read."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class InputFormat:
     """A format of input files.
 
     Attributes:
-        name: What `--input-format` and plans call it; also the name of its module.
-        read: Reads a slice to batches of BATCH_SCHEMA, none of them empty, of at most
+        name: Its name for `--input-format` and in plans; also that of its module.
+        read: Yields the batches of a slice, of BATCH_SCHEMA, none of them empty, of at most
             MAX_BATCH_ROWS documents.
-        endings: The ends of file names, with the dot and in lower case, that tell the format.
-        magic: The first bytes of every file, if they tell the format; else empty.
-        columnar: Whether a file holds columns of rows. Such a file compresses by itself, its magic
+        endings: The ends of the names of such files, with the dot and in lower case.
+        magic: The first bytes of every file, if they identify the format; else empty.
+        columnar: Whether a file has columns of rows. Such a file compresses by itself, its magic
             bytes rule out every other format, and a document is found by its row.
         splittable: Whether a slice in the middle of an uncompressed file can be read.
         splittable_units: Whether a slice that begins with a gzip member or a zstd frame can be
-            read: the start of a record shows in the bytes behind the unit's start.
+            read: the bytes after the unit's start show where a record begins.
         separated: Whether documents end at the document separator of the settings. The separator
             "file" makes a file one document; units are splittable if it is a single byte.
         speculative: Whether the reader has to guess where the records of a slice in the middle of
             an uncompressed file begin; see `boundaries.py` for the proof.
-        reject_gap: The most bytes between a rejected record and the next record; None if more can
-            be there, such as the header of an archive's member.
+        reject_gap: The most bytes between a rejected record and the next record; None if there is
+            no such limit: the header of an archive's member can be long.
         check_head: Raises UsageError if the first bytes of an uncompressed file show that it has
             another format; None if nothing is checked.
     """

@@ -1,8 +1,8 @@
 """JSON Lines: an object a line, of which a field is the text.
 
-The parser is our own (`native/read/jsonl.hpp`): one path, so that no answer depends on which parser
-met a line. The figures behind that, in MB/s for one thread and for two at once (two shared cores,
-blocks of 4 MB, English; documents of 200 bytes, then of 25 KB):
+The parser is our own (`native/read/jsonl.hpp`): one for all lines, so that results do not depend on
+which parser got a line. Speeds in MB/s for one thread and for two at once (two shared cores, blocks
+of 4 MB, English; documents of 200 bytes, then of 25 KB):
 
     native     870  1310     1240  2440
     pyarrow    350   650      610   910   for a bad line it fails the block, which needs another way

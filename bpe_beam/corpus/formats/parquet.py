@@ -1,68 +1,65 @@
 """Parquet: row groups, of which only the columns of text, id and source are read.
 
-A row group belongs to the slice that holds byte `size * rows before it // all rows` of the file, so
-that any cut gives each to one slice, and a plan need not open a footer. A document's place is its
-row in the file.
+A row group belongs to the slice that has byte `size * rows before it // all rows` of the file: any
+slices have each row group once, and no plan opens a footer. A document's place is its row in the
+file.
 
 Memory: a page of each column that is read with its dictionary, and a batch of rows. That has
-`batch_bytes` if its rows are of the row group's average size, all columns taken together; a huge
-text is in memory whole, with the rows of its batch. Where rows are short, texts are read as a
-dictionary and resolved a piece at a time: the stored size of a column that repeats a few long texts
-says nothing of how large its rows are.
+`batch_bytes` if its rows are of the row group's average size, all columns together; a huge text is
+in memory whole, with the rows of its batch. Where rows are short, texts are read as a dictionary
+and resolved one batch at a time: the stored size of a column that repeats a few long texts does not
+show how large its rows are.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bpe_beam.corpus.formats.interface import InputFormat
-from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.reading.columns import BROKEN, RowReader, check_names, useful_paths
-from bpe_beam.corpus.reading.planned_file import PlannedFile
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
+from bpe_beam.corpus.streams.arrow_file import ArrowFile
 from bpe_beam.errors import DataError
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8  # the footer's length, and the magic bytes once more
 _ARROW_TYPES = b"ARROW:schema"  # the key of what Arrow's writers note of types
-_ENCRYPTED = "Cannot decrypt"  # what pyarrow says of a column without its key
+_ENCRYPTED = "Cannot decrypt"  # pyarrow's message for a column without its key
 _BUFFER_BYTES = 256 << 10
 _SHORT_TEXT = 1 << 10
 _PLAIN_ROWS = 1 << 10
-"""So many rows are taken at once of columns that cannot be read as dictionaries: DELTA_BYTE_ARRAY
-may store a long text that repeats in a few bytes a row."""
+"""The rows of a batch of columns that cannot be read as dictionaries: DELTA_BYTE_ARRAY may store a
+long text that repeats in a few bytes a row."""
 
 
 def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """Reads the documents of a slice's row groups.
+    """Yield the documents of a slice's row groups.
 
-    A row whose text is null or not UTF-8 is a reject; so is what is lost of a broken row group,
+    A row whose text is null or not UTF-8 is a reject; so is the lost part of a broken row group,
     after which the next one is read, and a file whose footer is broken.
 
     Raises:
         DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
-    with contextlib.closing(PlannedFile(request)) as held:
+    with contextlib.closing(request.open_arrow_file()) as file:
         try:
-            metadata = _read_metadata(held)
+            metadata = _read_metadata(file)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
             schema = metadata.schema.to_arrow_schema()
             check_names(schema)
             if any(count < 0 for count in rows):
-                raise ValueError("a row group has less than no rows")
+                raise ValueError("a row group has a negative number of rows")
         except BROKEN as error:
-            held.check()
+            file.check()
             if request.start == 0:
                 size = request.file.size
-                request.reject(
-                    RejectReason.BROKEN_PARQUET, str(error), b"", size, lost=Loss.of(size)
-                )
+                request.reject(RejectReason.BROKEN_PARQUET, str(error), total=size, lost_bytes=size)
             return
         total = sum(rows)
         if not total:
@@ -71,52 +68,43 @@ def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
         before = 0
         for group, count in enumerate(rows):
             if count and request.start <= request.file.size * before // total < request.end:
-                yield from _Group(request, held, metadata, group, before, columns, total).read()
+                yield from _RowGroup(request, file, metadata, total, columns, group, before).read()
             before += count
 
 
-def _read_metadata(held: PlannedFile) -> pq.FileMetaData:
-    """The footer, without the types that its columns had in Arrow.
+def _read_metadata(file: ArrowFile) -> pq.FileMetaData:
+    """Return the footer, without the types that its columns had in Arrow.
 
-    By those a column of type dictionary would be read as a dictionary, whether its encoding allows
-    that or not; see `_Group.read`.
+    With these a column of type dictionary would be read as a dictionary, whether its encoding
+    allows that or not; see `_RowGroup.read`.
     """
-    held.seek(-_TAIL_BYTES, os.SEEK_END)
-    tail = held.read(_TAIL_BYTES)
+    file.seek(max(0, file.size - _TAIL_BYTES))
+    tail = file.read(_TAIL_BYTES)
     length = int.from_bytes(tail[:4], "little")
-    if tail[4:] != _MAGIC or length + _TAIL_BYTES + len(_MAGIC) > held.size:
+    if tail[4:] != _MAGIC or length + _TAIL_BYTES + len(_MAGIC) > file.size:
         raise ValueError("the file does not end with a Parquet footer")
-    held.seek(-_TAIL_BYTES - length, os.SEEK_END)
-    footer = held.read(length)
+    file.seek(file.size - _TAIL_BYTES - length)
+    footer = file.read(length)
     at = footer.rfind(_ARROW_TYPES)
     if at >= 0:
         footer = footer[:at] + _ARROW_TYPES.lower() + footer[at + len(_ARROW_TYPES) :]
     return pq.read_metadata(pa.BufferReader(_MAGIC + footer + tail))
 
 
-class _Group:
+@dataclass
+class _RowGroup:
     """One row group."""
 
-    def __init__(
-        self,
-        request: SliceRequest,
-        held: PlannedFile,
-        metadata: pq.FileMetaData,
-        number: int,
-        first_row: int,
-        columns: list[str],
-        all_rows: int,
-    ) -> None:
-        self.request = request
-        self.held = held
-        self.metadata = metadata
-        self.all_rows = all_rows
-        self.number = number
-        self.first_row = first_row
-        self.columns = columns
+    request: SliceRequest
+    file: ArrowFile
+    metadata: pq.FileMetaData
+    all_rows: int
+    columns: list[str]
+    number: int
+    first_row: int
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yields its documents; what is lost of it is one reject."""
+        """Yield its documents; the lost part of it is one reject."""
         reader = RowReader(self.request)
         expected = self.metadata.row_group(self.number).num_rows
         done, why = 0, "it ends too soon"
@@ -132,7 +120,7 @@ class _Group:
                     break
                 rows = reader.check(batch)
             except BROKEN as error:
-                self.held.check()
+                self.file.check()
                 why = str(error)
                 if _ENCRYPTED in why:
                     raise DataError(
@@ -153,34 +141,37 @@ class _Group:
             lost = expected - done
             detail = f"row group {self.number}: {lost} of its {expected} rows are lost: {why}"
             size = self.metadata.row_group(self.number).total_byte_size
-            loss = Loss.of(self.request.file.size * lost // self.all_rows, lost)
-            row = self.first_row + done
             self.request.reject(
-                RejectReason.BROKEN_ROW_GROUP, detail, b"", size, row=row, lost=loss
+                RejectReason.BROKEN_ROW_GROUP,
+                detail,
+                total=size,
+                row=self.first_row + done,
+                lost_bytes=self.request.file.size * lost // self.all_rows,
+                lost_records=lost,
             )
 
     @property
     def _average(self) -> int:
-        """The bytes of a row, by what the row group says of all columns together."""
-        # There is no asking for less: `RowGroupMetaData.column` of pyarrow ends the process where
-        # a column's statistics are broken.
+        """The average bytes of a row, of all columns together."""
+        # Not of one column: `RowGroupMetaData.column` of pyarrow ends the process where a column's
+        # statistics are broken.
         group = self.metadata.row_group(self.number)
         return int(max(0, group.total_byte_size) // group.num_rows + 1)
 
     def _dictionaries(self) -> list[str]:
-        """The columns whose first page can be read as a dictionary."""
+        """Return the columns whose first page can be read as a dictionary."""
         found = []
         for column in self.columns:
             try:
                 next(self._batches([column], [column], _PLAIN_ROWS), None)
             except BROKEN:
-                self.held.check()
+                self.file.check()
             else:
                 found.append(column)
         return found
 
     def _open(self, dictionaries: list[str], done: int) -> Iterator[pa.RecordBatch]:
-        """The rows behind the first `done`, these columns of them as dictionaries."""
+        """Yield the rows after the first `done`, with some columns as dictionaries."""
         most = min(self.request.max_rows, max(1, self.request.batch_bytes // self._average))
         if len(dictionaries) < len(self.columns):
             most = min(most, _PLAIN_ROWS)
@@ -193,7 +184,7 @@ class _Group:
         self, columns: list[str], dictionaries: list[str], rows: int
     ) -> Iterator[pa.RecordBatch]:
         file = pq.ParquetFile(
-            pa.PythonFile(self.held, mode="r"),
+            pa.PythonFile(self.file, mode="r"),
             metadata=self.metadata,
             read_dictionary=dictionaries or None,
             buffer_size=_BUFFER_BYTES,

@@ -1,8 +1,8 @@
 """tar: each regular file in an archive is a document, named by archive and file.
 
-Links, devices and folders are passed over; names are ids only, whatever they say. An archive is
-read from its start to its end. What is not readable from some place on is one reject, and so is
-what stands behind the archive's end, such as a second archive.
+Links, devices and folders are passed over; names are ids only, whatever paths they spell. An
+archive is read from its start to its end. The part that cannot be read is one reject, and so are
+bytes after the archive's end, such as a second archive.
 
 Memory: a few times `batch_bytes`, and some two times the longest file.
 """
@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.formats.interface import InputFormat
-from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import RejectReason
@@ -31,7 +30,7 @@ _BLOCK = 64 << 10
 
 
 def read_tar(request: SliceRequest) -> Iterator[pa.RecordBatch]:
-    """Reads the documents of an archive, all of them in the slice that begins at its start.
+    """Yield the documents of an archive, all of them in the slice that begins at its start.
 
     Raises:
         DataError: Storage fails, or the file is not as long as planned.
@@ -44,10 +43,10 @@ def read_tar(request: SliceRequest) -> Iterator[pa.RecordBatch]:
 
 
 class _Stream:
-    """A source as tarfile reads it, which passes over files by reading, if need be for years.
+    """A source as tarfile reads it; tarfile passes over files by reading, beyond any end.
 
     Attributes:
-        broken: Why the source cannot be read further, if so.
+        broken: Why the source cannot be read further; empty if it can.
         lost: How many stored bytes are lost then.
         size: How many bytes have been read.
     """
@@ -60,7 +59,7 @@ class _Stream:
         self._source = source
 
     def read(self, count: int) -> bytes:
-        """So many bytes, fewer at the end, which is also where the stream is broken."""
+        """Return the next bytes; fewer than `count` at the end, or where the stream is broken."""
         view = memoryview(bytearray(count))
         filled = 0
         try:
@@ -76,11 +75,11 @@ class _Stream:
 
 
 class _Member(tarfile.TarInfo):
-    """tarfile takes a header that is broken for the archive's end; here it is noted."""
+    """A member whose broken header is noted, which tarfile takes for the archive's end."""
 
     @classmethod
     def frombuf(cls, buf: Any, encoding: Any, errors: Any) -> _Member:
-        """Reads a header."""
+        """Return the member of a header."""
         found = super().frombuf(buf, encoding, errors)
         if found.size < 0 or (
             found.type in tarfile.SUPPORTED_TYPES
@@ -92,7 +91,7 @@ class _Member(tarfile.TarInfo):
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> _Member:
-        """Reads the header of the next member."""
+        """Return the next member."""
         try:
             found = super().fromtarfile(tarfile_)
             if found.size < 0:
@@ -105,7 +104,7 @@ class _Member(tarfile.TarInfo):
 
 
 class _Reader:
-    """Reads one archive."""
+    """The reader of one archive."""
 
     def __init__(self, request: SliceRequest, stream: _Stream) -> None:
         self.request = request
@@ -113,7 +112,7 @@ class _Reader:
         self.gatherer = Gatherer(request)
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yields the batches."""
+        """Yield the batches."""
         archive: Any = None
         flaw, offset = "", 0
         try:
@@ -129,22 +128,22 @@ class _Reader:
             flaw = str(error) or type(error).__name__
         yield from self.gatherer.rest()
         if self.stream.broken:
-            lost = Loss.of(self.stream.lost)
-            self.request.reject(
-                RejectReason.BROKEN_STREAM, self.stream.broken, offset=offset, lost=lost
-            )
+            self._reject_broken_stream(offset)
         elif flaw:
             self._lose_rest(offset, f"{flaw}; what lies behind is lost", b"")
         else:
             self._look_behind(archive.fileobj)
 
+    def _reject_broken_stream(self, offset: int, data: bytes = b"") -> None:
+        stream, reason = self.stream, RejectReason.BROKEN_STREAM
+        self.request.reject(reason, stream.broken, data, offset=offset, lost_bytes=stream.lost)
+
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[pa.RecordBatch]:
-        """Makes a document of a file."""
+        """Make a document of a file, and yield a batch if it is full."""
         name = member.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         if member.issparse() or member.size > MAX_RECORD_BYTES:
-            sparse, long = RejectReason.SPARSE_FILE, RejectReason.TOO_LONG
-            reason = sparse if member.issparse() else long
-            self.request.reject(reason, name, b"", member.size, offset=member.offset)
+            reason = RejectReason.SPARSE_FILE if member.issparse() else RejectReason.TOO_LONG
+            self.request.reject(reason, name, total=member.size, offset=member.offset)
             return
         file = archive.extractfile(member)
         assert file is not None
@@ -163,32 +162,31 @@ class _Reader:
         )
 
     def _look_behind(self, rest: IO[bytes]) -> None:
-        """Rejects what stands behind the archive's end, if it is something."""
+        """Reject the bytes after the archive's end, unless they are zeros."""
         while True:
-            place = rest.tell()
+            offset = rest.tell()
             data = rest.read(_BLOCK)
             if self.stream.broken:
-                lost = Loss.of(self.stream.lost)
-                self.request.reject(
-                    RejectReason.BROKEN_STREAM, self.stream.broken, data, offset=place, lost=lost
-                )
+                self._reject_broken_stream(offset, data)
                 return
             if data.strip(b"\0"):
-                self._lose_rest(place, "there is more behind the archive's end", data)
+                self._lose_rest(offset, "there is more behind the archive's end", data)
                 return
             if not data:
                 return
 
     def _lose_rest(self, offset: int, why: str, data: bytes) -> None:
-        """Rejects what stands from `offset` on; how many stored bytes that are in a compressed
-        archive is its share of what comes of it."""
+        """Reject the bytes from `offset` on.
+
+        In a compressed archive they count as their share of the decompressed bytes.
+        """
         with contextlib.suppress(tarfile.ReadError):
             while self.stream.read(_BLOCK):
                 pass
         size = max(1, self.stream.size)
         share = self.request.file.size * max(0, size - offset) // size
-        lost = Loss.of(max(share, self.stream.lost))
-        self.request.reject(RejectReason.BROKEN_ARCHIVE, why, data, offset=offset, lost=lost)
+        lost = max(share, self.stream.lost)
+        self.request.reject(RejectReason.BROKEN_ARCHIVE, why, data, offset=offset, lost_bytes=lost)
 
 
 FORMAT = InputFormat(

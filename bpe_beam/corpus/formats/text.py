@@ -1,4 +1,4 @@
-"""Text: a document is what stands between two separators, by default a line."""
+"""Text: a document is the text between two separators, by default a line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What several input formats are read with: windows of files, records, columns, batches."""
+"""The parts that readers of several input formats share: windows, records, columns, batches."""

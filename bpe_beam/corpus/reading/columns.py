@@ -1,19 +1,19 @@
 """Rows of Arrow columns to batches of documents, wherever the columns come from.
 
 A text may be of type string, large_string, string_view, of the binary types if it is UTF-8, of a
-dictionary of these, or of none where all are null; so may ids and sources, which may be integers
-too. An id of another type is none, such a source is OTHER_SOURCE, as in JSON Lines; a text of
-another type, or no such column, ends the job: the file would otherwise be one reject, and a corpus
-lost. Paths lead into structs. Of equal names the last counts.
+dictionary of these, or of type null; so may ids and sources, which may be integers too. An id of
+another type is null, such a source is OTHER_SOURCE, as in JSON Lines; a text of another type, or no
+such column, ends the job: otherwise each row of the file would be a reject. Paths lead into
+structs. Of equal names the last counts.
 
 Nothing that is broken is read: offsets and indices are checked before. Texts in a dictionary are
-resolved a piece at a time, so that a short column cannot become an endless batch.
+resolved one batch at a time, so that a short column cannot become an endless batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.errors import DataError
 
 BROKEN = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError)
-"""What pyarrow raises of a file that is broken."""
+"""The errors of pyarrow for a broken file."""
 
 _BINARY_VIEWS = {
     pa.string(): pa.binary(),
@@ -41,15 +41,47 @@ _BINARY_VIEWS = {
 
 
 def check_names(schema: pa.Schema) -> None:
-    """Raises ValueError if a column's name is not UTF-8: the file is broken."""
+    """Refuse a schema with a name that is not UTF-8: the file is broken.
+
+    Raises:
+        ValueError: A name is not UTF-8.
+    """
     for each in schema:
         each.name.encode()
         if pa.types.is_struct(each.type):
             check_names(pa.schema(list(each.type)))
 
 
-def field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
-    """The type of the column that a path leads to; None if there is none."""
+def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ...]]:
+    """Return the paths of the columns to be read: text, and id and source if they are usable.
+
+    Args:
+        request: A slice of the file.
+        schema: The file's columns.
+
+    Raises:
+        DataError: No column of texts has the name of the text.
+    """
+    text, *names = request.settings.paths
+    found = _field_type(schema, text)
+    if found is None or not _is_bytes(found):
+        option = f"--text-field {request.settings.text_field!r}"
+        columns = ", ".join(f"{each.name} ({each.type})" for each in schema)[:1000]
+        why = "names no column" if found is None else f"names a column of {found}, not of strings,"
+        raise DataError(
+            f"{option} {why} in {request.file.name}; it has {columns or 'none at all'}. A dot "
+            r"leads into a struct; one that is part of a name is written \."
+        )
+    paths = [text]
+    for path in names:
+        kind = _field_type(schema, path)
+        if kind is not None and (_is_bytes(kind) or pa.types.is_integer(kind)):
+            paths.append(path)
+    return paths
+
+
+def _field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
+    """Return the type of the column that a path leads to; None if there is none."""
     fields: Any = schema
     found = None
     for name in path:
@@ -64,80 +96,8 @@ def field_type(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
     return found
 
 
-def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ...]]:
-    """The paths of the columns to be read of a file: text, and id and source where they are of use.
-
-    Raises:
-        DataError: There is no column of texts.
-    """
-    text, *names = request.settings.paths
-    found = field_type(schema, text)
-    if found is None or not _is_bytes(found):
-        option = f"--text-field {request.settings.text_field!r}"
-        columns = ", ".join(f"{each.name} ({each.type})" for each in schema)[:1000]
-        why = "names no column" if found is None else f"names a column of {found}, not of strings,"
-        raise DataError(
-            f"{option} {why} in {request.file.name}; it has {columns or 'none at all'}. A dot "
-            r"leads into a struct; one that is part of a name is written \."
-        )
-    paths = [text]
-    for path in names:
-        kind = field_type(schema, path) if path else None
-        if kind is not None and (_is_bytes(kind) or pa.types.is_integer(kind)):
-            paths.append(path)
-    return paths
-
-
 def _is_bytes(kind: pa.DataType) -> bool:
     return (kind.value_type if pa.types.is_dictionary(kind) else kind) in _BINARY_VIEWS
-
-
-@dataclass
-class RowReader:
-    """Makes batches of documents of a file's rows.
-
-    Attributes:
-        request: The slice.
-    """
-
-    request: SliceRequest
-
-    def check(self, rows: pa.RecordBatch) -> CheckedRows:
-        """The columns that matter of some rows, safe to be read.
-
-        Raises:
-            BROKEN: The rows are broken.
-        """
-        rows.validate()
-        texts, ids, sources = (_column(rows, path) for path in self.request.settings.paths)
-        if texts is None:
-            raise ValueError("a batch is without the column of the text")
-        return CheckedRows(texts, ids, sources)
-
-    def documents(
-        self, rows: CheckedRows, place: int, row: int, where: str = ""
-    ) -> Iterator[pa.RecordBatch]:
-        """Yields the documents of rows, and rejects the others.
-
-        Args:
-            rows: The rows.
-            place: The place of the first, in the file.
-            row: The number of the first, for rejects.
-            where: What the number counts from, if not from the file's start; for rejects.
-        """
-        request = self.request
-        lengths = rows.lengths()
-        for start, stop in _pieces(lengths, request.batch_bytes, request.max_rows):
-            piece = _Piece(request, rows.resolved(start, stop), where)
-            good = piece.judge(row + start)
-            places = np.arange(place + start, place + stop, dtype=np.uint64)
-            places |= np.uint64(request.number << PLACE_BITS)
-            columns = [piece.ids(), piece.sources(), pa.array(places), piece.texts()]
-            if not good.all():
-                mask = pa.array(good)
-                columns = [column.filter(mask) for column in columns]
-            if good.any():
-                yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)
 
 
 @dataclass
@@ -148,8 +108,12 @@ class CheckedRows:
     id: pa.Array | None
     source: pa.Array | None
 
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.text)
+
     def lengths(self) -> np.ndarray[Any, Any]:
-        """The bytes of each row."""
+        """Return the bytes of each row, `int64[n]`."""
         total = np.zeros(len(self.text), np.int64)
         for column in (self.text, self.id, self.source):
             if column is not None and not pa.types.is_integer(column.type):
@@ -157,78 +121,109 @@ class CheckedRows:
         return total
 
     def resolved(self, start: int, stop: int) -> CheckedRows:
-        """These of the rows, without dictionaries."""
+        """Return some of the rows, without dictionaries.
+
+        Args:
+            start: The number of the first row.
+            stop: The number after that of the last row.
+        """
         columns = (self.text, self.id, self.source)
         return CheckedRows(
-            *(
-                None if each is None else _resolve(each.slice(start, stop - start))
-                for each in columns
-            )
+            *(None if each is None else _resolve(each[start:stop]) for each in columns)
         )
 
 
-@dataclass
-class _Piece:
-    """Rows that become one batch."""
+class RowReader:
+    """Makes batches of documents of a file's rows.
 
-    request: SliceRequest
-    rows: CheckedRows
-    where: str
-    flaws: dict[int, tuple[RejectReason, str, bytes]] = field(default_factory=dict)
+    Args:
+        request: The slice.
+    """
 
-    def judge(self, first_row: int) -> np.ndarray[Any, Any]:
-        """Which rows are good; the others are rejected."""
-        rows, settings = self.rows, self.request.settings
+    def __init__(self, request: SliceRequest) -> None:
+        self._request = request
+
+    def check(self, rows: pa.RecordBatch) -> CheckedRows:
+        """Return the columns of text, id and source, whose memory is safe to read.
+
+        Raises:
+            BROKEN: The rows are broken.
+        """
+        rows.validate()
+        texts, ids, sources = (_column(rows, path) for path in self._request.settings.paths)
+        if texts is None:
+            raise ValueError("a batch is without the column of the text")
+        return CheckedRows(texts, ids, sources)
+
+    def documents(
+        self, rows: CheckedRows, place: int, row: int, where: str = ""
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the documents of rows, and reject the others.
+
+        Args:
+            rows: The rows.
+            place: The position of the first row in the file.
+            row: The number of the first row, for rejects.
+            where: What this number counts from, if not from the file's start; for rejects.
+        """
+        request = self._request
+        for start, stop in _runs(rows.lengths(), request.batch_bytes, request.max_rows):
+            run = rows.resolved(start, stop)
+            places = np.arange(place + start, place + stop, dtype=np.uint64)
+            places |= np.uint64(request.number << PLACE_BITS)
+            columns = [
+                _names(run.id, len(run)),
+                self._sources(run),
+                pa.array(places),
+                run.text.view(pa.large_string()),
+            ]
+            flaws = self._flaws(run)
+            for number, (reason, detail, data) in sorted(flaws.items()):
+                request.reject(reason, detail + where, data, row=row + start + number)
+            if flaws:
+                good = np.ones(len(run), bool)
+                good[list(flaws)] = False
+                columns = [column.filter(pa.array(good)) for column in columns]
+            if len(flaws) < len(run):
+                yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)
+
+    def _flaws(self, rows: CheckedRows) -> dict[int, tuple[RejectReason, str, bytes]]:
+        """Return the reason, the details and the bytes of each bad row, by its number."""
+        settings = self._request.settings
+        flaws: dict[int, tuple[RejectReason, str, bytes]] = {}
         for column, name in (
             (rows.source, settings.source_field),
             (rows.id, settings.id_field),
             (rows.text, settings.text_field),
         ):
             if column is not None and pa.types.is_large_binary(column.type):
-                self._find_bad_utf8(column, str(name))
+                flaws.update(_bad_utf8(column, str(name)))
         if rows.text.null_count:
+            detail = f"{settings.text_field!r} is null"
             for row in np.flatnonzero(rows.text.is_null().to_numpy(zero_copy_only=False)).tolist():
-                self.flaws[row] = (
-                    RejectReason.FIELD_MISSING,
-                    f"{settings.text_field!r} is null",
-                    b"",
-                )
-        too_long = np.flatnonzero(_lengths(rows.text) > MAX_RECORD_BYTES)
-        for row in too_long.tolist():
-            self.flaws[row] = (RejectReason.TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
-        good = np.ones(len(rows.text), bool)
-        for row, (reason, detail, data) in sorted(self.flaws.items()):
-            good[row] = False
-            self.request.reject(reason, detail + self.where, data, row=first_row + row)
-        return good
+                flaws[row] = (RejectReason.FIELD_MISSING, detail, b"")
+        for row in np.flatnonzero(_lengths(rows.text) > MAX_RECORD_BYTES).tolist():
+            flaws[row] = (RejectReason.TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
+        return flaws
 
-    def _find_bad_utf8(self, column: pa.Array, name: str) -> None:
-        try:
-            column.view(pa.large_string()).validate(full=True)
-        except pa.ArrowInvalid:
-            for row, value in enumerate(column):
-                data = value.as_py() or b""
-                try:
-                    data.decode()
-                except UnicodeDecodeError as error:
-                    detail = f"at byte {error.start} of {name!r}"
-                    self.flaws[row] = (RejectReason.INVALID_UTF8, detail, data)
-
-    def texts(self) -> pa.Array:
-        """The texts, those of bad rows too."""
-        return self.rows.text.view(pa.large_string())
-
-    def ids(self) -> pa.Array:
-        """The ids."""
-        return _names(self.rows.id, len(self.rows.text))
-
-    def sources(self) -> pa.Array:
-        """The sources."""
-        other = pa.scalar(self.request.source, pa.large_string())
-        if self.rows.source is None:
-            return pa.repeat(other, len(self.rows.text))
-        names = _names(self.rows.source, len(self.rows.text))
+    def _sources(self, rows: CheckedRows) -> pa.Array:
+        if rows.source is None:
+            return pa.repeat(pa.scalar(self._request.source, pa.large_string()), len(rows))
+        names = _names(rows.source, len(rows))
         return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
+
+
+def _bad_utf8(column: pa.Array, name: str) -> Iterator[tuple[int, tuple[RejectReason, str, bytes]]]:
+    """Yield the number and the flaw of each value of a column that is not UTF-8."""
+    try:
+        column.view(pa.large_string()).validate(full=True)
+    except pa.ArrowInvalid:
+        for row, value in enumerate(column):
+            data = value.as_py() or b""
+            try:
+                data.decode()
+            except UnicodeDecodeError as error:
+                yield row, (RejectReason.INVALID_UTF8, f"at byte {error.start} of {name!r}", data)
 
 
 def _names(column: pa.Array | None, count: int) -> pa.Array:
@@ -240,8 +235,8 @@ def _names(column: pa.Array | None, count: int) -> pa.Array:
 
 
 def _column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
-    """The column that a path leads to, its memory checked; None if there is none of use."""
-    if not path or field_type(rows.schema, path) is None:
+    """Return the column of a path, its memory checked; None if there is none of a usable type."""
+    if _field_type(rows.schema, path) is None:
         return None
     column = rows.column(rows.schema.get_all_field_indices(path[0])[-1])
     for name in path[1:]:
@@ -253,7 +248,7 @@ def _column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
 
 
 def _checked(column: pa.Array) -> pa.Array:
-    """As large_binary, or a dictionary of that."""
+    """Return a column as large_binary, or as a dictionary of that, after checking its memory."""
     if pa.types.is_dictionary(column.type):
         return pa.DictionaryArray.from_arrays(column.indices, _checked(column.dictionary))
     seen = column.view(_BINARY_VIEWS[column.type])
@@ -276,15 +271,15 @@ def _resolve(column: pa.Array) -> pa.Array:
     return column
 
 
-def _pieces(
+def _runs(
     lengths: np.ndarray[Any, Any], most_bytes: int, most_rows: int
 ) -> Iterator[tuple[int, int]]:
-    """Runs of rows of so many bytes at most, or of one row."""
+    """Yield start and stop of runs of rows: each of limited bytes and rows, or of one row."""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(ends):
         limit = (int(ends[start - 1]) if start else 0) + most_bytes
         stop = int(np.searchsorted(ends, limit, side="right"))
-        stop = min(max(stop, start + 1), start + most_rows)
-        yield start, min(stop, len(ends))
+        stop = min(max(stop, start + 1), start + most_rows, len(ends))
+        yield start, stop
         start = stop

@@ -1,4 +1,4 @@
-"""Documents that are found one at a time, gathered to batches."""
+"""Documents that are found one at a time, gathered into batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bpe_beam.corpus.slices import SliceRequest
 
 
 class Gatherer:
-    """Holds documents until there are enough for a batch.
+    """Keeps documents until there are enough for a batch.
 
     Args:
         request: Their slice.
@@ -19,36 +19,36 @@ class Gatherer:
 
     def __init__(self, request: SliceRequest) -> None:
         self._request = request
-        self._clear()
-
-    def _clear(self) -> None:
-        self._ids: list[str | None] = []
-        self._sources: list[str] = []
-        self._places: list[int | None] = []
-        self._texts: list[bytes] = []
+        self._rows: list[tuple[str | None, str, int | None, bytes]] = []
         self._size = 0
 
     def add(
         self, name: str | None, source: str, offset: int | None, text: bytes
     ) -> Iterator[pa.RecordBatch]:
-        """Takes a document, whose text is UTF-8; yields a batch if it is full."""
+        """Yield a batch if a document, which is added, makes it full.
+
+        Args:
+            name: The document's id, if it has one.
+            source: Its source.
+            offset: The byte of the decompressed file at which it begins; None if it is not known.
+            text: The text in UTF-8.
+        """
         request = self._request
-        self._ids.append(name)
-        self._sources.append(source)
-        self._places.append(None if offset is None else request.number << PLACE_BITS | offset)
-        self._texts.append(text)
+        place = None if offset is None else request.number << PLACE_BITS | offset
+        self._rows.append((name, source, place, text))
         self._size += len(text) + len(name or "") + len(source)
-        if self._size >= request.batch_bytes or len(self._texts) >= request.max_rows:
+        if self._size >= request.batch_bytes or len(self._rows) >= request.max_rows:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """Yields what is held, if there is something."""
-        if self._texts:
+        """Yield a batch of the documents that are left, if there are any."""
+        if self._rows:
+            names, sources, places, texts = zip(*self._rows, strict=True)
+            self._rows, self._size = [], 0
             columns = [
-                pa.array(self._ids, pa.large_string()),
-                pa.array(self._sources, pa.large_string()),
-                pa.array(self._places, pa.uint64()),
-                pa.array(self._texts, pa.large_binary()).view(pa.large_string()),
+                pa.array(names, pa.large_string()),
+                pa.array(sources, pa.large_string()),
+                pa.array(places, pa.uint64()),
+                pa.array(texts, pa.large_binary()).view(pa.large_string()),
             ]
-            self._clear()
             yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)

@@ -7,14 +7,10 @@ import numpy as np
 from bpe_beam.corpus.streams import BrokenStream, Source
 
 END = 1 << 62
-"""Behind every place in a file."""
+"""A position after the end of every file."""
 
 BOM = b"\xef\xbb\xbf"
-"""A byte order mark, which is no part of a file's first record."""
-
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""The byte order marks of another encoding; little-endian UTF-32 begins with the first of them,
-too. No UTF-8 has these bytes."""
+"""The byte order mark of UTF-8, which is no part of a file's first record."""
 
 _BEYOND_STOP = 64 << 10
 
@@ -22,13 +18,19 @@ _BEYOND_STOP = 64 << 10
 class Window:
     """The part of a file that is in memory: its bytes from `base` on.
 
+    Args:
+        source: The bytes, from `base` to the file's end.
+        base: The position at which reading begins.
+        block: How many bytes are read at once.
+        stop: The position after which only the end of the last record is needed.
+
     Attributes:
-        base: The place in the (decompressed) file of the first byte here.
-        data: The bytes.
-        final: The file ends where these end.
-        broken: Why the file cannot be read further, if so; then `final` is true as well.
+        base: The position of the first byte in memory.
+        data: The bytes in memory.
+        final: Whether the file ends with these.
+        broken: Why the file cannot be read further; empty if it can. `final` is true then as well.
         lost: How many stored bytes are lost then.
-        source: Where the bytes come from.
+        source: The source.
     """
 
     def __init__(self, source: Source, base: int, block: int, stop: int = END) -> None:
@@ -40,14 +42,20 @@ class Window:
         self.source = source
         self._block = block
         self._stop = stop
-        self._buffer = memoryview(b"")  # used again and again: batches hold copies
+        self._buffer = memoryview(b"")  # used again and again: batches are copies
+
+    @property
+    def end(self) -> int:
+        """The position after the last byte in memory."""
+        return self.base + len(self.data)
 
     def advance(self, used: int) -> None:
-        """Drops the first `used` bytes and reads more behind the rest: a block, but little beyond
-        `stop`, where only the last record's end is wanted; and as much as is kept, if that is
-        more, so that a long record is not copied again and again."""
+        """Drop the first `used` bytes, and read more after the rest.
+
+        At least as much as the rest is read, so that a long record is not copied again and again.
+        """
         kept = self.data[used:]
-        ahead = max(0, self._stop - self.base - len(self.data)) + _BEYOND_STOP
+        ahead = max(0, self._stop - self.end) + _BEYOND_STOP
         room = len(kept) + max(min(self._block, ahead), len(kept))
         if room > len(self._buffer):
             self._buffer = np.empty(max(room, 2 * self._block), np.uint8).data
@@ -65,3 +73,12 @@ class Window:
             self.final, self.broken, self.lost = True, str(error), error.lost
         self.base += used
         self.data = buffer[:filled]
+
+    def bytes(self, start: int, end: int) -> bytes:
+        """Return the bytes between two positions, as far as they are in memory.
+
+        Args:
+            start: The position of the first byte, at least `base`.
+            end: The position after the last byte.
+        """
+        return bytes(self.data[start - self.base : end - self.base])

@@ -1,6 +1,6 @@
-"""The bytes of a file: held to what was planned, decompressed, begun in the middle."""
+"""The bytes of a file: checked against the plan, decompressed, from any unit on."""
 
 from bpe_beam.corpus.streams.decompressed import BrokenStream
-from bpe_beam.corpus.streams.source import Source, open_source
+from bpe_beam.corpus.streams.source import Source, decompress
 
-__all__ = ["BrokenStream", "Source", "open_source"]
+__all__ = ["BrokenStream", "Source", "decompress"]

@@ -1,18 +1,24 @@
-"""What all compressed files share: a block of stored bytes, and handing out what came of them."""
+"""The base of all compressed files: a block of stored bytes, and those decompressed from it."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 from bpe_beam.corpus.streams.stored import Stored
 
 STORED_BLOCK = 256 << 10
+"""Stored bytes that are read at once."""
 
 
 class BrokenStream(Exception):
-    """Stored data cannot be decompressed further. The message says why, and at which byte.
+    """Stored data cannot be decompressed further.
+
+    Args:
+        why: The reason, and at which byte.
+        lost: See below.
 
     Attributes:
-        lost: How many stored bytes there are of which nothing was handed out, or nothing that can
-            be relied on.
+        lost: The number of stored bytes of which nothing was returned, or nothing reliable.
     """
 
     def __init__(self, why: str, lost: int) -> None:
@@ -20,13 +26,18 @@ class BrokenStream(Exception):
         self.lost = lost
 
 
-class Decompressed:
-    """Decompressed bytes of a file, from the unit at which the stored bytes stand.
+class Decompressed(ABC):
+    """Decompressed bytes of a file, from the unit at the position of the stored bytes on.
+
+    Args:
+        stored: The file.
 
     Attributes:
-        end: Where the slice ends, in stored bytes; see `Source.boundary`.
+        end: The slice's end in stored bytes; see `Source.boundary`.
         units: How many units have begun.
-        first, boundary, boundary_unit: See `Source`.
+        first: See `Source`.
+        boundary: See `Source`.
+        boundary_unit: See `Source`.
     """
 
     def __init__(self, stored: Stored) -> None:
@@ -37,11 +48,11 @@ class Decompressed:
         self.units = 0
         self._stored = stored
         self._input = b""
-        self._at = 0  # so much of the input is used up
-        self._sound = stored.position  # what is stored before has been handed out
+        self._at = 0  # how much of the input is used
+        self._sound = stored.position  # the stored bytes before have been returned
         self._unit = stored.position  # where the last unit begins
         self._output = b""
-        self._handed_out = 0
+        self._returned = 0
 
     def readinto(self, view: memoryview) -> int:
         """See `Source`."""
@@ -53,33 +64,32 @@ class Decompressed:
         count = min(len(view), len(self._output))
         view[:count] = memoryview(self._output)[:count]
         self._output = self._output[count:]
-        self._handed_out += count
+        self._returned += count
         return count
 
     def close(self) -> None:
         """See `Source`."""
         self._stored.close()
 
+    @abstractmethod
     def advance(self, limit: int) -> bytes | None:
-        """Decompresses some more; None at the end. What comes out need not be shorter than
-        `limit`, but is bounded."""
-        raise AssertionError("each kind has its own")
+        """Return some more decompressed bytes, about `limit` of them; None at the end."""
 
     def _begin_unit(self, at: int) -> None:
-        """A unit begins at this stored byte; what came before it has been handed out."""
+        """Note that a unit begins at this stored byte; the bytes before it have been returned."""
         self.units += 1
         self._unit = at
         if self.boundary is None and at >= self.end:
-            self.boundary = self._handed_out
+            self.boundary = self._returned
             self.boundary_unit = at
 
     @property
-    def _place(self) -> int:
+    def _position(self) -> int:
         """The stored byte that is used next."""
         return self._stored.position - len(self._input) + self._at
 
     def _fill(self, count: int) -> bool:
-        """Sees to it that `count` bytes of input are there, as long as the file has them."""
+        """Load `count` bytes of input; return False if the file ends before."""
         while len(self._input) - self._at < count:
             more = self._stored.read(STORED_BLOCK)
             if not more:
@@ -88,10 +98,12 @@ class Decompressed:
         return True
 
     def _wrong_checksum(self, why: object) -> BrokenStream:
-        """All of a unit may be wrong whose checksum does not fit."""
+        """Return the error of a unit whose checksum is wrong: all of it may be wrong."""
         self._sound = self._unit
         return self._broken(why)
 
     def _broken(self, why: object) -> BrokenStream:
         size = self._stored.size
-        return BrokenStream(f"{why}, {self._place} of {size} stored bytes read", size - self._sound)
+        return BrokenStream(
+            f"{why}, {self._position} of {size} stored bytes read", size - self._sound
+        )

@@ -8,15 +8,15 @@ import zlib
 from bpe_beam.corpus.streams.decompressed import Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
-# What zlib gets at once: behind the end of a member it copies all that is left of it, and files of
-# Common Crawl have a member a record.
 _GZIP_STEP = 64 << 10
+"""The bytes that zlib gets at once: it copies those after the end of a member, and files of Common
+Crawl have a member a record."""
 
 _CHECKSUM = re.compile("incorrect (data|length) check")
 
 
 class Gzip(Decompressed):
-    """gzip, of any number of members, with zeros behind one taken for padding, as Python does."""
+    """gzip, of any number of members; zeros after one are padding, as for Python."""
 
     def __init__(self, stored: Stored) -> None:
         super().__init__(stored)
@@ -24,7 +24,7 @@ class Gzip(Decompressed):
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
-        self._sound = self._place
+        self._sound = self._position
         more = self._fill(1)
         if self._member is None:
             while more and self._input[self._at] == 0:
@@ -32,7 +32,7 @@ class Gzip(Decompressed):
                 more = self._fill(1)
             if not more:
                 return None
-            self._begin_unit(self._place)
+            self._begin_unit(self._position)
             self._member = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         output = self._decompress(self._member, limit)
         if self._member.eof:
@@ -42,8 +42,10 @@ class Gzip(Decompressed):
         return output
 
     def _decompress(self, member: zlib._Decompress, limit: int) -> bytes:
-        """One step. When it fails, half as much is tried, so that in the end all came out that
-        the bytes before the broken one give."""
+        """Return the bytes of one step.
+
+        If it fails, half as much is tried, so that all bytes before the broken one are used.
+        """
         count = min(_GZIP_STEP, len(self._input) - self._at)
         while True:
             self._member = member.copy()

@@ -1,12 +1,12 @@
-"""The bytes of a file as its records see them: decompressed while they are read.
+"""The decompressed bytes of a file.
 
 Memory is bounded whatever the compression ratio is. Stored data that is corrupt or ends too soon
-raises `BrokenStream`, after everything before the flaw has been handed out: for gzip to the stored
-byte, for the others to the block. Checksums stand behind what they are of: where damaged data still
-makes sense to a decompressor, wrong bytes may have been handed out before the error.
+raises `BrokenStream`, after everything before the flaw has been returned: for gzip to the stored
+byte, for the others to the block. Checksums follow their data: if a decompressor accepts damaged
+data, wrong bytes may have been returned before the error.
 
 A gzip file of many members, and a zstd file of many frames, can be read from any of them: a slice
-in the middle of such a file begins at the first that it finds, see `units.py`.
+in the middle of such a file begins at the first that it finds, see `unit_search.py`.
 """
 
 from __future__ import annotations
@@ -14,33 +14,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from bpe_beam.corpus.streams.block_streams import Bzip2, Lzma, Xz
+from bpe_beam.corpus.streams.block_streams import BLOCK_STREAMS
 from bpe_beam.corpus.streams.decompressed import Decompressed
 from bpe_beam.corpus.streams.gzip_stream import Gzip
 from bpe_beam.corpus.streams.lz4_stream import Lz4
-from bpe_beam.corpus.streams.stored import Stored, unmetered
-from bpe_beam.corpus.streams.units import find_unit
+from bpe_beam.corpus.streams.stored import Stored
+from bpe_beam.corpus.streams.unit_search import find_unit
 from bpe_beam.corpus.streams.zstd_stream import Zstd
-from bpe_beam.storage import Storage
 
 _KINDS: dict[str, Callable[[Stored], Decompressed]] = {
     "gzip": Gzip,
     "zstd": Zstd,
-    "bz2": Bzip2,
-    "xz": Xz,
-    "lzma": Lzma,
     "lz4": Lz4,
+    **BLOCK_STREAMS,
 }
 
 
 class Source(Protocol):
-    """Bytes of a file from some place to its end.
+    """Bytes of a file from some position to its end.
 
     Attributes:
         first: The stored byte at which reading began.
         boundary: How many bytes came before the first unit (member, frame) that begins at the
-            slice's end or behind it; None until such a unit is reached. It is set before
-            any byte of that unit is handed out.
+            slice's end or after it; None until such a unit is reached. It is set before any byte
+            of that unit is returned.
         boundary_unit: The stored byte at which that unit begins.
     """
 
@@ -49,59 +46,39 @@ class Source(Protocol):
     boundary_unit: int
 
     def readinto(self, view: memoryview) -> int:
-        """Fills the view from its start; returns how many bytes, 0 at the end.
+        """Fill the view from its start; return how many bytes, 0 at the end.
 
         Raises:
-            BrokenStream: What is stored cannot be decompressed further.
+            BrokenStream: The stored bytes cannot be decompressed further.
         """
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
 
 
-def open_source(
-    storage: Storage,
-    url: str,
-    compression: str,
-    size: int,
-    start: int = 0,
-    end: int | None = None,
-    tag: str = "",
-    on_read: Callable[[int], None] = unmetered,
-) -> Source | None:
-    """Opens a file of the plan.
+def decompress(stored: Stored, compression: str, end: int) -> Source | None:
+    """Return the decompressed bytes of a file from the first unit at or after its position on.
 
     Args:
-        storage: The storage client.
-        url: The file.
-        compression: One of COMPRESSIONS.
-        size: Its planned size as stored, in bytes.
-        start: Where to begin; in a compressed file, where to look for the first unit.
-        end: The stored byte behind the slice; None: the file's end.
-        tag: Its planned tag, or "".
-        on_read: Called after each read with the number of stored bytes that it gave.
+        stored: The stored bytes; closed if there is no such unit.
+        compression: One of COMPRESSIONS except "none".
+        end: The stored byte after the slice.
 
     Returns:
-        The bytes from there to the file's end, whatever `end` is; None if the file is compressed
-        and no unit begins in [start, end).
+        The bytes up to the file's end, whatever `end` is; None if no unit begins in the slice.
 
     Raises:
-        DataError: When opening or reading fails, or when the file is shorter or longer than
-            planned.
+        DataError: Reading fails, or the file is shorter or longer than planned.
     """
-    stored = Stored(storage, url, size, start, tag, on_read)
-    if compression == "none":
-        return stored
     kind = _KINDS[compression]
-    end = size if end is None else end
-    if start:
+    if stored.position:
+        unit = None
         try:
-            unit = find_unit(stored, compression, kind, start, end)
-        except BaseException:
-            stored.close()
-            raise
+            unit = find_unit(stored, compression, kind, stored.position, end)
+        finally:
+            if unit is None:
+                stored.close()
         if unit is None:
-            stored.close()
             return None
         stored.seek(unit)
         stored.first = unit

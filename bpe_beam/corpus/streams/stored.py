@@ -1,24 +1,40 @@
-"""A file as it is stored, held to what was planned."""
+"""A file as it is stored, checked against its plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import BinaryIO
+from typing import Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, named_errors, redact
 
 
-def unmetered(count: int) -> None:
-    """Stand where nobody wants to know how much was read."""
+def ignore_progress(count: int) -> None:
+    """Ignore the number of bytes that were read."""
+
+
+class ChangedFileError(DataError):
+    """A file is not the one that was planned.
+
+    Args:
+        url: The file.
+        size: Its planned size in bytes.
+        change: What has changed, as the end of a sentence.
+    """
+
+    def __init__(self, url: str, size: int, change: str) -> None:
+        super().__init__(
+            f"{redact(url)} had {size} bytes when the job was planned, and {change}; start the job "
+            "again on files that stay as they are"
+        )
 
 
 class Stored:
-    """The stored bytes of a file from some place on.
+    """The stored bytes of a file from some position on.
 
-    A part of a file that was changed meanwhile must not pass for the whole: another size or tag
-    than planned is an error. What storage reads from then on is of one version, where the store
-    can promise that; where it cannot, another length is seen at the file's end.
+    A part of a changed file must not pass for the whole: another size or tag than planned is an
+    error. The bytes that are read after opening are of one version, where the store can promise
+    that; where it cannot, another length is noticed at the file's end.
 
     Args:
         storage: The storage client.
@@ -26,12 +42,18 @@ class Stored:
         size: Its planned size in bytes.
         start: The byte to begin at.
         tag: Its planned tag, or "".
-        on_read: Called after each read with the number of stored bytes that it gave.
+        on_read: Called after each read with the number of its bytes.
 
     Attributes:
         size: The planned size in bytes.
         position: The byte that is read next.
-        first, boundary, boundary_unit: As a `Source` has them; a plain file has no units.
+        first: See `Source`.
+        boundary: See `Source`: None, as a plain file has no units.
+        boundary_unit: See `Source`.
+
+    Raises:
+        DataError: The file cannot be opened, or has another size or tag than planned. Reading
+            raises it if storage fails, or the file is shorter or longer than planned.
     """
 
     def __init__(
@@ -41,7 +63,7 @@ class Stored:
         size: int,
         start: int = 0,
         tag: str = "",
-        on_read: Callable[[int], None] = unmetered,
+        on_read: Callable[[int], None] = ignore_progress,
     ) -> None:
         self.size = size
         self.position = start
@@ -50,72 +72,57 @@ class Stored:
         self.boundary_unit = 0
         self._url = url
         self._on_read = on_read
-        self._file = open_planned(storage, url, size, tag)
+        with named_errors("read", url):
+            found, self._file = storage.open_with_stat(url)
+        if found.size != size or (tag and found.tag not in ("", tag)):
+            self.close()
+            same_size = "its content has changed since"
+            raise self._changed(same_size if found.size == size else f"has {found.size} now")
         self.seek(start)
 
     def readinto(self, view: memoryview) -> int:
-        """Fills the view from its start; returns how many bytes, 0 at the end.
-
-        Raises:
-            DataError: Storage fails, or the file is shorter or longer than planned.
-        """
+        """Fill a view from its start; return how many bytes, 0 at the file's end."""
         view = view[: self.size - self.position]
         with named_errors("read", self._url):
-            if not view:
-                if self._file.read(1):
-                    raise changed(self._url, self.size, "it is longer now")
-                return 0
-            count = self._file.readinto(view)  # type: ignore[attr-defined]
-        if not count:
-            raise changed(self._url, self.size, f"reading ended at byte {self.position}")
-        self.position += count
-        self._on_read(count)
-        return int(count)
+            file: Any = self._file
+            count: int = file.readinto(view) if view else len(file.read(1))
+        self._advance(count, len(view))
+        return count
 
     def read(self, count: int) -> bytes:
-        """At most `count` bytes; none at the end."""
-        buffer = bytearray(count)
-        return bytes(memoryview(buffer)[: self.readinto(memoryview(buffer))])
+        """Return the next bytes: at most `count`, none at the file's end."""
+        count = min(count, self.size - self.position)
+        with named_errors("read", self._url):
+            data = self._file.read(count or 1)
+        self._advance(len(data), count)
+        return data
+
+    def read_exactly(self, count: int) -> bytes:
+        """Return the next `count` bytes, at most those that are left."""
+        parts = []
+        while count:
+            parts.append(self.read(count))
+            count -= len(parts[-1])
+        return b"".join(parts)
 
     def seek(self, position: int) -> None:
-        """Goes on from another place."""
+        """Continue at another position."""
         with named_errors("read", self._url):
             self._file.seek(position)
         self.position = position
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
+    def _advance(self, count: int, wanted: int) -> None:
+        if count and not wanted:
+            raise self._changed("it is longer now")
+        if wanted and not count:
+            raise self._changed(f"reading ended at byte {self.position}")
+        self.position += count
+        if count:
+            self._on_read(count)
 
-def open_planned(storage: Storage, url: str, size: int, tag: str = "") -> BinaryIO:
-    """Opens a file for reading, if it is still the one that was planned.
-
-    Args:
-        storage: The storage client.
-        url: The file.
-        size: Its planned size in bytes.
-        tag: Its planned tag; without one the size is not looked at either.
-
-    Raises:
-        DataError: It cannot be opened, or has another size or tag now.
-    """
-    with named_errors("read", url):
-        found, file = storage.open_with_stat(url)
-    if tag and (found.size != size or found.tag not in ("", tag)):
-        file.close()
-        how = "its content has changed since" if found.size == size else f"has {found.size} now"
-        raise changed(url, size, how)
-    return file
-
-
-class ChangedFileError(DataError):
-    """A file is not the one that was planned."""
-
-
-def changed(url: str, size: int, how: str) -> ChangedFileError:
-    """The error of a file that is not the one that was planned."""
-    return ChangedFileError(
-        f"{redact(url)} had {size} bytes when the job was planned, and {how}; start the job again "
-        "on files that stay as they are"
-    )
+    def _changed(self, change: str) -> ChangedFileError:
+        return ChangedFileError(self._url, self.size, change)

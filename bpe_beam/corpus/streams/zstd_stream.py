@@ -1,4 +1,4 @@
-"""Reading zstd; its units are frames, but for those that are skipped."""
+"""Reading zstd; its units are frames, except skippable ones."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ZSTD_RLE, _ZSTD_RESERVED = 1, 3
 class Zstd(Decompressed):
     """zstd, of any number of frames, some of them skippable.
 
-    Frames are taken apart into blocks here, because the library's streams either say nothing of a
-    file that ends too soon, or withhold what comes before the flaw, or write without bound (four
-    stored bytes can stand for 128 KiB).
+    Frames are divided into blocks here, because the library's streams either ignore that a file
+    ends too soon, or withhold the bytes before the flaw, or return bytes without bound (four stored
+    bytes can become 128 KiB).
     """
 
     def __init__(self, stored: Stored) -> None:
@@ -30,18 +30,18 @@ class Zstd(Decompressed):
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._checksum_bytes = 0
         self._blocks_done = False
-        self._skipped_bytes = 0  # left of a frame that is skipped
+        self._skipped_bytes = 0  # the rest of a frame that is skipped
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
-        self._sound = self._place
+        self._sound = self._position
         if self._skipped_bytes:
             self._skipped_bytes -= len(self._take(min(self._skipped_bytes, STORED_BLOCK)))
             return b""
         if self._frame is None:
             return b"" if self._begin_frame() else None
         if self._blocks_done:
-            # The checksum comes by itself: if it is wrong, what it is of has been handed out.
+            # The checksum comes last: if it is wrong, its frame has been returned already.
             output = self._feed(self._take(self._checksum_bytes), self._wrong_checksum)
             if not self._frame.eof:
                 raise self._broken("the zstd stream is corrupt (a frame does not end)")
@@ -56,7 +56,7 @@ class Zstd(Decompressed):
         return self._feed(head + self._take(1 if kind == _ZSTD_RLE else size))
 
     def _begin_frame(self) -> bool:
-        """Reads a frame's header. False at the end."""
+        """Read a frame's header; return False at the end."""
         self._fill(_ZSTD_MAX_HEADER)
         head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
         if not head:
@@ -73,7 +73,7 @@ class Zstd(Decompressed):
             raise self._broken(f"the zstd stream is corrupt ({error})") from None
         if header.dict_id:
             raise self._broken(f"a zstd frame was compressed with dictionary {header.dict_id}")
-        self._begin_unit(self._place)
+        self._begin_unit(self._position)
         self._frame = self._decompressor.decompressobj()
         self._checksum_bytes = 4 if header.has_checksum else 0
         self._blocks_done = False

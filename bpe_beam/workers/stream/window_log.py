@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
@@ -195,7 +197,7 @@ class Window:
             plan = Plan.from_json(row["plan"], root)
             plan.check_cover()
             files = tuple(
-                replace(file, tag=str(tag))
+                msgspec.structs.replace(file, tag=str(tag))
                 for file, tag in zip(plan.files, row["tags"], strict=True)
             )
         except (ValueError, KeyError, TypeError) as error:

@@ -9,7 +9,6 @@ import pytest
 from corpus_reading import check_json, expected_json, read_file
 
 from bpe_beam import _native
-from bpe_beam.corpus.losses import Loss
 from bpe_beam.corpus.read_settings import MAX_PATH_DEPTH
 
 pytestmark = pytest.mark.quick
@@ -213,4 +212,4 @@ def test_depth_has_a_limit_and_costs_no_stack(tmp_path: Path) -> None:
         path.write_bytes(opening * 1_000_000)
         reject, lost = read_file(path, input_format="jsonl").rejects
         assert reject.reason == "nested too deeply"
-        assert lost.lost == Loss(path.stat().st_size)
+        assert lost.lost_bytes == path.stat().st_size

@@ -210,7 +210,7 @@ def test_files_without_rows(tmp_path: Path) -> None:
         (tmp_path / f"x.{kind}").write_bytes(b"")
         (reject,) = read_file(tmp_path / f"x.{kind}").rejects
         assert reject.reason.startswith("broken ")
-        assert reject.place == "the whole file"
+        assert reject.position == "the whole file"
 
 
 def test_a_broken_row_group_costs_no_other(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from corpus_reading import BOM, Found, read_file
 from guessed_cuts import plan_of, read_cut
 
-from bpe_beam.corpus.reading import delimited as csv_records
+from bpe_beam.corpus.reading import delimited, records
 from bpe_beam.errors import DataError
 
 pytestmark = pytest.mark.quick
@@ -221,8 +221,8 @@ def test_compressed_and_truncated_anywhere(tmp_path: Path) -> None:
 def test_records_and_headers_that_are_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv_records, "MAX_RECORD_BYTES", 100)
-    monkeypatch.setattr(csv_records, "MAX_HEADER_BYTES", 70_000)
+    monkeypatch.setattr(records, "MAX_RECORD_BYTES", 100)
+    monkeypatch.setattr(delimited, "MAX_HEADER_BYTES", 70_000)
     path = tmp_path / "x.csv"
     long = b"x" * 300_000
     path.write_bytes(

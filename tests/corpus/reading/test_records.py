@@ -9,6 +9,7 @@ import pytest
 from corpus_reading import expected_text, read_file
 
 from bpe_beam.corpus.reading import records as records_module
+from bpe_beam.corpus.reading import slice_reader
 from bpe_beam.errors import DataError
 
 pytestmark = pytest.mark.quick
@@ -54,7 +55,7 @@ def test_a_record_that_is_too_long(
 def test_a_file_too_large_for_places_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records_module, "MAX_FILE_BYTES", 1000)
+    monkeypatch.setattr(slice_reader, "MAX_FILE_BYTES", 1000)
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"a line\n" * 1000))
     with pytest.raises(DataError, match=r"x\.gz: it decompresses to over 1000 bytes"):
         read_file(tmp_path / "x.gz", batch=100)

@@ -1,9 +1,9 @@
 """Where a slice in the middle of a compressed file begins: at its first unit.
 
-A unit (gzip member, zstd frame) begins with a few known bytes, which other data may hold, too. So
-what looks like one is decompressed for a while; data that only looks like a unit fails soon. What
-still passes (say, a gzip file stored as it is within another) is found out at the job's end, where
-every slice must begin where the one before it ended; see `boundaries.py`.
+A unit (gzip member, zstd frame) begins with a few known bytes, which other data may contain, too.
+So a candidate is decompressed for a while; data that only looks like a unit fails soon. A candidate
+that passes and is none (say, a gzip file stored as it is within another) is noticed at the job's
+end: every slice must begin where the one before it ended; see `boundaries.py`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
-CUTTABLE = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
-"""Compressions whose files may have many units, and how a unit begins."""
+UNIT_MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
+"""The compressions whose files may have many units, and the first bytes of a unit."""
 
 _TRIED_BYTES = 256 << 10
-"""So much of what may be a unit is decompressed, in stored bytes or in bytes that come out."""
+"""How much of a candidate is decompressed, in stored bytes or in decompressed ones."""
 
 _MOST_TRIALS = 200
-"""Of data that fails them so often, it is not tried what else begins there."""
+"""After so many failures, no further candidate of a slice is tried."""
 
 _GZIP_RESERVED_FLAGS = 0xE0
 
@@ -32,20 +32,21 @@ def find_unit(
     start: int,
     end: int,
 ) -> int | None:
-    """The stored byte at which the first unit in [start, end) begins, or None.
+    """Return the stored byte at which the first unit in [start, end) begins, or None.
+
+    Data made to fail many trials is given up: then no unit is found here, the slices are not
+    contiguous, and the file is read as one.
 
     Args:
         stored: The file.
-        compression: One of CUTTABLE.
-        kind: Decompresses it.
-        start: Where to look first.
-        end: Behind the last place to look at.
+        compression: One of UNIT_MAGIC.
+        kind: Returns the decompressed bytes of a stored file.
+        start: The first position to look at.
+        end: The position after the last one to look at.
 
-    Cost: reads to the place it finds, and a block for each place that is tried; holds two blocks.
-    Data made to fail many trials is given up: then no unit is found here, the slices are not
-    contiguous, and the file is read as one.
+    Cost: reads up to the unit, and a block for each candidate; two blocks are in memory.
     """
-    magic = CUTTABLE[compression]
+    magic = UNIT_MAGIC[compression]
     base, data = start, b""
     trials = 0
     while base < end:
@@ -69,19 +70,19 @@ def find_unit(
 
 
 def _may_begin(data: bytes, at: int, compression: str) -> bool:
-    """Whether what follows the first bytes of a unit does not rule it out."""
+    """Return whether the byte after the first ones of a unit may be that of a unit."""
     if compression != "gzip" or at + 3 >= len(data):
         return True
     return not data[at + 3] & _GZIP_RESERVED_FLAGS
 
 
-def _is_unit(stored: Stored, kind: Callable[[Stored], Decompressed], place: int) -> bool:
-    """Whether what begins there decompresses as far as it is tried."""
-    stored.seek(place)
+def _is_unit(stored: Stored, kind: Callable[[Stored], Decompressed], start: int) -> bool:
+    """Return whether the bytes from `start` on decompress, as far as they are tried."""
+    stored.seek(start)
     tried = kind(stored)
     size = 0
     try:
-        while max(size, stored.position - place) <= _TRIED_BYTES and tried.units < 2:
+        while max(size, stored.position - start) <= _TRIED_BYTES and tried.units < 2:
             output = tried.advance(STORED_BLOCK)
             if output is None:
                 break

@@ -1,0 +1,157 @@
+"""The base of the readers of records: a window that moves along a slice, rejects, boundaries."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from bpe_beam import _native
+from bpe_beam.corpus.boundaries import is_speculative
+from bpe_beam.corpus.plan import MAX_FILE_BYTES
+from bpe_beam.corpus.reading.window import END, Window
+from bpe_beam.corpus.rejects import RejectPosition, RejectReason
+from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
+from bpe_beam.errors import DataError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_MIN_BLOCK = 16
+
+
+class SliceReader(ABC):
+    """The reader of the records of one slice.
+
+    Positions are bytes of the decompressed file. In a slice in the middle of a compressed file,
+    where nobody knows them, they count from the slice's first unit.
+
+    Args:
+        request: The slice.
+        base: The byte of a plain file at which reading begins; 0 in a compressed file.
+        overlap: How many bytes after the slice's end a record of the slice may still begin.
+
+    Attributes:
+        window: The part of the file in memory.
+        next: The position at which the next record begins.
+        unit: The stored byte that positions count from; None if they count from the file's start.
+    """
+
+    def __init__(self, request: SliceRequest, base: int, overlap: int) -> None:
+        self.request = request
+        self._base = base
+        self._overlap = overlap
+        self._loss_reported = False
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the slice, and report its boundaries if they are speculative.
+
+        Raises:
+            DataError: Storage fails, or the file is not as long as planned.
+        """
+        request = self.request
+        source = request.open(self._base)
+        if source is None:
+            return
+        with contextlib.closing(source):
+            stop, block = END, request.batch_bytes
+            if request.plain:
+                # no longer than the file, so that ten thousand tiny files cost little
+                stop, block = request.end, min(block, request.file.size + 1)
+            self.window = Window(source, self._base, max(block, _MIN_BLOCK), stop)
+            self.unit = None if request.plain or not request.start else source.first
+            self.window.advance(0)
+            first = self._first_start()
+            begins = self.next = self.window.end if first is None else first
+            if first is not None:
+                yield from self._batches()
+            if is_speculative(request.file) and not request.whole:
+                request.on_boundaries(self._boundaries(begins))
+
+    @abstractmethod
+    def _first_start(self) -> int | None:
+        """Return the position of the slice's first record; None if it has none."""
+
+    @abstractmethod
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of the records from `next` on, and move it behind them."""
+
+    @property
+    def stop(self) -> int:
+        """The position from which on records belong to the next slice."""
+        request = self.request
+        end = self.window.source.boundary
+        if request.plain and request.end < request.file.size:
+            end = request.end
+        return END if end is None else end + self._overlap
+
+    def _boundaries(self, begins: int) -> Boundaries:
+        request, source = self.request, self.window.source
+        first, ends = Position(0, begins), None
+        if request.plain:
+            ends = Position(0, self.next) if request.end < request.file.size else None
+        else:
+            first = Position(source.first, begins)
+            if source.boundary is not None:
+                ends = Position(source.boundary_unit, self.next - source.boundary)
+        broken = bool(self.window.broken)
+        return Boundaries(request.number, request.start, request.end, first, ends, broken)
+
+    def _check_position(self) -> None:
+        if self.next >= MAX_FILE_BYTES:
+            name = self.request.file.name
+            raise DataError(f"{name}: it decompresses to over {MAX_FILE_BYTES} bytes")
+
+    def _separator_end(
+        self, separator: bytes, search: int, at_least: int = 0, until: int = END
+    ) -> int | None:
+        """Return the first end of a separator; keep nothing in memory of what is passed.
+
+        Args:
+            separator: The separator; empty: the file has none.
+            search: The position to search from.
+            at_least: The least end to return.
+            until: The position at which the search is given up.
+
+        Returns:
+            The position after the separator; None if the file ends before, or the search is given
+            up. The window then ends at the file's end, or behind `until`.
+        """
+        window = self.window
+        while True:
+            found = len(window.data)
+            if separator:
+                end, found = _native.separator_end(
+                    window.data, separator, search - window.base, max(0, at_least - window.base)
+                )
+                if end >= 0:
+                    return window.base + int(end)
+            search = window.base + found
+            if window.final or search >= until:
+                return None
+            window.advance(found)
+
+    def _reject(
+        self,
+        begin: int,
+        reason: RejectReason,
+        detail: str,
+        data: bytes | memoryview = b"",
+        total: int | None = None,
+        **position: Unpack[RejectPosition],
+    ) -> None:
+        """Reject a record by its position; see `SliceRequest.reject`."""
+        position["offset"], position["unit"] = begin, self.unit
+        self.request.reject(reason, detail, data, total, **position)
+
+    def _reject_rest(
+        self, data: bytes | memoryview = b"", total: int | None = None, line: int | None = None
+    ) -> None:
+        """Report the rest of a broken stream, from `next` on, as lost; once."""
+        if not self._loss_reported:
+            self._loss_reported = True
+            reason, why, lost = RejectReason.BROKEN_STREAM, self.window.broken, self.window.lost
+            self._reject(self.next, reason, why, data, total, line=line, lost_bytes=lost)
