@@ -5,9 +5,9 @@
 The documents are repeated to one file of plain text. Four things do the same work on as many
 threads, in turn: the kernel alone, on documents in memory; the split functions, which read,
 count or encode, write and record, called from plain threads; the job in this process, which adds
-Beam, the plan, the proof and the moving of what was made; and the command, which adds the start of
-Python and its imports. Seconds, medians; the last column is what the layer adds to the one above,
-as a share of the command's time.
+the local engine, the plan, the proof and the moving of what was made; and the command, which adds
+the start of Python and its imports. Seconds, medians; the last column is what the layer adds to the
+one above, as a share of the command's time.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ from runners import CLUSTER, Process, Sampler, runner
 from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.transforms.metrics import Measured
 from bpe_beam.transforms.spread_tasks import SpreadTasks
+from bpe_beam.workers.measured import Measured
 
-WAYS = ("in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")
+WAYS = ("Beam in process, 2 threads", "Prism", "Flink, one process", f"{CLUSTER}2")
 KINDS = ("driver", "job server", "cluster", "workers")
 _SAMPLES_A_SECOND = 10
 
@@ -162,7 +162,7 @@ def timed(run: RunSettings, files: list[str], rounds: int) -> dict[str, float]:
 
             begin.pipeline.run = submit
 
-    run_pipeline(run, "Rounds", lambda pool: Rounds(), len(files), Measured(), lambda: None)
+    run_pipeline(run, "Rounds", Rounds(), len(files), Measured(), lambda: None)
     facts["ended"] = time.perf_counter() - began
     return facts
 

@@ -32,7 +32,7 @@ from runners import KINDS, WAYS, Sampler, measure, runner
 LOCAL = "local"
 PLAIN = "plain"
 STEPS = {
-    "bpe_beam.transforms.jobs.merge_round": {
+    "bpe_beam.engines.merge_round": {
         "see_part": "see the symbols",
         "apply_merges": "rewrite, count pairs",
         "sum_pairs": "sum pairs",
@@ -72,7 +72,7 @@ def train_here(steps: Path, how: str, line: list[str]) -> None:
 
     if how == PLAIN:
         merge_rounds.RoundsJob = partial(  # type: ignore[misc, assignment]
-            merge_rounds.RoundsJob, looks_further=False
+            merge_rounds.RoundsJob, uses_segments=False
         )
     seconds: dict[str, float] = defaultdict(float)
     for module_name, functions in STEPS.items():
@@ -133,8 +133,7 @@ def main() -> None:
     parser.add_argument("counts", help="a counts folder")
     parser.add_argument("--driver-memory", default="500MB")
     parser.add_argument("--vocab-size", type=int, default=32_000)
-    ways = [way for way in WAYS if "processes" not in way]
-    parser.add_argument("--only", nargs="*", default=["in process, 2 threads"], choices=ways)
+    parser.add_argument("--only", nargs="*", default=["in process, 2 workers"], choices=WAYS)
     parser.add_argument("--plain", action="store_true", help="by the best pairs alone, in process")
     parser.add_argument("--no-local", action="store_true", help="where it takes too much memory")
     if sys.argv[1:2] == ["--here"]:

@@ -3,8 +3,9 @@
     python benchmarks/runners.py english.jsonl.gz --megabytes 300
 
 Repeats the corpus to the size asked for, unpacked, and runs count, train (from the corpus),
-tokenize and verify in process, on Prism, on Spark and Flink in one process, and on a Flink cluster
-of two task managers with two slots each. What they need is gotten by `scripts/runners.py`.
+tokenize and verify in process, without Beam and with it, on Prism, on Spark and Flink in one
+process, and on a Flink cluster of two task managers with two slots each. `scripts/runners.py` gets
+what they need.
 
 For each job it prints the wall time of the whole command, the CPU seconds of all its processes, and
 the peak of their resident memory (sampled ten times a second, MB): the driver, which is the command
@@ -40,8 +41,8 @@ KINDS = ("driver", "engine", "workers")
 CLUSTER = "Flink cluster, parallelism "
 WAYS = {
     "in process, 1 worker": ["--workers", "1"],
-    "in process, 2 threads": ["--direct_running_mode=multi_threading", "--direct_num_workers=2"],
-    "in process, 2 processes": ["--direct_running_mode=multi_processing", "--direct_num_workers=2"],
+    "in process, 2 workers": ["--workers", "2"],
+    "Beam in process, 2 threads": ["--direct_num_workers=2"],
     "Prism": ["prism"],
     "Spark, one process": ["spark"],
     "Flink, one process": ["flink"],

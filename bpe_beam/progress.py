@@ -1,11 +1,9 @@
-"""How far a job is, on stderr: a bar on a terminal, lines elsewhere, as text or as JSON.
+"""The progress of a job, on stderr: a bar on a terminal, lines elsewhere, as text or as JSON.
 
-Work reports from where it happens. The driver has the `Stage`; a DoFn that runs as a thread of this
-process calls `report`, which only adds to a dictionary, so nothing of this has to be pickled. In
-another process that dictionary is read by nobody, unless `forward_to` says where reports go. On a
-runner whose workers are elsewhere the driver looks at what they finished, see `Stage.seen`. A
-thread of the stage looks at it all a few times a second and draws; those who work never wait for a
-terminal.
+The driver enters a `Stage`. Tasks that run as threads of this process call `report`, which adds to
+a dictionary; a worker process forwards its reports (`forward_to`). If workers are on other
+machines, the driver counts the tasks that they have finished (`Stage.at_least`). A thread of the
+stage reads the sums a few times a second and shows them, so tasks never wait for a terminal.
 """
 
 from __future__ import annotations
@@ -17,27 +15,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import NamedTuple, Protocol, TextIO
 
 from bpe_beam.messages import format_bytes, format_seconds
 
 MODES = ("auto", "bar", "plain", "json", "none")
-"""How progress can be shown; auto is a bar on a terminal, and plain lines elsewhere."""
+"""How progress is shown; auto is a bar on a terminal, and plain lines elsewhere."""
 
 JSON_SECONDS = 5.0
-"""Least time between two JSON lines of a stage."""
+"""The least time between two JSON lines of a stage."""
 
 PLAIN_SECONDS = 5.0
 MOST_PLAIN_SECONDS = 60.0
-"""Least time between two plain lines of a stage: at its beginning, and after 20 minutes."""
+"""The least time between two plain lines of a stage: at its start, and after 20 minutes."""
 
 LEAST_BAR, MOST_BAR = 10, 40
-"""Characters of a bar, without its brackets."""
+"""The number of characters of a bar, without its brackets."""
 
 FALLBACK_COLUMNS = 80
-"""The width of a terminal that does not tell."""
+"""The width of a terminal that does not report it."""
 
 _POLL_SECONDS = 0.2
 _lock = threading.Lock()
@@ -46,13 +43,14 @@ _forward: Callable[[str, dict[str, int]], None] | None = None
 
 
 def report(stage: str, **increments: int) -> None:
-    """Adds to a stage's counters from anywhere in this process.
+    """Add to the counters of a stage, from any thread of this process.
+
+    Cost: one lock and a few additions, about a microsecond. Call it once a batch.
 
     Args:
         stage: The stage's name.
-        **increments: What to add: `done` (in the stage's unit), `documents`, `bytes`, or any other.
-
-    Cost: one lock and a few additions, about a microsecond. Call it once a batch.
+        **increments: The counters and what to add: `done` (in the stage's unit), `documents`,
+            `bytes`, or any other.
     """
     if _forward is not None:
         _forward(stage, increments)
@@ -64,26 +62,25 @@ def report(stage: str, **increments: int) -> None:
 
 
 def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
-    """Has all reports of this process given to `receiver`, which takes them to where the stage is.
+    """Forward all reports of this process, of which the stage is in another process.
 
     Args:
-        receiver: Takes a stage's name and what to add; called by the thread that reports.
+        receiver: Called with a stage's name and what to add, by the thread that reports.
     """
     global _forward
     _forward = receiver
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A stage at one moment.
 
     Attributes:
-        stage: Its name.
+        stage: The stage's name.
         done: How much is done, in `unit`.
-        total: How much there is, or None if nobody knows.
+        total: How much there is to do; None if it is unknown.
         unit: What `done` and `total` count.
-        counters: Everything else that was reported.
-        seconds: Time since the stage began.
+        counters: All other counters.
+        seconds: The seconds since the stage began.
     """
 
     stage: str
@@ -95,27 +92,27 @@ class Snapshot:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes handled: the counter of that name, or what is done of a stage in bytes."""
+        """The bytes read: the counter of that name, or what is done of a stage in bytes."""
         return self.counters.get("bytes", self.done if self.unit == "bytes" else None)
 
     @property
     def bytes_per_second(self) -> int | None:
-        """Mean speed since the stage began."""
+        """The mean speed since the stage began."""
         if self.bytes is None or self.seconds <= 0:
             return None
         return round(self.bytes / self.seconds)
 
     @property
     def percent(self) -> int | None:
-        """How much of the stage is done, from 0 to 100, or None if nobody knows the total. 100 is
-        only said of a stage of which all is done."""
+        """The percentage that is done, from 0 to 100; None if the total is unknown. Only a stage of
+        which all is done has 100."""
         if self.total is None:
             return None
         return 100 if self.done >= self.total else max(0, 100 * self.done // self.total)
 
     @property
     def eta_seconds(self) -> float | None:
-        """Time left at the mean speed so far, or None if it cannot be known yet."""
+        """The seconds left at the mean speed so far; None if they cannot be estimated."""
         if self.total is None:
             return None
         left = max(0, self.total - self.done)
@@ -125,19 +122,24 @@ class Snapshot:
 
 
 class Display(Protocol):
-    """What shows a stage."""
+    """Shows a stage."""
 
     def show(self, snapshot: Snapshot) -> None:
-        """Shows where the stage is."""
+        """Show the stage as it is now, unless it is too early for another line."""
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Shows the end of the stage; `finished` is false if it failed."""
+        """Show the end of the stage.
+
+        Args:
+            snapshot: The stage at its end.
+            finished: Whether it ended without an error.
+        """
 
 
 class JsonLines:
     """Shows a stage as JSON lines: at most one in `JSON_SECONDS`, and one at its end.
 
-    A line has no key for what is not known.
+    A line has no key for an unknown value.
 
     Args:
         stream: Where the lines go.
@@ -148,14 +150,14 @@ class JsonLines:
         self._next = JSON_SECONDS
 
     def show(self, snapshot: Snapshot) -> None:
-        """Writes a line if the last one is old enough."""
+        """See `Display.show`."""
         if snapshot.seconds >= self._next:
-            # From now, not from the last due time: a stage that was held up must not catch up.
+            # From now, not from the time it was due: a stage that waited must not catch up.
             self._next = snapshot.seconds + JSON_SECONDS
             self._write(snapshot, snapshot.eta_seconds)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Writes the last line; a stage that failed gets none, its error says more."""
+        """See `Display.close`; an error says more than a last line."""
         if finished:
             self._write(snapshot, 0.0)
 
@@ -178,7 +180,7 @@ class JsonLines:
 
 
 class PlainLines:
-    """Shows a stage as lines for people, for files and pipes; a last one when it is done.
+    """Shows a stage as lines of text, for files and pipes, and with one line at its end.
 
     Lines come every `PLAIN_SECONDS` at first, and less often the longer the stage takes, down to
     one in `MOST_PLAIN_SECONDS`.
@@ -192,7 +194,7 @@ class PlainLines:
         self._next = PLAIN_SECONDS
 
     def show(self, snapshot: Snapshot) -> None:
-        """Writes a line if the last one is old enough."""
+        """See `Display.show`."""
         if snapshot.seconds < self._next:
             return
         self._next = snapshot.seconds + min(
@@ -200,12 +202,12 @@ class PlainLines:
         )
         percent = snapshot.percent
         done = "" if percent is None else f"{percent} %, "
-        self._write(f"{snapshot.stage}: {done}{', '.join(_facts(snapshot))}")
+        self._write(f"{snapshot.stage}: {done}{', '.join(_figures(snapshot))}")
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Writes the last line; a stage that failed gets none, its error says more."""
+        """See `Display.close`; an error says more than a last line."""
         if finished:
-            self._write(f"{snapshot.stage}: done, {', '.join(_facts(snapshot, finished))}")
+            self._write(f"{snapshot.stage}: done, {', '.join(_figures(snapshot, finished))}")
 
     def _write(self, line: str) -> None:
         self._stream.write(line + "\n")
@@ -213,7 +215,7 @@ class PlainLines:
 
 
 class TerminalBar:
-    """Shows a stage as one line of a terminal that is written over, as wide as the terminal is.
+    """Shows a stage as one line of a terminal, as wide as the terminal, which is overwritten.
 
     Args:
         stream: A terminal.
@@ -224,11 +226,11 @@ class TerminalBar:
         self._shown = ""
 
     def show(self, snapshot: Snapshot) -> None:
-        """Writes the line anew, if it has changed."""
+        """See `Display.show`."""
         self._write(snapshot, finished=False)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Leaves the line as it is at the end, and goes to the next."""
+        """See `Display.close`."""
         self._write(snapshot, finished)
         self._stream.write("\n")
         self._stream.flush()
@@ -243,7 +245,7 @@ class TerminalBar:
 
 
 def bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
-    """A stage in one line: its name, percentage, a bar, and as many facts as there is room for.
+    """Return a stage as one line: name, percentage, bar, and as many figures as fit.
 
     Args:
         snapshot: The stage.
@@ -251,16 +253,16 @@ def bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
         finished: Whether the stage is done.
 
     Returns:
-        E.g. `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. The bar has at least
-        `LEAST_BAR` characters or is left out.
+        A line such as `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. The bar has at
+        least `LEAST_BAR` characters or is left out.
     """
     percent = snapshot.percent
     name = snapshot.stage if percent is None else f"{snapshot.stage} {percent:3d}%"
-    facts = _facts(snapshot, finished)
+    figures = _figures(snapshot, finished)
     least = 0 if percent is None else LEAST_BAR + 3
-    while facts and len(name) + least + 1 + len(", ".join(facts)) > columns:
-        facts.pop()
-    text = f" {', '.join(facts)}" if facts else ""
+    while figures and len(name) + least + 1 + len(", ".join(figures)) > columns:
+        figures.pop()
+    text = f" {', '.join(figures)}" if figures else ""
     room = min(MOST_BAR, columns - len(name) - len(text) - 3)
     bar = ""
     if percent is not None and room >= LEAST_BAR:
@@ -269,27 +271,27 @@ def bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
     return (name + bar + text)[:columns]
 
 
-def _facts(snapshot: Snapshot, finished: bool = False) -> list[str]:
-    """What a person is told of a stage beside its percentage, what matters most first."""
-    facts = [_amount(snapshot, finished)]
+def _figures(snapshot: Snapshot, finished: bool = False) -> list[str]:
+    """Return the figures of a stage beside its percentage, the most important first."""
+    figures = [_amount(snapshot, finished)]
     if finished:
-        facts.append(format_seconds(snapshot.seconds))
+        figures.append(format_seconds(snapshot.seconds))
     elif snapshot.eta_seconds:
-        facts.append(f"{_about(snapshot.eta_seconds)} left")
+        figures.append(f"{_about(snapshot.eta_seconds)} left")
     speed = snapshot.bytes_per_second
     if speed is not None:
         of_text = " of text" if snapshot.unit == "bytes" and "bytes" in snapshot.counters else ""
-        facts.append(f"{format_bytes(speed)}/s{of_text}")
-    facts += [
+        figures.append(f"{format_bytes(speed)}/s{of_text}")
+    figures += [
         f"{n:,} {name.replace('_', ' ')}"
         for name, n in snapshot.counters.items()
         if name != "bytes"
     ]
-    return facts
+    return figures
 
 
 def _amount(snapshot: Snapshot, finished: bool) -> str:
-    """How much is done, of how much: "1.2 GB of 2.7 GB", "400 of 1,000 merges"."""
+    """Return how much is done, of how much: "1.2 GB of 2.7 GB", "400 of 1,000 merges"."""
     done, total = snapshot.done, snapshot.total
     if finished and total == done:
         total = None
@@ -301,12 +303,12 @@ def _amount(snapshot: Snapshot, finished: bool) -> str:
 
 
 def _about(seconds: float) -> str:
-    """A time that is an estimate, without fractions of seconds."""
+    """Return an estimated time, without fractions of seconds."""
     return f"{max(1, round(seconds))} s" if seconds < 59.5 else format_seconds(seconds)
 
 
 def _columns(stream: TextIO) -> int:
-    """The width of a terminal; `FALLBACK_COLUMNS` if it does not tell."""
+    """Return the width of a terminal; `FALLBACK_COLUMNS` if it does not report it."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or FALLBACK_COLUMNS
     except (OSError, ValueError):
@@ -314,14 +316,14 @@ def _columns(stream: TextIO) -> int:
 
 
 class Stage:
-    """A long piece of a job, as a context manager; made by `Progress.stage`.
+    """A long step of a job, as a context manager; made by `Progress.stage`.
 
     Args:
-        name: What it is called, and what `report` names it by.
-        total: How much there is to do, in `unit`, or None; may be set when it becomes known.
-        unit: What is counted, e.g. "bytes", "rounds", "merges".
-        open_display: Makes what shows it; None shows nothing.
-        clock: Seconds, from any start.
+        name: The stage's name, by which `report` finds it.
+        total: How much there is to do, in `unit`; None until it is known.
+        unit: What is counted, such as "bytes", "rounds", "merges".
+        open_display: Returns the stage's display; None shows nothing.
+        clock: Returns the seconds since any moment.
     """
 
     def __init__(
@@ -339,53 +341,53 @@ class Stage:
         self._display: Display | None = None
         self._clock = clock
         self._start = clock()
-        self._seen: dict[str, int] = {}
+        self._least: dict[str, int] = {}
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
 
     def advance(self, done: int, **counters: int) -> None:
-        """Adds to what is done; from any thread.
+        """Add to what is done, from any thread.
 
         Args:
             done: How much more is done, in the stage's unit.
-            **counters: What else to add, e.g. `documents=10, bytes=2_000`.
+            **counters: What to add to other counters, such as `documents=10, bytes=2_000`.
         """
         report(self.name, done=done, **counters)
 
-    def seen(self, done: int, **counters: int) -> None:
-        """Says that at least so much is done, reported or not.
+    def at_least(self, done: int, **counters: int) -> None:
+        """Raise what is done, and other counters, to at least these values.
 
         Args:
-            done: In the stage's unit.
-            **counters: What other counters stand at, at least.
+            done: The least that is done, in the stage's unit.
+            **counters: The least values of other counters.
         """
         with _lock:
             for name, least in {"done": done, **counters}.items():
-                self._seen[name] = max(self._seen.get(name, 0), least)
+                self._least[name] = max(self._least.get(name, 0), least)
 
     def put(self, **counters: int) -> None:
-        """Sets counters, whatever was reported or seen before.
+        """Set counters, whatever was reported before.
 
         Args:
-            **counters: Any but `done`, e.g. `pieces=0` where another round begins.
+            **counters: Any but `done`, such as `pieces=0` when a round begins.
         """
         with _lock:
             _reported.setdefault(self.name, {}).update(counters)
             for name in counters:
-                self._seen.pop(name, None)
+                self._least.pop(name, None)
 
     def snapshot(self) -> Snapshot:
-        """The stage now."""
+        """Return the stage as it is now."""
         with _lock:
             counters = dict(_reported.get(self.name, {}))
-            for name, least in self._seen.items():
+            for name, least in self._least.items():
                 counters[name] = max(counters.get(name, 0), least)
         done = counters.pop("done", 0)
         seconds = self._clock() - self._start
         return Snapshot(self.name, done, self.total, self.unit, counters, seconds)
 
     def __enter__(self) -> Stage:
-        """Starts the stage at zero."""
+        """Start the stage at zero."""
         with _lock:
             _reported[self.name] = {}
         self._start = self._clock()
@@ -402,7 +404,7 @@ class Stage:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends the stage."""
+        """End the stage."""
         if self._poller is not None:
             self._stop.set()
             self._poller.join()
@@ -419,7 +421,7 @@ class Stage:
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:
-        """Shows nothing more once stderr is gone: that must not end a job."""
+        """Stop showing the stage if stderr is closed, which must not end a job."""
         try:
             yield
         except (OSError, ValueError):
@@ -427,13 +429,13 @@ class Stage:
 
 
 class Progress:
-    """What a job shows of itself while it runs.
+    """Shows the progress and the warnings of a job.
 
     Args:
         mode: One of `MODES`.
-        quiet: Show nothing, the same as the mode none.
-        stream: Where to; stderr unless told.
-        clock: Seconds, from any start.
+        quiet: Whether to show no progress, as the mode none.
+        stream: Where to write; the default is stderr.
+        clock: Returns the seconds since any moment.
     """
 
     def __init__(
@@ -457,12 +459,12 @@ class Progress:
         print(f"warning: {text}", file=self._stream, flush=True)
 
     def stage(self, name: str, total: int | None, unit: str) -> Stage:
-        """A stage, to be entered with `with`.
+        """Return a stage, to be entered with `with`.
 
         Args:
-            name: What it is called, and what `report` names it by. One stage of a name at a time.
-            total: How much there is to do, or None if nobody knows.
-            unit: What `done` counts, e.g. "bytes", "rounds", "merges".
+            name: The stage's name, by which `report` finds it; one at a time.
+            total: How much there is to do; None if it is unknown.
+            unit: What `done` counts, such as "bytes", "rounds", "merges".
         """
         return Stage(name, total, unit, None if self.mode == "none" else self._display, self._clock)
 
@@ -476,7 +478,7 @@ class Progress:
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    """Whether lines can be written over there."""
+    """Return whether lines of a stream can be overwritten."""
     try:
         return stream.isatty() and os.environ.get("TERM") != "dumb"
     except ValueError:  # closed

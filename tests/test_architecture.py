@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": EVERYWHERE | {"counts", "tokenizer"},
     "workers": EVERYWHERE | PLAIN | {"folders", "progress"},
     "transforms": EVERYWHERE | PLAIN | {"folders", "progress", "workers"},
-    "engines": EVERYWHERE | {"progress", "settings", "transforms", "workers"},
+    "engines": EVERYWHERE | PLAIN | {"progress", "settings", "transforms", "workers"},
     "settings": EVERYWHERE | PLAIN | {"progress"},
     "jobs": EVERYWHERE
     | PLAIN

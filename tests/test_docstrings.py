@@ -16,10 +16,8 @@ PACKAGE = Path(bpe_beam.__file__).parent
 
 NOT_YET = {
     "counts",
-    "engines",
     "folders",
     "jobs",
-    "progress",
     "shards",
     "training",
     "workers",

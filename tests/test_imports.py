@@ -67,5 +67,25 @@ def test_small_jobs_import_nothing_heavy(byte_level_file: Path, arguments: str) 
     assert heavy_modules_after(code, *words) <= {"random"}
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "count --input TEXT --output out",
+        "train --input TEXT --vocab-size 300 --output out",
+        "train --input TEXT --vocab-size 300 --merge-rounds distributed --output out",
+        "tokenize --input TEXT --tokenizer FILE --output out",
+    ],
+)
+def test_jobs_without_a_runner_import_no_beam(
+    byte_level_file: Path, tmp_path: Path, arguments: str
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("low lower lowest\n" * 50)
+    files = {"FILE": str(byte_level_file), "TEXT": str(text), "out": str(tmp_path / "out")}
+    code = "import sys\nfrom bpe_beam.cli.main import main\nassert main(sys.argv[1:]) == 0\n"
+    words = [files.get(word, word) for word in arguments.split()]
+    assert not heavy_modules_after(code, *words, "--quiet") & {"apache_beam", "fsspec", "regex"}
+
+
 def test_heavy_modules_are_seen() -> None:
     assert "numpy" in heavy_modules_after("import numpy")

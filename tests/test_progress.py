@@ -255,10 +255,10 @@ def test_what_was_seen_and_what_was_put() -> None:
     stage = Progress("none").stage("learn", None, "rounds")
     with stage:
         stage.advance(1, pieces=2)
-        stage.seen(0, pieces=5)
+        stage.at_least(0, pieces=5)
         assert stage.snapshot().done == 1
         assert stage.snapshot().counters == {"pieces": 5}
-        stage.seen(3, pieces=4)
+        stage.at_least(3, pieces=4)
         report("learn", pieces=4)
         assert stage.snapshot().done == 3
         assert stage.snapshot().counters == {"pieces": 6}

@@ -1,111 +1,144 @@
-"""Runs a pipeline on the chosen runner; in process unless told otherwise."""
+"""Beam as an engine: the steps of a job as a pipeline on a Beam runner."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import logging
-import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import apache_beam as beam
+from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
+from apache_beam.runners.runner import PipelineState
+from apache_beam.typehints.decorators import no_annotations
+
 from bpe_beam.engines.cancel import cancelled_if_left
+from bpe_beam.engines.run import TemplateMade, template_of
 from bpe_beam.engines.runner_errors import was_interrupted
+from bpe_beam.engines.steps import Steps, TaskResult
+from bpe_beam.engines.templates import FinishJob
 from bpe_beam.errors import DataError
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.dataflow import is_dataflow
+from bpe_beam.transforms.create_elements import CreateElements
+from bpe_beam.transforms.metrics import add_metrics, record
+from bpe_beam.transforms.spread_tasks import SpreadTasks
+from bpe_beam.workers.measured import Measured
 
 if TYPE_CHECKING:
-    from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.runner import PipelineRunner
 
     from bpe_beam.settings.count import CountSettings
     from bpe_beam.settings.tokenize import TokenizeSettings
-    from bpe_beam.transforms.metrics import Measured
 
-MakeTransform = Callable[[str | None], Any]
-"""Makes a Beam transform; gets the name of the processes that run tasks, or None."""
-
-_MODE = "--direct_running_mode"
-_PROCESSES = "multi_processing"
 _WATCH_SECONDS = 2.0
 
 _DATAFLOW_FLAGS = (
     "--no_save_main_session",
     "--experiments=disable_logging_submission_environment",
 )
-"""For every job on Dataflow. Beam would otherwise send everything that is defined in the program
-that was started, and a list of this environment's packages, with the paths and repositories that
-they were installed from."""
+"""For every job on Dataflow. Otherwise Beam sends everything that the started program defines, and
+a list of this environment's packages, with the paths and repositories that they come from."""
 
 
-def default_workers() -> int:
-    """Threads in process: one a core that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def workers_of(run: RunSettings) -> int:
-    """How many threads a job in process uses."""
-    return run.workers or default_workers()
-
-
-def summary_of(run: RunSettings, tasks: int) -> dict[str, Any]:
-    """What a summary says of how its job ran: the runner, and in process how many work at once.
+@beam.typehints.with_output_types(str)
+class StepsTransform(beam.PTransform):
+    """The steps of a job as a transform; the output is that of the last step.
 
     Args:
-        run: How it ran.
-        tasks: How many elements there were to spread.
+        steps: The steps.
+        min_ram: The memory that a worker needs, such as "2GB".
     """
-    if run.in_process:
-        return {"runner": "in process", "workers": _workers(run, tasks)}
-    return {"runner": run.runner, "workers": None}
+
+    def __init__(self, steps: Steps, min_ram: str) -> None:
+        super().__init__()
+        # For all steps: steps with different hints are not fused.
+        self.with_resource_hints(min_ram=min_ram)
+        self.steps = steps
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
+        """Return the output of the last step."""
+        return self.steps(_BeamEngine(begin))
+
+
+class _BeamEngine:
+    """Describes each step as a part of a pipeline; an `Engine`."""
+
+    def __init__(self, begin: beam.pvalue.PBegin) -> None:
+        self._begin = begin
+
+    def tasks(self, label: str, tasks: Iterable[str]) -> beam.pvalue.PCollection:
+        return self._begin | label >> SpreadTasks(tasks)
+
+    def rows(self, label: str, rows: Iterable[Any], row_type: Any) -> beam.pvalue.PCollection:
+        return self._begin | label >> CreateElements(rows, row_type)
+
+    def run(
+        self,
+        label: str,
+        function: Callable[..., TaskResult],
+        elements: beam.pvalue.PCollection,
+        output_type: Any,
+        *whole: beam.pvalue.PCollection,
+    ) -> beam.pvalue.PCollection:
+        task = beam.ParDo(_RunTask(function), *map(beam.pvalue.AsList, whole))
+        return elements | label >> task.with_output_types(output_type)
+
+    def join(self, label: str, *collections: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
+        flatten = beam.Flatten().with_output_types(collections[0].element_type)
+        return collections | label >> flatten
+
+    def gather(self, label: str, pairs: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
+        return pairs | label >> beam.GroupByKey()
+
+
+class _RunTask(beam.DoFn):
+    """An element to the outputs of its task."""
+
+    def __init__(self, function: Callable[..., TaskResult]) -> None:
+        self.function = function
+
+    @no_annotations  # Beam would take `whole` for exactly one side input
+    def process(self, element: Any, *whole: Any) -> Iterable[Any]:
+        """Run the task of one element."""
+        result = self.function(*whole, element)
+        record(result.counts, result.values)
+        return result.outputs
 
 
 def run_pipeline(
     run: RunSettings,
     label: str,
-    make: MakeTransform,
-    tasks: int,
+    transform: beam.PTransform,
+    workers: int,
     measured: Measured,
     watch: Callable[[], None],
-    *,
-    holds_gil: bool = False,
     finish: tuple[str, CountSettings | TokenizeSettings] | None = None,
 ) -> None:
-    """Run a transform as a pipeline, and wait for its end.
+    """Run a transform as a pipeline to its end.
 
     Args:
-        run: Which runner, and its flags.
+        run: The runner, and its flags.
         label: The label of the transform in the pipeline.
-        make: Makes the transform; see `worker_processes` for the processes.
-        tasks: The number of elements to spread: in process, no more threads are started.
+        transform: The transform.
+        workers: The number of threads of a runner in this process.
         measured: Gets the pipeline's metrics.
         watch: Called every few seconds where workers are elsewhere and cannot report.
-        holds_gil: Whether tasks hold Python's lock: in process, worker processes then run them.
-        finish: The job's name and its settings. A template's pipeline ends with this job's run, see
-            `FinishJob`.
+        finish: See `run_steps`.
 
     Raises:
-        DataError: The runner ends without success and without an error of its own, or a worker
-            process died.
-        TemplateMade: The pipeline was only described, for later.
+        DataError: The runner ends without success and without an error of its own.
+        TemplateMade: The pipeline was only described.
     """
-    import apache_beam as beam
-    from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOptions
-    from apache_beam.runners.runner import PipelineState
-
-    from bpe_beam.engines.templates import FinishJob, TemplateMade, template_of
-
     if not run.debug:
         logging.getLogger("apache_beam").setLevel(logging.ERROR)
         _quiet_threads()
-    options = PipelineOptions(_flags(run, tasks), pipeline_type_check=True)
+    options = PipelineOptions(_flags(run, workers), pipeline_type_check=True)
     pipeline = beam.Pipeline(runner=_runner(run), options=options)
-    with _processes(run, tasks, holds_gil) as pool, _watching(run, watch), _interrupts(run.debug):
-        made = pipeline | label >> make(pool)
+    with _watching(run, watch), _interrupts(run.debug):
+        made = pipeline | label >> transform
         if template_of(run) and finish is not None:
             made | "Finish" >> FinishJob(*finish)
         result = pipeline.run()
@@ -118,7 +151,7 @@ def run_pipeline(
                 state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
-    measured.add(result.metrics())
+    add_metrics(measured, result.metrics())
 
 
 @contextlib.contextmanager
@@ -137,8 +170,8 @@ def _interrupts(debug: bool) -> Iterator[None]:
 def _quiet_threads() -> None:
     """Silence the threads of Beam's workers in this process when they end.
 
-    Flink and Spark hang up on them when a job has ended, upon which each raises; if the next job
-    follows, there is time for that to be shown.
+    Flink and Spark close the connections of a job that has ended, and each thread then raises an
+    error, which would be shown during the next job.
     """
     if threading.excepthook is not _without_hung_up:
         _shown.append(threading.excepthook)
@@ -155,28 +188,13 @@ def _without_hung_up(args: threading.ExceptHookArgs) -> None:
 
 
 @contextlib.contextmanager
-def _processes(run: RunSettings, tasks: int, holds_gil: bool) -> Iterator[str | None]:
-    """Processes for the work, if it wants them, or the user does; a flag of the runner decides."""
-    from bpe_beam.workers.processes import worker_processes
-
-    mode = _flag(run, _MODE)
-    count = _workers(run, tasks)
-    wanted = holds_gil and count > 1 if mode is None else mode == _PROCESSES
-    if not run.in_process or not wanted:
-        yield None
-        return
-    with worker_processes(count) as pool:
-        yield pool
-
-
-@contextlib.contextmanager
 def _watching(run: RunSettings, watch: Callable[[], None]) -> Iterator[None]:
     """Call `watch` every few seconds, unless the runner is in process."""
     ended = threading.Event()
 
     def look() -> None:
         while not ended.wait(_WATCH_SECONDS):
-            with contextlib.suppress(DataError):  # the next look may have more luck
+            with contextlib.suppress(DataError):  # the next call may succeed
                 watch()
 
     if run.in_process:
@@ -204,9 +222,9 @@ def _runner(run: RunSettings) -> PipelineRunner:
 
 @functools.lru_cache(maxsize=1)
 def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
-    """The runner of all pipelines that a job launches with these flags.
+    """Return the runner of all pipelines that a job launches with these flags.
 
-    Beam would start a job server for each, a Java process of 400 MB that lives as long as this one.
+    Beam would start a job server for each: a Java process of 400 MB that lives as long as this one.
     """
     from apache_beam.runners.portability.job_server import JobServer, StopOnExitJobServer
     from apache_beam.runners.portability.portable_runner import PortableRunner
@@ -218,7 +236,7 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
         started: list[JobServer] = []
 
         def server(options: PipelineOptions) -> JobServer:
-            new = start(options)  # which may change the options, and starts nothing yet
+            new = start(options)  # may change the options, but starts no process yet
             if not isinstance(new, StopOnExitJobServer):
                 return new
             if not started:
@@ -229,30 +247,12 @@ def _cached_runner(name: str, flags: tuple[str, ...]) -> PipelineRunner:
     return runner
 
 
-def _flags(run: RunSettings, tasks: int) -> list[str]:
-    """The runner's flags. Beam's own worker processes are never used: one that is killed hangs the
-    pipeline."""
+def _flags(run: RunSettings, workers: int) -> list[str]:
+    """Return the runner's flags."""
     if not run.in_process:
-        # Ours first: what the user says of the same counts more.
+        # Ours first: of two that contradict each other, the user's counts.
         return [*(_DATAFLOW_FLAGS if is_dataflow(run.runner) else ()), *run.runner_options]
-    flags = [flag for flag in run.runner_options if flag != f"{_MODE}={_PROCESSES}"]
-    workers = _workers(run, tasks)
-    if _flag(run, "--direct_num_workers") is None:
-        flags.append(f"--direct_num_workers={workers}")
-    if _flag(run, _MODE) in (None, _PROCESSES):
-        flags.append(f"{_MODE}={'multi_threading' if workers > 1 else 'in_memory'}")
-    return flags
-
-
-def _workers(run: RunSettings, tasks: int) -> int:
-    """Threads of a pipeline in process."""
-    given = _flag(run, "--direct_num_workers")
-    if given is not None and given.isdecimal() and int(given) > 0:
-        return int(given)
-    return max(1, min(workers_of(run), tasks))
-
-
-def _flag(run: RunSettings, name: str) -> str | None:
-    """The value of a flag that was given for the runner, the last one."""
-    values = [flag.partition("=")[2] for flag in run.runner_options if flag.startswith(f"{name}=")]
-    return values[-1] if values else None
+    mode = "multi_threading" if workers > 1 else "in_memory"
+    ours = {"--direct_num_workers": str(workers), "--direct_running_mode": mode}
+    missing = [f"{name}={value}" for name, value in ours.items() if run.runner_flag(name) is None]
+    return [*run.runner_options, *missing]

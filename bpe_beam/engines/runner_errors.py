@@ -1,4 +1,4 @@
-"""What a failed job has to say: the sentence meant for people, out of what a runner makes of it.
+"""Finds our own error in the exception that a runner makes of it.
 
 A runner may raise our error as it is, with the step's name behind it, as a cause, or as the text of
 a remote traceback inside a `RuntimeError`; users should see the same sentence each time.
@@ -23,7 +23,7 @@ _OURS = re.compile(
     r"(.*?)(?=\ \[while\ running\ '|\n\s*\n|\n\tat\ |\Z)",
     re.DOTALL,
 )
-# What a runner is started from, and Beam downloads; the reason ends where its own advice begins.
+# A file that Beam downloads to start a runner. The reason ends where Beam's own advice begins.
 _FETCH = re.compile(
     r"Unable to fetch remote (.+?) at (\S+): (?:<urlopen error )?(.*?)>?(?:\. (?:Also|If) |\Z)",
     re.DOTALL,
@@ -33,13 +33,10 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 def our_error(error: BaseException) -> UsageError | DataError | None:
-    """Find the error of ours that a runner's exception carries or should have raised.
+    """Return our own error that a runner's exception contains; None if it contains none.
 
     Args:
-        error: What a job raised.
-
-    Returns:
-        The error with its own message, or None if `error` is another failure.
+        error: The exception of a job.
     """
     chain = list(_chain(error))
     for each in chain:
@@ -61,17 +58,17 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Whether somebody pressed Ctrl-C, which Beam wraps like a failure where its step runs in the
-    main thread.
+    """Return whether an exception comes from Ctrl-C, which Beam wraps if a step runs in the main
+    thread.
 
     Args:
-        error: What a job raised.
+        error: The exception of a job.
     """
     return any(isinstance(each, KeyboardInterrupt) for each in _chain(error))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and all it came from, each once."""
+    """Yield an exception, its causes and its contexts, each once."""
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:

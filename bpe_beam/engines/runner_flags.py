@@ -1,7 +1,6 @@
-"""Flags of Beam's runners: which there are, and whether their values can be read.
+"""Checks of the flags of Beam's runners, before a job starts.
 
-Beam ignores a flag that it does not know, and ends the process on a value that it cannot read. So
-both are found here, before a job starts.
+Beam ignores an unknown flag, and ends the process if it cannot read a value.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _parser() -> _FlagParser:
 
 
 def _subclasses(group: Any) -> list[Any]:
-    """All subclasses, each once: those that a user's plugin defines as well."""
+    """Return all subclasses, each once, with those that a user's plugin defines."""
     found = {}
     for subclass in group.__subclasses__():
         for each in (subclass, *_subclasses(subclass)):
@@ -47,11 +46,11 @@ def _subclasses(group: Any) -> list[Any]:
 
 @functools.cache
 def known_flags() -> Mapping[str, bool]:
-    """All flags of Beam's runners, with their dashes; True for those that a value follows.
+    """Return all flags of Beam's runners, with their dashes, and whether a value follows.
 
-    Without `--runner`, which is a setting of a job itself.
+    `--runner` is not among them: it is a setting of the job.
 
-    Cost: the first call imports what `import apache_beam` left out; later ones nothing.
+    Cost: the first call imports modules that `import apache_beam` does not; later calls nothing.
     """
     actions: Mapping[str, argparse.Action] = _parser()._option_string_actions
     return {name: action.nargs != 0 for name, action in actions.items() if name != "--runner"}
@@ -79,12 +78,12 @@ def from_mapping(options: Mapping[str, Any]) -> list[str]:
             )
         if not known_flags()[name]:
             if not isinstance(value, bool):
-                raise UsageError(f"{key} must be true or false, not {value!r}")
+                raise UsageError(f"{key} must be true or false, got {value!r}")
             flags += [name] if value else []
             continue
         for item in value if isinstance(value, list) else [value]:
             if item is None or isinstance(item, list):
-                raise UsageError(f"{key} needs a value, not {item!r}")
+                raise UsageError(f"{key} must have a value, got {item!r}")
             text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
             flags.append(f"{name}={text}")
     return flags
@@ -94,10 +93,10 @@ def check_runner(name: str) -> None:
     """Refuse a runner that Beam does not have.
 
     Args:
-        name: As Beam takes it: in any case, with or without "Runner", or a class by its full name.
+        name: The name, in any case, with or without "Runner", or the full name of a class.
 
     Raises:
-        UsageError: Naming the nearest runner.
+        UsageError: Names the nearest runner.
     """
     known = {path.rpartition(".")[2] for path in pipeline_options.StandardOptions.ALL_KNOWN_RUNNERS}
     lower = name.lower()
@@ -115,12 +114,12 @@ def check(flags: Sequence[str]) -> None:
         flags: Each whole: `--name=value` or `--name`.
 
     Raises:
-        UsageError: Naming the flag.
+        UsageError: Names the flag.
     """
     try:
         given = _parser().parse_args(list(flags))
     except (ValueError, argparse.ArgumentError, AssertionError, AttributeError) as error:
-        # What some of Beam's own argument types raise past argparse.
+        # Errors of some of Beam's own argument types, which argparse does not catch.
         raise UsageError(f"the runner's flags {' '.join(flags)} cannot be read: {error}") from error
     if any(str(each).startswith(_TIMED_STREAMS) for each in given.experiments or ()):
         raise UsageError(

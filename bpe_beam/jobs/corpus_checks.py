@@ -1,11 +1,11 @@
-"""Whether enough of a corpus could be read for a job to finish."""
+"""Checks that enough of a corpus could be read."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
 from bpe_beam.corpus.limits import Limit
@@ -27,12 +27,12 @@ _ARRAYS = " (JSON Lines have an object on each line; jq -c '.[]' makes them of a
 def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> None:
     """Refuse a corpus whose first records all fail for one reason, before the rest is read.
 
-    Nothing is tried where the limit allows a tenth of the records, or two thousand, to be rejects.
+    Nothing is read if a tenth of the records, or two thousand, may be rejects.
 
     Args:
         storage: The storage client.
         plan: The plan.
-        given: How files become documents, and how many rejects are too many.
+        given: The input settings, with the limit of rejects.
 
     Raises:
         DataError: Names the reason, a record, and what to do.
@@ -54,14 +54,27 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
     )
 
 
+class CorpusTotals(NamedTuple):
+    """What a manifest says of the corpus.
+
+    Attributes:
+        documents: The documents that were read.
+        rejects: Rows of `rejects/`, by reason: records that could not be used, and losses.
+        lost: What was lost of each file.
+        sources: The sources of the documents; None without sources.
+    """
+
+    documents: int
+    rejects: Mapping[str, int]
+    lost: Sequence[Mapping[str, Any]]
+    sources: Collection[str] | None
+
+
 def check_documents(
     storage: Storage,
     url: str,
     given: InputSettings,
-    *,
-    documents: int,
-    rejects: int,
-    losses: Sequence[Mapping[str, Any]],
+    totals: CorpusTotals,
     stored_bytes: int,
     files: Sequence[str],
 ) -> None:
@@ -70,19 +83,18 @@ def check_documents(
     Args:
         storage: The storage client.
         url: The job's folder.
-        given: Tells how many rejects and what losses are too many.
-        documents: Documents that were read.
-        rejects: Rows of `rejects/`: records that could not be used, and losses.
-        losses: What was lost of each file, as manifests have it.
+        given: The limits of rejects and losses.
+        totals: What was read.
         stored_bytes: The size of all files.
         files: The rejects' files, relative to the folder.
 
     Raises:
         DataError: Says what is wrong and where to look.
     """
+    documents, rejects = totals.documents, sum(totals.rejects.values())
     rows = _Rows(storage, url, files, given.text_field)
     where = storage.join(url, "rejects")
-    found = read_losses(losses)
+    found = read_losses(totals.lost)
     lost = sum(loss.bytes for loss in found)
     if Limit.parse(given.max_lost, "max_lost").exceeded(lost, stored_bytes):
         raise DataError(
@@ -141,10 +153,10 @@ def losses_summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def loss_warnings(rows: Sequence[Mapping[str, Any]], stored_bytes: int) -> list[str]:
-    """Return the warning of a job that --max-lost let pass.
+    """Return the warning about losses that the limit allowed.
 
     Args:
-        rows: The losses in its manifest.
+        rows: The losses in the job's manifest.
         stored_bytes: The size of all files.
     """
     if not rows:
@@ -154,7 +166,7 @@ def loss_warnings(rows: Sequence[Mapping[str, Any]], stored_bytes: int) -> list[
 
 
 class _Rows:
-    """What the rejects' files say, for messages; read when they are asked for."""
+    """The rows of the files of rejects, for messages; read on demand."""
 
     def __init__(self, storage: Storage, url: str, files: Iterable[str], text_field: str) -> None:
         self._storage = storage
@@ -162,7 +174,7 @@ class _Rows:
         self._text_field = text_field
 
     def worst(self) -> str:
-        """The input files with the most rejects, one reason each."""
+        """Return the input files with the most rejects, one reason each, as text."""
         counts: Counter[str] = Counter()
         first: dict[str, dict[str, Any]] = {}
         for row in self._rows():
@@ -176,7 +188,7 @@ class _Rows:
         )
 
     def losses(self, losses: Iterable[FileLoss]) -> str:
-        """The files that lost most, one reason each."""
+        """Return the files that lost most, one reason each, as text."""
         worst = sorted(losses, key=lambda loss: (-loss.bytes, loss.file))
         shown = worst[:_WORST_FILES]
         names = {loss.file for loss in shown}

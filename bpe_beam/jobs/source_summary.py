@@ -1,4 +1,4 @@
-"""What jobs say about each source at their end."""
+"""The rows of summaries about the sources of a corpus."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def source_facts(
     manifest: CountsManifest, tokens: Mapping[str, int | None] | None = None
 ) -> dict[str, dict[str, Any]] | None:
-    """What each source of counts has; None without sources.
+    """Return the figures of each source of counts; None without sources.
 
     Args:
-        manifest: The counts.
-        tokens: Tokens of each source, where they are known.
+        manifest: The manifest of the counts.
+        tokens: The tokens of each source; None: unknown.
     """
     if manifest.sources is None:
         return None
@@ -37,22 +37,22 @@ def source_facts(
 
 
 def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
-    """What each source of shards has; None without sources."""
+    """Return the figures of each source of shards; None without sources."""
     if manifest.sources is None:
         return None
     rows = {
-        name: {"documents": facts.documents, "text_bytes": facts.text_bytes}
-        for name, facts in manifest.sources.items()
+        name: {"documents": totals.documents, "text_bytes": totals.text_bytes}
+        for name, totals in manifest.sources.items()
     }
-    return with_shares(rows, {name: facts.tokens for name, facts in manifest.sources.items()})
+    return with_shares(rows, {name: totals.tokens for name, totals in manifest.sources.items()})
 
 
 def source_warnings(given: InputSettings, sources: Collection[str] | None) -> list[str]:
-    """What of the sources that were named was never met: a misspelt name goes unseen otherwise.
+    """Return a warning about sources without a document, whose names may be misspelt.
 
     Args:
-        given: Names the sources, if anything does.
-        sources: Those that documents were of.
+        given: The input settings, which may name sources.
+        sources: The sources of the documents.
     """
     found = sources or ()
     if given.source_field is not None and set(found) == {OTHER_SOURCE}:
@@ -64,14 +64,18 @@ def source_warnings(given: InputSettings, sources: Collection[str] | None) -> li
 def with_shares(
     rows: Mapping[str, Mapping[str, int]], tokens: Mapping[str, int | None] | None
 ) -> dict[str, dict[str, Any]]:
-    """Facts by source, with each one's share of the text; and, where tokens are told, the bytes
-    that one has."""
+    """Return the figures of each source with its share of the text and its bytes per token.
+
+    Args:
+        rows: The figures by source; `text_bytes` among them.
+        tokens: The tokens of each source; None: unknown.
+    """
     total = sum(row["text_bytes"] for row in rows.values())
-    facts: dict[str, dict[str, Any]] = {}
+    figures: dict[str, dict[str, Any]] = {}
     for name, row in rows.items():
         size = row["text_bytes"]
-        facts[name] = {**row, "share": size / total if total else None}
+        figures[name] = {**row, "share": size / total if total else None}
         if tokens is not None:
             made = tokens[name]
-            facts[name] |= {"tokens": made, "bytes_per_token": size / made if made else None}
-    return facts
+            figures[name] |= {"tokens": made, "bytes_per_token": size / made if made else None}
+    return figures

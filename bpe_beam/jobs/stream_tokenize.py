@@ -1,4 +1,4 @@
-"""The streaming job: files that come over time to windows of token shards, each file once."""
+"""The streaming job: files that arrive over time to windows of token shards, each file once."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.create_exclusive import creates_only
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
-from bpe_beam.transforms.metrics import Measured
+from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
 from bpe_beam.workers.stream.window_log import INPUT_FILE, require_root, window_name, window_numbers
 
@@ -33,11 +33,11 @@ _THREADS = 16
 
 
 def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
-    """Tokenize files as they come, until there are none for long enough, or for ever.
+    """Tokenize files as they arrive, until none has arrived for long enough, or without end.
 
     Args:
-        settings: What to do.
-        progress: Where it is shown.
+        settings: The job's settings.
+        progress: Shows the progress.
 
     Returns:
         The summary.
@@ -88,7 +88,7 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
         run_pipeline(
             _streaming(settings.run),
             "StreamTokenize",
-            lambda pool: TokenizeNewFiles(stream),
+            TokenizeNewFiles(stream),
             1,
             measured,
             lambda: None,
@@ -102,19 +102,18 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
 
 
 def _store_warnings(storage: Storage, output: str) -> list[str]:
-    """What is at risk on the store of the output folder."""
+    """Return a warning if the store of the output folder cannot create files exclusively."""
     if creates_only(storage, output):
         return []
     return [
         f"the store of {redact(output)} replaces files that a job asks it only to create: while "
-        "two jobs work on this folder, or one that was taken for dead works on beside its "
-        "successor, a file may come into two windows and a window may lose files. Run one job at "
-        "a time there, and end a job on its runner before it is started again"
+        "two jobs write to this folder, a file may come into two windows and a window may lose "
+        "files. Run one job at a time there, and end a job on its runner before it is started again"
     ]
 
 
 def _streaming(run: RunSettings) -> RunSettings:
-    """With the flag that some runners want to be told."""
+    """Return the settings with the flag that some runners need."""
     options = run.runner_options
     if "--streaming" in options:
         return run
@@ -122,7 +121,7 @@ def _streaming(run: RunSettings) -> RunSettings:
 
 
 def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set[str]:
-    """The names of the windows that have a manifest, but for those that are known."""
+    """Return the names of the windows that have a manifest, without those that are known."""
     names = [window_name(number) for number in window_numbers(storage, output)]
     left = [name for name in names if name not in known]
     with ThreadPoolExecutor(_THREADS) as pool:

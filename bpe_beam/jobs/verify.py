@@ -1,19 +1,18 @@
-"""The verify job: proves a folder of shards whole; with `--full`, against its corpus again."""
+"""The verify job: checks that a folder of shards is intact and, with `full`, against its corpus."""
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.engines.beam import workers_of
+from bpe_beam.engines.local import local_workers
+from bpe_beam.engines.run import workers_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.job_json import JobRecord
@@ -26,7 +25,6 @@ from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers import processes
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
@@ -42,15 +40,15 @@ def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
     """Verify a folder of shards.
 
     Args:
-        settings: What to do.
-        progress: Where it is shown.
+        settings: The job's settings.
+        progress: Shows the progress.
 
     Returns:
         The summary.
 
     Raises:
-        UsageError: No such folder, or `full` without the corpus.
-        DataError: The folder is not whole; tells the problems.
+        UsageError: The folder does not exist, or `full` is set without the corpus.
+        DataError: The folder is not intact; lists the problems.
     """
     started = time.monotonic()
     if settings.full and settings.input is None:
@@ -107,14 +105,14 @@ def _problems(folder: str, problems: tuple[str, ...], count: int) -> str:
 
 
 def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
-    """Compare what the folder says of its own making: `job.json`, the plan, and the manifest.
+    """Compare `job.json`, the plan and the manifest with one another.
 
     Raises:
-        DataError: They do not fit together, or one of them was changed.
+        DataError: They contradict each other, or one of them was changed.
     """
     url = storage.join(folder, JOB_FILE)
     if not storage.exists(url):
-        # Of `WriteTokens`, which knows no plan, of a window, or copied without it.
+        # A folder of `WriteTokens`, which has no plan, a window, or a copy without the file.
         if manifest.plan:
             plan_of(manifest, "")
         return
@@ -139,12 +137,12 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
 
 
 def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Plan:
-    """The manifest's plan over the given files, once they are those that were tokenized.
+    """Return the manifest's plan over the input, which must be the files that were tokenized.
 
     Raises:
-        DataError: Other files, or files of another size.
+        DataError: There are other files, or files of another size.
     """
-    # Their format was told when they were tokenized.
+    # The settings of `tokenize` decided on the format.
     given = replace(given, input_format=str(manifest.settings["input_format"]))
     now = corpus_input.plan_of(storage, given)
     plan = plan_of(manifest, now.root)
@@ -157,7 +155,7 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
                 f"the input is not what was tokenized: {name} is {_shown(here.get(name))} here "
                 f"and was {_shown(there.get(name))} then"
             )
-    # With the tags of the files as they are now.
+    # The tags of the files are those of now.
     return replace(now, splits=plan.splits)
 
 
@@ -179,7 +177,7 @@ def _compare(
     """Encode every split again and compare it with its shard, `workers` at a time.
 
     Raises:
-        DataError: A shard that differs; tells where.
+        DataError: A shard differs; says where.
     """
     url = storage.join(folder, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
@@ -188,31 +186,14 @@ def _compare(
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)
-    tasks = split_tasks(plan)
-    rows = manifest.splits
-
-    def compare(element: str) -> str | None:
-        row = rows[SplitTask.from_json(element).split.index]
-        difference = processes.call(helpers, compare_with_split, task, element, row)
-        stage.advance(0, documents=row.documents, bytes=row.text_bytes)
-        return difference
-
     with (
-        progress.stage(task.stage, plan.size, "bytes") as stage,
-        # Left in the other order: threads that wait for helpers end when those are killed.
-        ThreadPoolExecutor(workers) as pool,
-        _helpers(workers if tokenizer.holds_gil else 1) as helpers,
+        progress.stage(task.stage, plan.size, "bytes"),
+        local_workers(workers, in_processes=tokenizer.holds_gil) as pool,
     ):
-        differences = sorted(filter(None, pool.map(compare, tasks)))
+        tasks = split_tasks(plan)  # the largest first
+        rows = manifest.splits
+        in_order = [rows[SplitTask.from_json(each).split.index] for each in tasks]
+        found = pool.map(partial(compare_with_split, task), tasks, in_order)
+        differences = sorted(filter(None, found))
     if differences:
         raise DataError(_problems(folder, tuple(differences), len(differences)))
-
-
-@contextlib.contextmanager
-def _helpers(count: int) -> Iterator[str | None]:
-    """Processes that encode, where threads would take turns."""
-    if count == 1:
-        yield None
-        return
-    with processes.worker_processes(count) as name:
-        yield name

@@ -82,7 +82,7 @@ class RunSettings(Settings):
     runner: str | None = option(
         None,
         metavar="R",
-        help="Beam runner, such as FlinkRunner (default: in process).",
+        help="Beam runner, such as FlinkRunner (default: this process, without Beam).",
     )
     workers: int | None = option(
         None,
@@ -146,11 +146,29 @@ class RunSettings(Settings):
                 f"must be flags such as --name, got {flag!r}",
                 "runner_options",
             )
+        require(
+            not self.in_process or self.runner_flag("--direct_running_mode") != "multi_processing",
+            "--direct_running_mode must be multi_threading or in_memory, got multi_processing: "
+            "Beam waits without end for a worker process that was killed",
+            remedy="without flags of a runner, worker processes are used where they help",
+        )
         require_no_secrets(self.runner, self.storage_options)
+
+    def runner_flag(self, name: str) -> str | None:
+        """Return the value of a flag of the runner, the last one; None if it is not set."""
+        start = f"{name}="
+        values = [flag[len(start) :] for flag in self.runner_options if flag.startswith(start)]
+        return values[-1] if values else None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the local engine runs the job. A flag of a runner, without one, means Beam's own
+        runner in this process."""
+        return self.runner is None and not self.runner_options
 
     @property
     def in_process(self) -> bool:
-        """Whether the job runs in this process, on threads or processes of its own."""
+        """Whether the job runs in this process: on the local engine, or on Beam's FnApiRunner."""
         name = (self.runner or "direct").lower().rpartition(".")[2]
         return name.removesuffix("runner") in IN_PROCESS_RUNNERS
 

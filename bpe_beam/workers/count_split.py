@@ -141,7 +141,6 @@ class CountTask:
         rules: How texts are split into words.
         splits: The number of splits of the plan.
         by_source: Whether to count each source by itself.
-        pool: The processes that count, see `worker_processes`; None: the worker itself does.
         stage: The progress stage, in bytes, that gets reports.
     """
 
@@ -150,7 +149,6 @@ class CountTask:
     rules: WordRules
     splits: int
     by_source: bool = False
-    pool: str | None = None
     stage: str = "count"
 
 

@@ -1,9 +1,6 @@
-"""Worker processes for a pipeline in process, where Python's lock would let one thread run.
+"""Worker processes of the local engine, for tasks that hold Python's lock.
 
-Beam's threads stay: each hands its split to a process, and waits. When a process dies the others
-are killed, and every call to them fails with the same error, so that all threads end at once;
-Beam's own worker processes would be waited for without end. On other runners, whose workers are
-processes anyway, nothing of this is used.
+A thread of the engine passes its task to a process, and waits.
 """
 
 from __future__ import annotations
@@ -13,14 +10,13 @@ import ctypes
 import os
 import pickle
 import queue
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
@@ -31,55 +27,16 @@ T = TypeVar("T")
 
 _PR_SET_PDEATHSIG = 1
 
-_pools: dict[str, WorkerProcesses] = {}
-
-
-@contextlib.contextmanager
-def worker_processes(count: int) -> Iterator[str]:
-    """Processes for the block, killed at its end.
-
-    Args:
-        count: How many; more threads than these wait for one another.
-
-    Yields:
-        Their name, for `call`; of no meaning in other processes.
-    """
-    name = f"{os.getpid()}-{secrets.token_hex(6)}"
-    pool = _pools[name] = WorkerProcesses(count)
-    try:
-        yield name
-    finally:
-        pool.end("the job has ended")
-        del _pools[name]
-
-
-def call(pool: str | None, function: Callable[..., T], *args: Any) -> T:
-    """Call a function, in one of the processes of that name if they are this process's.
-
-    Args:
-        pool: A name from `worker_processes`; None or one from elsewhere: the call is made here.
-        function: A function of a module.
-        *args: Its arguments; they and the result travel pickled.
-
-    Raises:
-        DataError: A process of the pool died, or its block was left.
-    """
-    if pool is None or pool.partition("-")[0] != str(os.getpid()):
-        return function(*args)
-    processes = _pools.get(pool)
-    if processes is None:
-        raise DataError("the job has ended")
-    return processes.call(function, *args)
-
 
 class WorkerProcesses:
-    """Some processes, each with one call at a time.
+    """Worker processes, each with one call at a time; a context manager that ends them.
 
     They are started by the thread that makes the pool: where the system can, a process ends when
-    the thread that started it does, and so when its caller is killed.
+    the thread that started it does, and so when its caller is killed. When one dies, the others are
+    killed too, and every call fails with the same error.
 
     Args:
-        count: How many.
+        count: The number of processes; if more threads call, they wait for one another.
     """
 
     def __init__(self, count: int) -> None:
@@ -91,8 +48,25 @@ class WorkerProcesses:
         for worker in self._all:
             self._idle.put(worker)
 
+    def __enter__(self) -> WorkerProcesses:
+        """Return the pool."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End all processes; calls that run fail."""
+        self._end("the job has ended")
+
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        """As the module's `call`."""
+        """Call a function in one of the processes, and return its result.
+
+        Args:
+            function: A function of a module, or a partial of one.
+            *args: Its arguments; they and the result travel pickled.
+
+        Raises:
+            DataError: A process died, or the pool has ended.
+            Exception: The error of the function.
+        """
         worker = self._idle.get()
         try:
             if self._reason is not None:
@@ -100,13 +74,13 @@ class WorkerProcesses:
             result: T = worker.call(function, args)
             return result
         except _Gone:
-            self.end(worker.death())
+            self._end(worker.death())
             raise DataError(str(self._reason)) from None
         finally:
             self._idle.put(worker)
 
-    def end(self, reason: str) -> None:
-        """End all processes; calls that run fail for this reason, or an earlier one."""
+    def _end(self, reason: str) -> None:
+        """End all processes; calls fail for this reason, or for that of an earlier end."""
         with self._lock:
             if self._reason is None:
                 self._reason = reason
@@ -138,7 +112,7 @@ class _Worker:
         self._connection = Connection(ours.detach())
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Return what a function gives in the process, and pass its progress reports on."""
+        """Return the result of a function in the process, and forward its progress reports."""
         request = pickle.dumps((function, args))
         while True:
             try:
@@ -158,12 +132,12 @@ class _Worker:
                 return value
 
     def end(self) -> None:
-        """Kill the process; what it was writing stays an attempt."""
+        """Kill the process. A file that it was writing stays an attempt."""
         self._process.kill()
         self._process.wait()
 
     def death(self) -> str:
-        """How the process ended, which no longer answers."""
+        """Return how the process ended, which no longer answers."""
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -176,11 +150,11 @@ class _Worker:
 def _serve(descriptor: int, caller: int) -> None:
     """Answer calls until the caller is gone.
 
-    Ctrl-C, which reaches the whole group, is ignored by now: the caller decides when to end.
+    The process ignores Ctrl-C, which reaches the whole group: the caller decides when it ends.
     """
     _end_with(caller)
     connection = Connection(descriptor)
-    # By the thread that works, like the answers: the two do not mix.
+    # The thread that runs the task sends its reports and its answer, so they do not mix.
     progress.forward_to(lambda stage, more: connection.send(("report", (stage, more))))
     try:
         while True:
@@ -192,7 +166,7 @@ def _serve(descriptor: int, caller: int) -> None:
 def _end_with(caller: int) -> None:
     """Have the system end this process with its caller.
 
-    Only Linux does; elsewhere the process notices it at its next report or answer.
+    Only Linux can. Elsewhere the process notices the end at its next report or answer.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -202,7 +176,7 @@ def _end_with(caller: int) -> None:
 
 
 def _answer(request: bytes) -> bytes:
-    """What a call gives or raises, pickled as it came."""
+    """Return the pickled result or error of a call."""
     try:
         function, args = pickle.loads(request)
         return pickle.dumps(("done", function(*args)))

@@ -87,7 +87,6 @@ class TokenizeTask:
         encoding: How documents become ids.
         splits: The number of splits of the plan.
         shard_format: The shards' format, one of SHARD_FORMATS.
-        pool: The processes that encode, see `worker_processes`; None: the worker itself does.
         stage: The progress stage, in bytes, that gets reports.
         lose_changed: See `read_split`.
     """
@@ -97,7 +96,6 @@ class TokenizeTask:
     encoding: Encoding
     splits: int
     shard_format: str = DEFAULT_SHARD_FORMAT
-    pool: str | None = None
     stage: str = "tokenize"
     lose_changed: bool = False
 

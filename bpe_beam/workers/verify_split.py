@@ -65,6 +65,7 @@ def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSp
         difference = read.first_token()
     if difference is None:
         difference = read.difference_from(row)
+    progress.report(task.stage, documents=row.documents, bytes=row.text_bytes)
     return difference and f"{name}: {difference}"
 
 

@@ -19,7 +19,7 @@ from command_line import Ran, run, run_process, run_whole
 from made_text import documents, write
 from read_back import read_shards, tree
 
-from bpe_beam.jobs import count, tokenize
+from bpe_beam.jobs import corpus_job
 
 END = "<|endoftext|>"
 READERS = ("count", "train", "tokenize")
@@ -640,20 +640,22 @@ sys.exit(cli.main(sys.argv[1:]))
 
 
 @pytest.mark.parametrize(
-    ("job", "error", "workers"),
+    ("job", "error", "how"),
     [
-        ("count", "RuntimeError('no such luck')", "2"),
-        ("tokenize", "MemoryError()", "1"),
-        ("train", "SystemExit(0)", "2"),
+        ("count", "RuntimeError('no such luck')", ("--workers", "2")),
+        ("count", "SystemExit(0)", ("--runner", "FnApiRunner", "--workers", "2")),
+        ("tokenize", "MemoryError()", ("--workers", "1")),
+        ("tokenize", "MemoryError()", ("--runner", "FnApiRunner", "--workers", "1")),
+        ("train", "SystemExit(0)", ("--workers", "2")),
     ],
 )
 def test_a_worker_that_fails_ends_the_job(
-    job: str, error: str, workers: str, place: Path, tokenizer: Path
+    job: str, error: str, how: tuple[str, ...], place: Path, tokenizer: Path
 ) -> None:
     write(place / "a.txt", documents(300))
     given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "3KB")
     command = (sys.executable, "-c", _FAILING.format(error=error))
-    ran = run_process(*given, "--workers", workers, command=command)
+    ran = run_process(*given, *how, command=command)
     assert (ran.code, ran.out) == (1, b"")
     assert ran.message.startswith(f"bpe-beam {job}: failed unexpectedly: ")
     assert error.partition("(")[0] in ran.message
@@ -672,8 +674,7 @@ def test_a_run_beside_this_one_is_named(
     """What one sees whose pieces another run took for left over, or had no more use for."""
     write(place / "a.txt", GOOD)
     given = (*job_args(job, tokenizer), "--input", "a.txt")
-    module = tokenize if job == "tokenize" else count
-    real = module.run_pipeline
+    real = corpus_job.run_steps
 
     def disturbed(*args: object, **more: object) -> object:
         done = real(*args, **more)  # type: ignore[arg-type]
@@ -681,19 +682,27 @@ def test_a_run_beside_this_one_is_named(
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "run_pipeline", disturbed)
+        patch.setattr(corpus_job, "run_steps", disturbed)
         refuses(run(*given), job, 1, "out", "another run of this job")
     nothing_finished(place / "out")
     run_whole(*given)
 
 
-@pytest.mark.parametrize("mode", ["one thread", "two threads", "two processes"])
-def test_an_interrupted_job_says_how_it_goes_on(mode: str, place: Path, tokenizer: Path) -> None:
+@pytest.mark.parametrize(
+    ("job", "how"),
+    [
+        ("tokenize", ("--workers", "1")),
+        ("tokenize", ("--workers", "2")),
+        ("count", ("--workers", "2", "--pretokenizer", r"regex:\w+|\W+")),  # in processes
+        ("tokenize", ("--workers", "1", "--runner", "FnApiRunner")),
+        ("tokenize", ("--workers", "2", "--runner", "FnApiRunner")),
+    ],
+)
+def test_an_interrupted_job_says_how_it_goes_on(
+    job: str, how: tuple[str, ...], place: Path, tokenizer: Path
+) -> None:
     write(place / "a.txt", documents(2000))
-    given = (*job_args("tokenize", tokenizer), "--input", "a.txt", "--range-bytes", "500")
-    given += ("--workers", "1" if mode == "one thread" else "2")
-    if mode == "two processes":
-        given += ("--direct_running_mode", "multi_processing")
+    given = (*job_args(job, tokenizer), "--input", "a.txt", "--range-bytes", "500", *how)
     script = """
 import glob, os, signal, sys, threading, time
 from bpe_beam.cli import main as cli
@@ -708,8 +717,10 @@ sys.argv[0] = "bpe-beam"
 cli.run()
 """
     ran = run_process(*given, command=(sys.executable, "-c", script))
-    refuses(ran, "tokenize", 130, "interrupted", "the same command resumes")
+    refuses(ran, job, 130, "interrupted", "the same command resumes")
     assert not (place / "out" / "manifest.json").exists()
     ran = run_whole(*given)
-    assert ran.summary["shards_kept_from_before"] >= 20
-    assert run_whole("verify", "out", "--full", "--input", "a.txt").summary["whole"] is True
+    kept = "shards_kept_from_before" if job == "tokenize" else "splits_kept_from_before"
+    assert ran.summary[kept] >= 20
+    run_whole(*(each if each != "out" else "fresh" for each in given))
+    assert tree(place / "out") == tree(place / "fresh")

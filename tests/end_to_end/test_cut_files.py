@@ -18,7 +18,7 @@ from read_back import read_shards, tree
 
 from bpe_beam.folders.output_folder import OutputFolder
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.jobs import count
+from bpe_beam.jobs import corpus_job
 from bpe_beam.storage import Storage
 from bpe_beam.transforms import CountWords, ReadDocuments
 
@@ -188,9 +188,9 @@ def test_a_late_attempt_changes_nothing(
     run_whole(*given, "--output", tmp_path / "alone")
     out = tmp_path / "out"
     passes: list[dict[Path, bytes]] = []
-    real = count.run_pipeline
+    real = corpus_job.run_steps
 
-    def run_pipeline(*args: object, **kwargs: object) -> object:
+    def run_steps(*args: object, **kwargs: object) -> object:
         done = real(*args, **kwargs)  # type: ignore[arg-type]
         passes.append({path: path.read_bytes() for path in out.glob("work/run-*/work/counts-*")})
         if len(passes) == 2:
@@ -198,7 +198,7 @@ def test_a_late_attempt_changes_nothing(
                 path.write_bytes(data)
         return done
 
-    monkeypatch.setattr(count, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(corpus_job, "run_steps", run_steps)
     run_whole(*given, "--output", out)
     assert len(passes) == 2
     assert any(path.suffix == ".json" for path in passes[0])
@@ -212,7 +212,7 @@ def test_parts_of_another_reading_are_made_again(
     given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
     run_whole(*given, "--output", tmp_path / "alone")
     out = tmp_path / "out"
-    real = count.run_pipeline
+    real = corpus_job.run_steps
     passes: list[Path] = []
 
     def killed_in_the_second_pass(*args: object, **kwargs: object) -> object:
@@ -227,7 +227,7 @@ def test_parts_of_another_reading_are_made_again(
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(count, "run_pipeline", killed_in_the_second_pass)
+        patch.setattr(corpus_job, "run_steps", killed_in_the_second_pass)
         assert run(*given, "--output", out).code == 1
     orphan = out / "work" / "run-000000000000"
     for path in (tmp_path / "orphan").rglob("part-*"):

@@ -12,7 +12,7 @@ from command_line import run, run_whole
 from made_text import write
 from read_back import tree
 
-from bpe_beam.jobs import count, tokenize
+from bpe_beam.jobs import corpus_job
 
 STRICT = ("--type_check_strictness=ALL_REQUIRED", "--runtime_type_check")
 RUNNER = ("--runner", "recording_runner.RecordingRunner")
@@ -85,13 +85,13 @@ def test_a_template_finishes_where_it_runs(
     given = options(job, corpus, tokenizer)
     template = ("--template_location", tmp_path / "template", "--overwrite", *RUNNER, *STRICT)
     launched = []
-    for module in (count, tokenize):
+    real = corpus_job.run_steps
 
-        def counting(*args: Any, real: Any = module.run_pipeline, **more: Any) -> None:
-            launched.append(real)
-            real(*args, **more)
+    def counting(*args: Any, **more: Any) -> None:
+        launched.append(args)
+        real(*args, **more)
 
-        monkeypatch.setattr(module, "run_pipeline", counting)
+    monkeypatch.setattr(corpus_job, "run_steps", counting)
     ran = run_whole(*given, "--output", tmp_path / "one", *template)
     assert len(launched) == 1, "the last step took over what was made, and made nothing again"
     assert ran.summary["template"] == str(tmp_path / "template")
@@ -110,7 +110,7 @@ def test_what_cannot_be_a_template(corpus: Path, tokenizer: Path, tmp_path: Path
     given = ("--input", corpus, "--tokenizer", tokenizer, "--output", tmp_path / "out")
     ran = run("stream-tokenize", *given, *template)
     assert ran.code == 2
-    assert "templates of count and tokenize" in ran.message
+    assert "templates exist of count and tokenize" in ran.message
     (tmp_path / "list").write_text(str(corpus))
     given = ("--input", f"@{tmp_path / 'list'}", "--output", tmp_path / "out")
     ran = run("count", *given, *template)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from source_options import COUNTS_JOBS, SOURCES, WEIGHING
 from stream_options import NEEDED, STREAMING
 
 from bpe_beam import Tokenizer
+from bpe_beam.engines.local import LocalWorkers, local_workers
 from bpe_beam.jobs import quickstart, stream_tokenize, verify
 from bpe_beam.settings.jobs import JOBS
 
@@ -274,10 +276,12 @@ def threads(ground: Ground, job: str) -> None:
 
         ground.patch.setattr(verify, "verify", counting)
     else:
-        name = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
-        ground.patch.setattr(name, recording_runner.RecordingRunner)
-        given = recording_runner.RAN
-        given.clear()
+
+        def started(count: int, **more: bool) -> AbstractContextManager[LocalWorkers]:
+            given.append(count)
+            return local_workers(count, **more)
+
+        ground.patch.setattr("bpe_beam.engines.run.local_workers", started)
     finely = ("--range-bytes", "2KB") if job in READERS else ()
     for number in ("1", "3"):
         assert ground.run(job, *finely, "--workers", number, out=number).code == 0
@@ -379,7 +383,7 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
     assert made[0] == made[1]
     for name, extra, said in (
         ("order", ("--tie-break", "first_seen"), "more than --driver-memory"),
-        ("score", (*WORDS, "--model", "wordpiece"), "of --driver-memory"),
+        ("score", (*WORDS, "--model", "wordpiece"), "--driver-memory is too small"),
     ):
         refused = (*given, ground.own / name, *extra, "--driver-memory")
         ran = run(*refused, "1MB")

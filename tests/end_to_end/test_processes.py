@@ -12,8 +12,8 @@ from made_text import documents, write
 from read_back import tree
 
 OWN_PATTERN = r"regex:\w+|[^\w\s]+|\s+"
-PROCESSES = ("--direct_running_mode", "multi_processing", "--workers", "2")
-THREADS = ("--direct_running_mode", "multi_threading", "--workers", "2")
+PROCESSES = ("--workers", "2")
+HERE = ("--workers", "1")
 
 # Runs a job and says on stderr how many worker processes there were; kills one of them if told.
 WATCHING = """
@@ -73,16 +73,14 @@ def watched(*args: str, kill: bool = False) -> tuple[int, str, dict[str, int]]:
 def test_patterns_of_ones_own_run_in_processes(job: str, place: Path) -> None:
     code, _, processes = watched(*given(job), "out", "--workers", "2")
     assert (code, processes) == (0, {"started": 2, "alive": 0})
-    code, _, processes = watched(*given(job), "threads", *THREADS)
+    code, _, processes = watched(*given(job), "here", *HERE)
     assert (code, processes) == (0, {"started": 0, "alive": 0})
-    assert tree(place / "out") == tree(place / "threads")
+    assert tree(place / "out") == tree(place / "here")
 
 
-def test_scanners_run_in_threads_unless_told(place: Path) -> None:
+def test_scanners_run_in_threads(place: Path) -> None:
     count = ("count", "--input", "a.txt", "--range-bytes", "10KB", "--output")
     assert watched(*count, "threads", "--workers", "2")[2]["started"] == 0
-    assert watched(*count, "processes", *PROCESSES)[2]["started"] == 2
-    assert tree(place / "threads") == tree(place / "processes")
 
 
 @pytest.mark.parametrize("job", ["count", "tokenize"])
@@ -98,7 +96,7 @@ def test_a_worker_process_that_is_killed_ends_the_job(job: str, place: Path) -> 
     assert tree(place / "out") == tree(place / "fresh")
 
 
-@pytest.mark.parametrize("mode", [PROCESSES, THREADS])
+@pytest.mark.parametrize("mode", [PROCESSES, HERE])
 def test_measures_and_errors_come_back_from_processes(mode: tuple[str, ...], place: Path) -> None:
     summary = run_whole(*given("count"), "out", *mode).summary
     assert summary["counters"]["documents_read"] == summary["documents"] == 3000

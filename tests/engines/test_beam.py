@@ -1,4 +1,4 @@
-"""How a pipeline is run, in process and elsewhere."""
+"""Beam as an engine: its flags, and what a driver sees of workers elsewhere."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ def test_a_look_that_fails_fails_nothing() -> None:
         pass
 
 
-def flags(*given: str, workers: int | None = None, tasks: int = 9) -> list[str]:
-    return running._flags(RunSettings(workers=workers, runner_options=given), tasks)
+def flags(*given: str, workers: int = 9) -> list[str]:
+    run = RunSettings(runner="FnApiRunner", runner_options=given)
+    return running._flags(run, workers)
 
 
-def test_beams_own_worker_processes_are_never_used() -> None:
+def test_threads_of_a_runner_in_process() -> None:
     mode, count = "--direct_running_mode=", "--direct_num_workers="
     assert flags(workers=3) == [f"{count}3", f"{mode}multi_threading"]
     assert flags(workers=1) == [f"{count}1", f"{mode}in_memory"]
-    assert flags(workers=3, tasks=2) == [f"{count}2", f"{mode}multi_threading"]
-    assert flags(f"{mode}multi_processing", workers=2) == [f"{count}2", f"{mode}multi_threading"]
     assert flags(f"{mode}in_memory", workers=2) == [f"{mode}in_memory", f"{count}2"]
-    assert flags(f"{count}4") == [f"{count}4", f"{mode}multi_threading"]
+    assert flags(f"{count}4", workers=4) == [f"{count}4", f"{mode}multi_threading"]

@@ -70,9 +70,9 @@ def test_a_mapping_becomes_flags() -> None:
     [
         ({"paralelism": 2}, "paralelism is no flag of a Beam runner; did you mean --parallelism?"),
         ({"runner": "FlinkRunner"}, "runner is no flag"),
-        ({"no_auth": "yes"}, "no_auth must be true or false, not 'yes'"),
-        ({"parallelism": None}, "parallelism needs a value"),
-        ({"experiments": [["a"]]}, "experiments needs a value"),
+        ({"no_auth": "yes"}, "no_auth must be true or false, got 'yes'"),
+        ({"parallelism": None}, "parallelism must have a value, got None"),
+        ({"experiments": [["a"]]}, "experiments must have a value"),
     ],
 )
 def test_a_mapping_that_cannot_be_is_refused(options: dict[str, object], said: str) -> None:

@@ -1,4 +1,4 @@
-"""Run the rounds of distributed training without Beam, each step of a pipeline in turn.
+"""Run the rounds of distributed training on one thread, each step in turn.
 
 In any order of pieces, as a runner may; what is learned must not depend on it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,8 @@ import pyarrow as pa
 from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
 from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
+from bpe_beam.engines.local import LocalEngine
+from bpe_beam.engines.steps import Steps
 from bpe_beam.jobs.train import rounds as merge_rounds
 from bpe_beam.jobs.train.commits import RoundsFolder, names_for
 from bpe_beam.jobs.train.rounds import RoundsJob
@@ -28,14 +30,11 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.native_trainer import Learned
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.transforms.jobs.merge_round import MergeRound, SeeParts
-from bpe_beam.transforms.metrics import Measured
+from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import apply_merges as rewriting
 from bpe_beam.workers.rounds import segment_words as segmenting
-from bpe_beam.workers.rounds.apply_merges import apply_merges, see_part
-from bpe_beam.workers.rounds.segment_words import add_segments, segment_words, sum_pairs
-from bpe_beam.workers.rounds.task import RoundTask, names_of
-from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice, WordBatchTask
+from bpe_beam.workers.rounds.task import names_of
+from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice
 
 STORAGE = Storage()
 MOST = 2**63 - 1
@@ -74,45 +73,27 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
     return folder
 
 
-class ByHand:
-    """An engine that runs the tasks of a transform, each step in turn."""
+class MixedEngine(LocalEngine):
+    """Runs each step at once, in this thread, with elements and values in random order."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+        self._random = random.Random(seed)
 
-    def run(self, transform: Any) -> None:
-        if isinstance(transform, SeeParts):
-            for part in range(len(transform.task.manifest.parts)):
-                see_part(transform.task, transform.recipe, part)
-        else:
-            assert isinstance(transform, MergeRound)
-            self._round(transform.task, transform.tasks)
-
-    def _round(self, task: RoundTask, tasks: list[str]) -> None:
-        order = self._mixed(tasks)
-        written = [apply_merges(task, text) for text in order]
-        word_batches = [word_batch for word_batch, _ in written]
-        numbers = [WordBatchTask.from_json(text).number for text in order]
-        shards = self._by_shard(task, (result.blocks for _, result in written), sum_pairs)
-        if task.cuts:
-            cut = [
-                segment_words(task, number, word_batch, word_batches, shards)
-                for number, word_batch in self._mixed(zip(numbers, word_batches, strict=True))
-            ]
-            self._by_shard(task, (result.blocks for result in cut), add_segments)
-
-    def _by_shard(
-        self, task: RoundTask, blocks: Iterable[Any], add: Callable[[RoundTask, int, Any], Any]
+    def run(
+        self, label: str, function: Any, elements: list[Any], output_type: Any, *whole: list[Any]
     ) -> list[Any]:
-        grouped = defaultdict(list)
-        for rows in blocks:
-            for shard, reference in rows:
-                grouped[shard].append(reference)
-        return [add(task, shard, self._mixed(grouped[shard])) for shard in self._mixed(grouped)]
+        """Run a task for each element."""
+        results = [function(*whole, element) for element in self._mixed(elements)]
+        return [output for result in results for output in result.outputs]
+
+    def gather(self, label: str, pairs: list[Any]) -> list[Any]:
+        """Return each key with all of its values."""
+        gathered = super().gather(label, pairs)
+        return self._mixed((key, self._mixed(values)) for key, values in gathered)
 
     def _mixed(self, items: Iterable[Any]) -> list[Any]:
         items = list(items)
-        self.random.shuffle(items)
+        self._random.shuffle(items)
         return items
 
 
@@ -121,8 +102,8 @@ def job_of(
     counts: Path,
     recipe: BpeRecipe | WordPieceRecipe,
     memory: int,
-    old: Tokenizer | None = None,
-    looks_further: bool = True,
+    base_tokenizer: Tokenizer | None = None,
+    uses_segments: bool = True,
 ) -> RoundsJob:
     """Return a training in rounds over a counts folder, its rounds in `folder`."""
     manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
@@ -134,10 +115,10 @@ def job_of(
         manifest=manifest,
         factors=None,
         recipe=recipe,
-        old=old,
+        base_tokenizer=base_tokenizer,
         memory=memory,
         measured=Measured(),
-        looks_further=looks_further,
+        uses_segments=uses_segments,
     )
 
 
@@ -166,13 +147,13 @@ def learn_by_hand(
         slices = [PartSlice(part, i, 2) for part in parts for i in range(2)]
         return [CountsSource(tuple(slices[piece::pieces])) for piece in range(pieces)]
 
-    def run_pipeline(run: Any, label: str, make: Callable[[None], object], *others: Any) -> None:
-        ByHand(seed).run(make(None))
+    def run_steps(run: Any, label: str, steps: Steps, *others: Any, **more: Any) -> None:
+        steps(MixedEngine(seed))
         if watched:
             others[-1]()
 
     limits: dict[tuple[Any, str], Any] = {
-        (merge_rounds, "run_pipeline"): run_pipeline,
+        (merge_rounds, "run_steps"): run_steps,
         (merge_rounds, "first_sources"): first_sources,
     }
     if watched:

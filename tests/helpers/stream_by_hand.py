@@ -18,7 +18,7 @@ from bpe_beam.shards.formats.megatron import MegatronReader
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
-from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
 from bpe_beam.workers.stream.watcher import Watcher
@@ -81,9 +81,8 @@ def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: N
     return times
 
 
-def run_pipeline(run: Any, label: str, make: Callable[[None], object], *others: Any) -> None:
+def run_pipeline(run: Any, label: str, transform: object, *others: Any) -> None:
     """Run a stream in place of `engines.beam.run_pipeline`."""
-    transform = make(None)
     assert isinstance(transform, TokenizeNewFiles)
     TIMES.append(run_stream(transform.stream))
 

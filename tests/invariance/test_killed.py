@@ -1,4 +1,5 @@
-"""A job that is killed at any moment and started again ends with the bytes of an undisturbed one.
+"""A job that is killed at any moment and started again ends with the bytes of an undisturbed one,
+whichever engine each run is on.
 
 Moments are told by what the job has finished, not by the clock: a share of its pieces, drawn from a
 seed and spread over the whole of it, and a few milliseconds more. So they fall where they should on
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import random
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,8 @@ from read_back import tree
 
 END = "<|endoftext|>"
 PARTS = 32
+ENGINES: tuple[tuple[str, ...], ...] = ((), ("--runner", "FnApiRunner"))
+"""The local one and Beam's own, in turn; the last run is on the local one."""
 
 
 @dataclass
@@ -88,18 +92,21 @@ class Runs:
         self.kept: set[str] = set()
         self._stamps: dict[str, tuple[int, int]] = {}
 
-    def kill(self, moment: str | float, delay: float) -> bool:
+    def kill(self, moment: str | float, delay: float, *more: str) -> bool:
         """Starts the job and kills it.
 
         Args:
             moment: `begun`: its folder is there; `counted`, `ended`: a manifest is; or a share of
                 its pieces.
             delay: Seconds to wait from then on.
+            *more: More options of the job.
 
         Returns:
             Whether it was killed before it ended.
         """
-        killed = kill_when(self.command, lambda: self._reached(moment), f"{moment}", delay)
+        killed = kill_when(
+            [*self.command, *more], lambda: self._reached(moment), f"{moment}", delay
+        )
         self._look()
         return killed
 
@@ -136,7 +143,10 @@ def disturb(corpus: Corpus, job: str, out: Path, moments: list[str | float], see
     made = random.Random(seed)
     expected = corpus.undisturbed(job)
     runs = Runs(corpus, job, out)
-    killed = [runs.kill(moment, made.random() * 0.03) for moment in moments]
+    killed = [
+        runs.kill(moment, made.random() * 0.03, *engine)
+        for moment, engine in zip(moments, cycle(ENGINES), strict=False)
+    ]
     # The last moments can be over before the signal arrives.
     assert sum(killed) >= len(moments) - 1
     summary = run_whole(*corpus.command(job), "--output", out).summary

@@ -12,6 +12,7 @@ import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from bpe_beam.cli import main as cli
 from bpe_beam.jobs.train.commits import Commit, RoundsFolder
 from bpe_beam.storage import Storage
 
+ENGINES: tuple[tuple[str, ...], ...] = ((), ("--runner", "FnApiRunner"))
+"""The local one and Beam's own, in turn; the last run is on the local one."""
 RECEIPTS = 4
 """Of a round over one piece: its words, its pairs, its cut, its segments."""
 
@@ -72,18 +75,21 @@ class Runs:
         """The job with its output."""
         return (*COMMAND, *self.counted.command, "--output", str(self.out), "--quiet")
 
-    def kill(self, moment: str | float, delay: float) -> bool:
+    def kill(self, moment: str | float, delay: float, *more: str) -> bool:
         """Starts the job and kills it.
 
         Args:
             moment: How many rounds are committed, and which share of the next is done; `learned`:
                 the last is committed; or a file in the output that is there.
             delay: Seconds to wait from then on.
+            *more: More options of the job.
 
         Returns:
             Whether it was killed before it ended.
         """
-        killed = kill_when(self.command, lambda: self._reached(moment), f"{moment}", delay)
+        killed = kill_when(
+            [*self.command, *more], lambda: self._reached(moment), f"{moment}", delay
+        )
         self._look()
         return killed
 
@@ -134,7 +140,10 @@ def disturb(counted: Counted, out: Path, moments: list[str | float], seed: int) 
     """Kills the job at each moment, starts it again each time, and looks at what it ends with."""
     made = random.Random(seed)
     runs = Runs(counted, out)
-    killed = [runs.kill(moment, made.random() * 0.03) for moment in moments]
+    killed = [
+        runs.kill(moment, made.random() * 0.03, *engine)
+        for moment, engine in zip(moments, cycle(ENGINES), strict=False)
+    ]
     assert sum(killed) >= len(moments) - 1
     assert runs.history
     rounds = runs.end()["rounds"]

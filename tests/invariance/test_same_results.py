@@ -139,22 +139,28 @@ def test_places_differ_with_the_files_and_with_nothing_else(first: Path, tmp_pat
 
 
 def test_equal_plans_give_equal_folders(tmp_path: Path) -> None:
-    """Elsewhere, under another path, listed otherwise, with more workers: equal to the byte."""
+    """Elsewhere, under another path, listed otherwise, with more workers, on Beam: equal to the
+    byte."""
     made = {}
-    for place, shuffled, workers in (("here", False, "1"), ("over/there", True, "2")):
+    on_beam = ("--runner", "FnApiRunner", "--workers", "2")
+    for place, shuffled, how in (
+        ("here", False, ("--workers", "1")),
+        ("over/there", True, ("--workers", "2")),
+        ("beam", False, on_beam),
+    ):
         folder = tmp_path / place
         inputs = several_files(folder / "data")
         if shuffled:
             # The root is that of the files that are read, not of those that were given.
             inputs = [Path(path.parent, "..", path.parent.name, path.name) for path in inputs[::-1]]
-        given = ("--input", *inputs, "--range-bytes", "4KB", "--workers", workers)
+        given = ("--input", *inputs, "--range-bytes", "4KB", *how)
         train = ("--vocab-size", "400", "--special-token", END, "--tie-break", "first_seen")
         run_whole("train", *given, *train, "--output", folder / "tok")
         tokenizer = ("--tokenizer", folder / "tok" / "tokenizer.json")
         run_whole("tokenize", *given, *tokenizer, "--output", folder / "tokens")
         shutil.rmtree(folder / "data")
         made[place] = tree(folder)
-    assert made["here"] == made["over/there"]
+    assert made["here"] == made["over/there"] == made["beam"]
     assert sum(name.endswith(".bin") for name in made["here"]) > 5
 
 

@@ -17,7 +17,8 @@ from sentences import sentences
 
 from bpe_beam import Tokenizer
 from bpe_beam.training import reference
-from bpe_beam.transforms import metrics as counters
+from bpe_beam.transforms.metrics import add_metrics
+from bpe_beam.workers.measured import Measured
 
 Run = Callable[..., tuple[list[Any], dict[str, int]]]
 
@@ -42,8 +43,8 @@ def run(tmp_path: Path) -> Run:
         result = pipeline.run()
         result.wait_until_finish()
         kept = [each.element for each in kept_in(folder)]
-        measured = counters.Measured()
-        measured.add(result.metrics())
+        measured = Measured()
+        add_metrics(measured, result.metrics())
         return kept, measured.counters
 
     return run

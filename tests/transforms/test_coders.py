@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.engines.beam import StepsTransform
+from bpe_beam.engines.count_splits import count_splits
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.training.recipe import BpeRecipe
@@ -21,7 +23,6 @@ from bpe_beam.transforms import (
     WriteTokens,
     coders,
 )
-from bpe_beam.transforms.jobs.count_splits import CountSplits
 from bpe_beam.workers.count_split import CountTask
 
 
@@ -63,6 +64,8 @@ def test_places_of_blocks_travel_without_pickling(
         splits=1,
         by_source=True,
     )
-    urns = coders_of(lambda p: p | CountSplits(task, [], [(0, ("a", "0f", 5, 7))], [0]))
+    known = [(0, ("a", "0f", 5, 7))]
+    steps = StepsTransform(lambda engine: count_splits(engine, task, [], known, [0]), "2GB")
+    urns = coders_of(lambda p: p | steps)
     assert urns
     assert not [urn for urn in urns if "pickled" in urn.lower() or "FastPrimitives" in urn]

@@ -28,7 +28,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.training import reference
 from bpe_beam.transforms import CountWords, Tokenize, count_words, tokenize
-from bpe_beam.transforms.jobs.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers import document_encoding as encoding
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import Stream as StreamOfFiles

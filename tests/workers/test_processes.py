@@ -18,87 +18,79 @@ from waiting import wait_until
 
 from bpe_beam.errors import DataError
 from bpe_beam.progress import Progress
-from bpe_beam.workers import processes
-from bpe_beam.workers.processes import call, worker_processes
+from bpe_beam.workers.processes import WorkerProcesses
 
 pytestmark = pytest.mark.quick
 
 
 @pytest.fixture
-def pool() -> Iterator[str]:
-    with worker_processes(2) as name:
-        yield name
+def pool() -> Iterator[WorkerProcesses]:
+    with WorkerProcesses(2) as pool:
+        yield pool
 
 
-def test_calls_are_made_elsewhere(pool: str) -> None:
+def test_calls_are_made_elsewhere(pool: WorkerProcesses) -> None:
     with ThreadPoolExecutor(2) as threads:
-        pids = set(threads.map(lambda _: call(pool, os.getpid), range(20)))
+        pids = set(threads.map(lambda _: pool.call(os.getpid), range(20)))
     assert 1 <= len(pids) <= 2
     assert os.getpid() not in pids
 
 
-def test_without_processes_calls_are_made_here(pool: str) -> None:
-    assert call(None, os.getpid) == os.getpid()
-    assert call("of another process", os.getpid) == os.getpid()
-
-
-def test_errors_come_back_as_they_are(pool: str) -> None:
+def test_errors_come_back_as_they_are(pool: WorkerProcesses) -> None:
     with pytest.raises(ZeroDivisionError):
-        call(pool, divmod, 1, 0)
+        pool.call(divmod, 1, 0)
     with pytest.raises(ConnectionResetError):
-        call(pool, raise_, ConnectionResetError("a store"))
+        pool.call(raise_, ConnectionResetError("a store"))
     with pytest.raises(RuntimeError, match="Unpicklable: no way"):
-        call(pool, raise_unpicklable)
-    assert call(pool, divmod, 7, 2) == (3, 1)
+        pool.call(raise_unpicklable)
+    assert pool.call(divmod, 7, 2) == (3, 1)
 
 
-def test_reports_arrive(pool: str) -> None:
+def test_reports_arrive(pool: WorkerProcesses) -> None:
     with Progress(quiet=True).stage("work", 4, "splits") as stage:
-        call(pool, reporting, "work")
-        call(pool, reporting, "work")
+        pool.call(reporting, "work")
+        pool.call(reporting, "work")
         snapshot = stage.snapshot()
     assert (snapshot.done, snapshot.counters) == (4, {"bytes": 20})
 
 
-def test_a_death_is_an_error_at_once(pool: str) -> None:
-    pid = call(pool, os.getpid)
+def test_a_death_is_an_error_at_once(pool: WorkerProcesses) -> None:
+    pid = pool.call(os.getpid)
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(DataError, match=rf"worker process \({pid}\) died by signal 9.*--workers"):
-        call(pool, time.sleep, 600)
+        pool.call(time.sleep, 600)
 
 
-def test_one_that_ends_by_itself(pool: str) -> None:
+def test_one_that_ends_by_itself(pool: WorkerProcesses) -> None:
     with pytest.raises(DataError, match="died with exit code 3"):
-        call(pool, os._exit, 3)
+        pool.call(os._exit, 3)
 
 
 def test_all_are_gone_at_the_end() -> None:
     with ThreadPoolExecutor(1) as thread:
-        with worker_processes(1) as pool:
-            pid = call(pool, os.getpid)
-            waiting = thread.submit(call, pool, time.sleep, 300)
+        with WorkerProcesses(1) as pool:
+            pid = pool.call(os.getpid)
+            waiting = thread.submit(pool.call, time.sleep, 300)
             time.sleep(0.1)
         with pytest.raises(DataError, match="the job has ended"):
             waiting.result()
         with pytest.raises(DataError, match="the job has ended"):
-            call(pool, os.getpid)
+            pool.call(os.getpid)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    assert not processes._pools
 
 
-def test_the_death_of_one_ends_the_calls_of_all(pool: str) -> None:
-    """Beam asks for the results of its threads one after another."""
+def test_the_death_of_one_ends_the_calls_of_all(pool: WorkerProcesses) -> None:
     with ThreadPoolExecutor(2) as threads:
-        long = threads.submit(call, pool, time.sleep, 300)
+        long = threads.submit(pool.call, time.sleep, 300)
         time.sleep(0.1)
         with pytest.raises(DataError, match="died by signal 9") as dead:
-            call(pool, kill_oneself)
+            pool.call(kill_oneself)
         with pytest.raises(DataError) as other:
             long.result(timeout=120)
     assert str(other.value) == str(dead.value)
     with pytest.raises(DataError, match="died by signal 9"):
-        call(pool, os.getpid)
+        pool.call(os.getpid)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's way to end with a parent")
@@ -106,11 +98,11 @@ def test_a_process_ends_with_its_killed_caller(tmp_path: Path) -> None:
     """Also while it is busy with what never looks up."""
     script = f"""
 import os, pathlib, signal, threading, time
-from bpe_beam.workers.processes import call, worker_processes
-with worker_processes(1) as pool:
-    pathlib.Path({str(tmp_path / "pid")!r}).write_text(str(call(pool, os.getpid)))
+from bpe_beam.workers.processes import WorkerProcesses
+with WorkerProcesses(1) as pool:
+    pathlib.Path({str(tmp_path / "pid")!r}).write_text(str(pool.call(os.getpid)))
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    call(pool, time.sleep, 600)
+    pool.call(time.sleep, 600)
 """
     subprocess.run([sys.executable, "-c", script], check=False, timeout=600)
     pid = int((tmp_path / "pid").read_text())

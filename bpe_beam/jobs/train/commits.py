@@ -1,9 +1,9 @@
 """The folder `rounds` in a train job's output: words on storage between rounds, a commit a round.
 
-Each pipeline that is launched has a run folder of its own, see `run_folder.py`. When it has ended
-and the driver has learned from it, the driver writes `commit-00003.json`, which names the run that
-wrote the current word batches, and all merges so far; then the run before it is removed. After a
-kill the next run begins at the last commit, and removes what no commit names.
+The steps of each round write to a run folder of their own (`run_folder.py`). After a round the
+driver writes `commit-00003.json`, with all merges so far and the name of the run that wrote the
+current word batches; then it removes the run before. After a kill the next run of the job begins at
+the last commit, and removes everything that no commit names.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from bpe_beam.counts.manifest import CountsManifest
@@ -22,13 +22,13 @@ from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import attempted_name
-from bpe_beam.training.native_trainer import Row
+from bpe_beam.training.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, is_round_file, names_of
 from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice, WordBatch
 
 LEAST_WORD_BYTES = 8_000_000
 MOST_WORD_BYTES = 128_000_000
-"""Bytes of words that a word batch has at first: parts of the counts are put together, or cut, to
+"""The bytes of words that a word batch has at first: parts of the counts are joined, or cut, to
 come between these."""
 
 _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
@@ -57,51 +57,51 @@ def names_for(manifest: CountsManifest) -> list[str]:
 
 @dataclass(frozen=True)
 class Commit:
-    """What is known after a round.
+    """The state of a training after a round.
 
     Attributes:
-        number: The round's, from 1; 0: none was run yet.
-        run: The name of the run that wrote the words as they are; the merges of this round are not
-            applied to them yet.
+        known: The number of ids before this round's merges.
+        floor: The least count of the pairs that the next round looks for.
+        divisor: The divisor of the next round, see `training.rounds.threshold`.
+        done: Whether nothing more can be learned.
+        start: The SHA-256 of the file of the initial vocabulary.
+        number: The round's number, from 1; 0 before the first round.
+        run: The name of the run that wrote the words. The merges of this round are not applied to
+            them yet.
         word_batches: The words as the run wrote them; empty before the first round.
         rows: All merges so far.
-        counts: How often each occurred.
-        known: How many ids there were before this round's merges.
-        applied: How many of the merges are applied to the words.
-        floor: Where the next round looks for pairs.
-        divisor: See `training.rounds.threshold`; of the next round.
-        done: Nothing more can be learned.
-        totals: Of the words, `training.learning.WordTotals` as a dict; None: there was no round, or
-            it was one of a version that did not count them.
-        singles: How many of them, each weighted by its count, were dropped as one symbol.
-        text_full: Since the tokens would be too long together, see `learning.MAX_TEXT`.
+        counts: How often each pair occurred when it was merged.
+        applied: The number of merges that are applied to the words.
         history: A row for each round, for the summary.
-        start: SHA-256 of what words are spelled by.
+        text_full: Whether training ended because the tokens would be too long in total, see
+            `native_trainer.MAX_TEXT`.
+        totals: The totals of the words; None before the first round, and after rounds of a version
+            that did not count them.
+        singles: The words that were dropped as one symbol, each weighted by its count.
     """
 
-    number: int
-    run: str
-    word_batches: list[WordBatch]
-    rows: list[Row]
-    counts: list[int]
     known: int
-    applied: int
     floor: int
     divisor: int
     done: bool
-    history: list[dict[str, Any]]
     start: str
+    number: int = 0
+    run: str = ""
+    word_batches: Sequence[WordBatch] = ()
+    rows: Sequence[Row] = ()
+    counts: Sequence[int] = ()
+    applied: int = 0
+    history: Sequence[dict[str, Any]] = ()
     text_full: bool = False
-    totals: dict[str, Any] | None = None
+    totals: WordTotals | None = None
     singles: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the commit as JSON values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        word_batches = [word_batch.to_json() for word_batch in values.pop("word_batches")]
-        names = ("number", "run")
-        first = {name: values.pop(name) for name in names}
-        return {**first, "pieces": word_batches, **values}
+        values = dict(vars(self))
+        values["pieces"] = [word_batch.to_json() for word_batch in values.pop("word_batches")]
+        values["totals"] = None if self.totals is None else asdict(self.totals)
+        return values
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Commit:
@@ -113,16 +113,18 @@ class Commit:
         values = dict(value)
         word_batches = [WordBatch.from_json(row) for row in values.pop("pieces")]
         rows = [tuple(row) for row in values.pop("rows")]
+        if values.get("totals") is not None:
+            values["totals"] = WordTotals(**values["totals"])
         return Commit(word_batches=word_batches, rows=cast(list[Row], rows), **values)
 
 
 class RoundsFolder:
-    """The folder.
+    """The folder of words and commits.
 
     Args:
-        storage: The door to storage.
-        url: Where it is; made if need be.
-        identity: What the merges depend on; JSON-able.
+        storage: The storage client.
+        url: The folder; `latest` makes it if it does not exist.
+        identity: What the merges depend on, as JSON values.
         names: All names that a run may write.
     """
 
@@ -135,20 +137,25 @@ class RoundsFolder:
 
     @property
     def start(self) -> str:
-        """The URL of what words are spelled by; every try writes the same."""
+        """The URL of the file of the initial vocabulary; every run of the job writes the same."""
         return self.folder.path(_START)
 
     def run_url(self, run: str, *names: str) -> str:
-        """The URL of a run, or of a file of it."""
+        """Return the URL of a run, or of a file of it.
+
+        Args:
+            run: The run's name.
+            *names: The parts of the file's name.
+        """
         return self.folder.path("/".join((WORK, run, *names)))
 
     def latest(self) -> Commit | None:
-        """The last commit whose words stand by their hashes; all that was there else is removed.
+        """Return the last commit whose words are intact; remove the others and their words.
 
         Cost: reads the words once.
         """
         self.storage.make_folder(self.folder.url)
-        # As it is now: what another driver makes meanwhile is not looked at, nor removed.
+        # Listed first: files that another driver makes meanwhile are neither read nor removed.
         runs, commits = self.folder.runs(), self._commits()
         found = None
         for name in sorted(commits, reverse=True):
@@ -157,14 +164,14 @@ class RoundsFolder:
         return found
 
     def new_run(self) -> RunFolder:
-        """The folder for a pipeline that is to be launched."""
+        """Return the folder for the steps of a round."""
         return self.folder.new_run()
 
     def commit(self, commit: Commit) -> None:
-        """Makes a round stand, and removes those before it.
+        """Write the commit of a round, and remove those before it.
 
         Raises:
-            DataError: The round before it is not the last one there: another driver is at work.
+            DataError: The last commit is not that of the round before: another driver wrote it.
         """
         there = self._commits()
         if there != [_name(number) for number in (commit.number - 1,) if number]:
@@ -184,7 +191,7 @@ class RoundsFolder:
         return [name for name in names if _COMMIT.fullmatch(name)]
 
     def _read(self, name: str) -> Commit | None:
-        """A commit of this job, if it is whole, and its words are."""
+        """Return a commit of this job; None if it or its words are damaged."""
         try:
             signed = json.loads(self.storage.read_bytes(self.folder.path(name)))
             value = signed["commit"]
@@ -207,7 +214,7 @@ class RoundsFolder:
     def _keep(
         self, commit: Commit | None, commits: Iterable[str], runs: Iterable[RunFolder]
     ) -> None:
-        """Removes all of these but a commit and its run."""
+        """Remove all of these commits and runs but one commit and its run."""
         for name in commits:
             if commit is None or name != _name(commit.number):
                 self.storage.remove(self.folder.path(name))
@@ -225,12 +232,22 @@ def _digest(value: dict[str, Any]) -> str:
 
 
 def holds_merges(storage: Storage, url: str) -> bool:
-    """Whether rounds have learned merges in a folder, of whatever job."""
+    """Return whether a folder has commits, of whatever job.
+
+    Args:
+        storage: The storage client.
+        url: The folder of rounds.
+    """
     return any(map(_COMMIT.fullmatch, storage.list_names(url)))
 
 
 def remove_rounds(storage: Storage, url: str) -> None:
-    """Removes everything that rounds left in a folder, of whatever job, and nothing else."""
+    """Remove everything that rounds left in a folder, of whatever job, and nothing else.
+
+    Args:
+        storage: The storage client.
+        url: The folder of rounds.
+    """
     if not storage.exists(url):
         return
     folder = RoundsFolder(storage, url, {}, ())
@@ -242,8 +259,10 @@ def remove_rounds(storage: Storage, url: str) -> None:
 
 
 def remove_run(run: RunFolder) -> None:
-    """Removes the folder of a round's pipeline; its files by the form of their names, since it may
-    be that of other counts."""
+    """Remove the folder of a round's steps.
+
+    Its files are known by the form of their names, since a run over other counts has other names.
+    """
     for folder in FOLDERS:
         there = run.storage.list_names(run.path(folder))
         run.remove(f"{folder}/{name}" for name in there if is_round_file(name))

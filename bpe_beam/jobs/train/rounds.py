@@ -1,8 +1,9 @@
-"""Learning in rounds: the words stay on storage, workers count and cut, the driver learns.
+"""Training in rounds: words stay on storage; workers count pairs and cut words into segments, from
+which the driver learns.
 
-The loop launches one pipeline a round, see `transforms/jobs/merge_round.py`, and takes its result
-as `training/rounds.py` says. The driver holds the vocabulary, and the segments of one round in
-what `driver_memory` leaves.
+A round is one run of the steps of `engines/merge_round.py`; `training/rounds.py` says which merges
+its result allows. The driver holds the vocabulary and, in what `driver_memory` leaves, the segments
+of one round.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import hashlib
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
-from bpe_beam.engines.beam import MakeTransform, run_pipeline
+from bpe_beam.engines.merge_round import merge_round, see_parts
+from bpe_beam.engines.run import run_steps
 from bpe_beam.engines.runner_errors import our_error
+from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
@@ -48,6 +51,7 @@ from bpe_beam.training.segments import FrequentPairs, cut_to_fit, gather
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room, has_spans, most_positions
 from bpe_beam.training.words import memory_needed
+from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.segment_words import (
     floor_of,
     read_best,
@@ -73,29 +77,33 @@ from bpe_beam.workers.rounds.word_batches import (
 )
 from bpe_beam.workers.split_task import task_name
 
-if TYPE_CHECKING:
-    from bpe_beam.transforms.metrics import Measured
+_ALL_PAIRS = 1 << 62
+"""A divisor that puts the threshold below every count."""
 
-_UNCUT = 1 << 62
-_LOOK_FURTHER = 4
+_MARGIN = 4
+"""A round looks for pairs down to a floor below its expected threshold, by this factor."""
+
+_BEST_PAIRS = "the best pairs"
 
 
 @dataclass
 class RoundsJob:
-    """Everything that the loop needs.
+    """A training in rounds.
 
     Attributes:
-        storage: The door to storage.
-        run: How pipelines run.
-        folder: Where words and commits stand.
+        storage: The storage client.
+        run: How the steps of a round run.
+        folder: The folder of words and commits.
         counts: The counts folder.
-        manifest: Its manifest.
-        factors: What the counts of each source are multiplied by; None: as they are.
-        recipe: What is learned.
-        old: The tokenizer that is continued, if any.
-        memory: What the learner may hold, in bytes.
-        measured: Gets what pipelines measured.
-        looks_further: Cut segments; without, each round takes a plain batch, to measure by.
+        manifest: The manifest of the counts.
+        factors: The number that each source's counts are multiplied by; None: no weights.
+        recipe: What is trained.
+        base_tokenizer: The tokenizer to continue, if any.
+        memory: The bytes that one round may hold.
+        measured: Gets the metrics of the rounds.
+        uses_segments: Whether to learn from segments. If false, every round applies one batch of
+            independent merges (for benchmarks).
+        jobs: The number of runs of steps.
     """
 
     storage: Storage
@@ -105,21 +113,24 @@ class RoundsJob:
     manifest: CountsManifest
     factors: Mapping[str, int] | None
     recipe: BpeRecipe | WordPieceRecipe
-    old: Tokenizer | None
+    base_tokenizer: Tokenizer | None
     memory: int
     measured: Measured
-    looks_further: bool = True
+    uses_segments: bool = True
     jobs: int = field(default=0, init=False)
-    _spelling: str = field(default="", init=False)
+    _start_sha256: str = field(default="", init=False)
 
     @property
     def _least(self) -> int:
+        """The least count of a pair that is merged."""
         return max(1, self.recipe.min_frequency)
 
     @property
     def _room(self) -> Room:
         limited = self.recipe.max_token_length is not None
-        with_spans = has_spans(self.recipe, continued=self.old is not None, widths=limited)
+        with_spans = has_spans(
+            self.recipe, continued=self.base_tokenizer is not None, widths=limited
+        )
         return Room(self.memory, most_positions(with_spans))
 
     @property
@@ -127,23 +138,28 @@ class RoundsJob:
         return isinstance(self.recipe, BpeRecipe)
 
     def learn(self, progress: Progress) -> tuple[Learned, Commit]:
-        """Learns, from the last commit on.
+        """Learn all merges, from the last commit on.
+
+        Args:
+            progress: Shows the progress.
+
+        Returns:
+            The vocabulary, and the last commit.
 
         Raises:
-            UsageError: What the words do not allow, or not in so little memory.
+            UsageError: The recipe does not fit the words, or not so little memory.
             DataError: Storage or the runner fails.
             OverflowError: Counts whose sum is beyond 64 bits.
         """
         with progress.stage("learn", None, "rounds") as stage:
             commit = self.folder.latest()
-            start = self._start(stage, begun=commit is not None)
+            start = self._read_start() if commit is not None else self._write_start(stage)
             vocabulary = Vocabulary(start, self.recipe)
             if commit is None:
-                commit = self._begin(vocabulary)
+                commit = self._commit_zero(vocabulary)
             vocabulary.add(commit.rows, commit.counts)
             vocabulary.text_full = commit.text_full
-            if commit.totals is not None:
-                vocabulary.totals = WordTotals(**commit.totals)
+            vocabulary.totals = commit.totals
             target = len(commit.rows) + vocabulary.room
             stage.advance(commit.number, merges=len(commit.rows))
             while not commit.done:
@@ -156,144 +172,149 @@ class RoundsJob:
                 stage.total = commit.number + rounds_left(before, merges, target, commit.done)
         return vocabulary.learned(), commit
 
-    # ---- the first words ----
+    # ---- before the first round ----
 
-    def _start(self, stage: Stage, *, begun: bool) -> InitialVocabulary:
-        if begun:
-            data = self.storage.read_bytes(self.folder.start)
-            self._spelling = hashlib.sha256(data).hexdigest()
-            return InitialVocabulary.from_bytes(data, self.folder.start)
-        seen = self._see(stage) if needs_seen(self.recipe, self.old) else None
-        start = begin_vocabulary(self.recipe, seen, self.old)
+    def _read_start(self) -> InitialVocabulary:
+        data = self.storage.read_bytes(self.folder.start)
+        self._start_sha256 = hashlib.sha256(data).hexdigest()
+        return InitialVocabulary.from_bytes(data, self.folder.start)
+
+    def _write_start(self, stage: Stage) -> InitialVocabulary:
+        """Write the initial vocabulary, by which words become symbols, and return it."""
+        base = self.base_tokenizer
+        seen = self._see_symbols(stage) if needs_seen(self.recipe, base) else None
+        start = begin_vocabulary(self.recipe, seen, base)
         data = start.to_bytes()
-        self._spelling = hashlib.sha256(data).hexdigest()
+        self._start_sha256 = hashlib.sha256(data).hexdigest()
         self.storage.write_bytes(self.folder.start, data)
         return start
 
-    def _see(self, stage: Stage) -> SeenSymbols:
-        """What the words are made of, seen on the workers."""
-        from bpe_beam.transforms.jobs.merge_round import SeeParts
-
+    def _see_symbols(self, stage: Stage) -> SeenSymbols:
+        """Have workers find the symbols of all words."""
         run = self.folder.new_run()
-        task = self._task(run, 0, self._least, DIVISOR, given="")
+        task = self._task(run, 0, self._least, DIVISOR, round_sha256="")
         parts = len(self.manifest.parts)
         names = _task_names("seen", parts)
-        self._launch("See", lambda pool: SeeParts(task, self.recipe), parts, run, stage, names)
-        run.all_receipts(names)
+        self._run_steps(
+            "See", lambda engine: see_parts(engine, task, self.recipe), parts, run, stage, names
+        )
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
         remove_run(run)
         return seen
 
-    def _begin(self, vocabulary: Vocabulary) -> Commit:
-        """Before the first round: nothing is committed yet, and the words are the counts'."""
+    def _commit_zero(self, vocabulary: Vocabulary) -> Commit:
+        """Return the state before the first round: the words are those of the counts."""
         return Commit(
-            number=0,
-            run="",
-            word_batches=[],
-            rows=[],
-            counts=[],
             known=len(vocabulary.tokens),
-            applied=0,
             floor=self._least,
             divisor=DIVISOR,
             done=vocabulary.room == 0,
-            history=[],
-            start=self._spelling,
+            start=self._start_sha256,
         )
 
     # ---- a round ----
 
     def _round(self, vocabulary: Vocabulary, last: Commit, stage: Stage) -> Commit:
-        from bpe_beam.transforms.jobs.merge_round import MergeRound
-
+        """Run a round, and add its merges to the vocabulary; return its commit."""
         started = time.monotonic()
         run = self.folder.new_run()
-        given = self._write_round_file(run, vocabulary, last)
-        tasks = self._tasks(last)
-        task = self._task(run, len(tasks), last.floor, last.divisor, given)
+        round_sha256 = self._write_round_file(run, vocabulary, last)
+        tasks = self._word_batch_tasks(last)
+        task = self._task(run, len(tasks), last.floor, last.divisor, round_sha256)
         kinds = ("words", "cut") if task.cuts else ("words",)
         names = [name for kind in kinds for name in _task_names(kind, task.word_batches)]
-        self._launch("Round", lambda pool: MergeRound(task, tasks), len(tasks), run, stage, names)
-        came = _RoundResult(self, run, task, run.all_receipts(names))
-        if last.number == 0 and came.weight >= 2**63:
+        receipts = self._run_steps(
+            "Round", lambda engine: merge_round(engine, task, tasks), len(tasks), run, stage, names
+        )
+        result = _RoundResult(self.storage, run, task, receipts)
+        if last.number == 0 and result.weight >= 2**63:
             raise OverflowError("the words' symbols are beyond 64 bits")
-        learned = time.monotonic()
-        taken, threshold, how = self._take(vocabulary, task, came)
+        learning_started = time.monotonic()
+        merges, threshold, learned_from = self._learn(vocabulary, task, result)
         known = len(vocabulary.tokens)
-        vocabulary.add(taken.rows, taken.counts)
-        vocabulary.text_full = taken.text_full
-        singles = last.singles + came.singles
-        totals = _totals(last, came, came.weight + singles, taken.joined)
-        vocabulary.totals = None if totals is None else WordTotals(**totals)
-        ended = came.most < self._least or (taken.at_end and threshold <= self._least)
+        vocabulary.add(merges.rows, merges.counts)
+        vocabulary.text_full = merges.text_full
+        singles = last.singles + result.singles
+        vocabulary.totals = _totals(last, result, result.weight + singles, merges.joined)
+        ended = result.most < self._least or (merges.at_end and threshold <= self._least)
+        floor = threshold if merges.rows else min(threshold, result.most)
         now = time.monotonic()
-        floor = threshold if taken.rows else min(threshold, came.most)
-        facts = {
+        figures = {
             "round": last.number + 1,
-            "merges": len(taken.rows),
-            "learned_from": how,
+            "merges": len(merges.rows),
+            "learned_from": learned_from,
             "threshold": threshold,
-            **came.facts(),
+            **result.figures(),
             "seconds": round(now - started, 3),
-            "learning_seconds": round(now - learned, 3),
+            "learning_seconds": round(now - learning_started, 3),
         }
         return Commit(
             number=last.number + 1,
             run=run.name,
-            word_batches=came.word_batches,
+            word_batches=result.word_batches,
             rows=list(vocabulary.rows),
             counts=list(vocabulary.counts),
             known=known,
             applied=len(last.rows),
-            floor=max(self._least, floor // (last.divisor * _LOOK_FURTHER)),
-            divisor=next_divisor(last.divisor, came.segments, self._room),
-            done=ended or taken.text_full or vocabulary.room == 0,
-            text_full=taken.text_full,
-            totals=totals,
+            floor=max(self._least, floor // (last.divisor * _MARGIN)),
+            divisor=next_divisor(last.divisor, result.segments, self._room),
+            done=ended or merges.text_full or vocabulary.room == 0,
+            text_full=merges.text_full,
+            totals=vocabulary.totals,
             singles=singles,
-            history=[*last.history, facts],
-            start=self._spelling,
+            history=[*last.history, figures],
+            start=self._start_sha256,
         )
 
-    def _take(
-        self, vocabulary: Vocabulary, task: RoundTask, came: _RoundResult
+    def _learn(
+        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
     ) -> tuple[Round, int, str]:
-        """The round's merges; the threshold down to which they are learned; and from what."""
+        """Return a round's merges, the count down to which they are learned, and from what."""
+        best_pairs = (result.most, _BEST_PAIRS)
         if not task.cuts:
-            return self._plain(vocabulary, task, came), came.most, "the best pairs"
-        floor = floor_of(task, came.words, came.shards)
+            return self._learn_batch(vocabulary, task, result), *best_pairs
+        floor = floor_of(task, result.words, result.shards)
         if floor is None:
-            segments = gather(came.read_segments())
-            taken = learn_round(vocabulary, segments, self._least, cut=False)
-            return taken, self._least, "all words"
-        if not self._by_count and floor > self._least:
-            raise self._unproven("more pairs are frequent than a round can look at")
-        if floor > came.most and came.most >= self._least:
-            # More pairs tie for the best than are listed.
-            return self._plain(vocabulary, task, came), came.most, "the best pairs"
-        if task.room.holds(came.segments):
-            taken = learn_round(vocabulary, gather(came.read_segments()), floor, cut=True)
-            if not self._by_count and not taken.at_end:
-                raise self._unproven("a token is made in two ways, since words hold the prefix")
-            return taken, floor, "segments"
+            words = gather(result.read_segments())
+            return learn_round(vocabulary, words, self._least, cut=False), self._least, "all words"
         if not self._by_count:
-            raise self._too_little(came)
-        frequent = FrequentPairs(*read_hot(task, came.hot, floor))
+            return self._learn_by_likelihood(vocabulary, task, result, floor), floor, "segments"
+        if floor > result.most >= self._least:
+            # More pairs tie for the best than are listed.
+            return self._learn_batch(vocabulary, task, result), *best_pairs
+        if task.room.holds(result.segments):
+            segments = gather(result.read_segments())
+            return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
+        frequent = FrequentPairs(*read_hot(task, result.hot, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
-        found = cut_to_fit(came.read_segments, frequent, floor, task.room, widths)
-        if found is not None:
-            return learn_round(vocabulary, found[0], found[1], cut=True), found[1], "segments"
-        return self._plain(vocabulary, task, came), came.most, "the best pairs"
+        fitting = cut_to_fit(result.read_segments, frequent, floor, task.room, widths)
+        if fitting is not None:
+            segments, floor = fitting
+            return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
+        return self._learn_batch(vocabulary, task, result), *best_pairs
 
-    def _plain(self, vocabulary: Vocabulary, task: RoundTask, came: _RoundResult) -> Round:
-        """The longest run of best pairs that cannot affect one another."""
-        best, complete = read_best(task, came.best, vocabulary.ranks())
+    def _learn_by_likelihood(
+        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult, floor: int
+    ) -> Round:
+        """Return all merges of a WordPiece training, whose score needs all segments at once."""
+        if floor > self._least:
+            raise _unproven("more pairs are frequent than a round can look at")
+        if not task.room.holds(result.segments):
+            raise self._too_many_segments(result)
+        merges = learn_round(vocabulary, gather(result.read_segments()), floor, cut=True)
+        if not merges.at_end:
+            raise _unproven("a token is made in two ways, since words hold the prefix")
+        return merges
+
+    def _learn_batch(self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult) -> Round:
+        """Return the longest run of best pairs that cannot affect one another."""
+        best, complete = read_best(task, result.best, vocabulary.ranks())
         enough = best[2] >= self._least
         lefts, rights, counts = best[0][enough], best[1][enough], best[2][enough]
-        taken = plain_batch(
+        independent = plain_batch(
             lefts, rights, counts,
             tie_break=self.recipe.tie_break,
             joined=vocabulary.joined,
@@ -303,7 +324,8 @@ class RoundsJob:
         rows = []
         made = len(vocabulary.tokens)
         text_left = vocabulary.text_left
-        for left, right in zip(lefts[:taken].tolist(), rights[:taken].tolist(), strict=True):
+        pairs = zip(lefts[:independent].tolist(), rights[:independent].tolist(), strict=True)
+        for left, right in pairs:
             text_left -= vocabulary.text_of(left, right)
             if text_left < 0:
                 break
@@ -313,72 +335,66 @@ class RoundsJob:
             if made - len(vocabulary.tokens) == vocabulary.room:
                 break
         found = counts[: len(rows)].tolist()
-        # Places of a pair of equal symbols overlap, in a run; those of others do not.
+        # Occurrences of a pair of equal symbols overlap, in a run; those of others do not.
         joined = None if any(left == right for left, right, _ in rows) else sum(found)
         return Round(rows, found, at_end=not rows, text_full=text_left < 0, joined=joined)
 
-    def _unproven(self, why: str) -> UsageError:
-        return UsageError(
-            f"the score of WordPiece cannot be proved in rounds for these words: {why}; give "
-            "--merge-rounds local, with as much --driver-memory as it asks for"
-        )
-
-    def _too_little(self, came: _RoundResult) -> UsageError:
-        if came.segments.positions > self._room.positions:
+    def _too_many_segments(self, result: _RoundResult) -> UsageError:
+        segments = result.segments
+        if segments.positions > self._room.positions:
             return UsageError(
-                "the score of WordPiece goes by all pairs of at least min_frequency "
-                f"({self._least:,}) at once, and what is left of the words when they are cut at "
-                f"all rarer ones has {came.segments.positions:,} symbols and words; one learner "
-                f"holds {self._room.positions:,}: give a higher --min-frequency, or --model "
-                "prefix_bpe, which can be learned in rounds"
+                f"is too low for the score of WordPiece, got {self._least:,}: rounds cut words at "
+                f"all rarer pairs, and what is left has {segments.positions:,} symbols and words; "
+                f"one learner holds {self._room.positions:,}",
+                ("min_frequency",),
+                "give a higher one, or {model} prefix_bpe, which can be learned in rounds",
             )
-        needed = DRIVER_SHARE * came.segments.memory
         manifest = self.manifest
         whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe.vocab_size)
         return UsageError(
-            "the score of WordPiece goes by all pairs of at least min_frequency "
-            f"({self._least:,}) at once, and what is left of the words when they are cut at all "
-            f"rarer ones needs about {needed / 1e6:,.1f} MB of --driver-memory, part of it for "
-            "Beam and Python beside them (all words, with --merge-rounds local, which needs no "
-            f"Beam, about {whole / 1e6:,.1f} MB): give the smaller of them, a "
-            "higher --min-frequency, or --model prefix_bpe, which can be learned in rounds"
+            f"is too small for the score of WordPiece: rounds cut words at pairs that occur fewer "
+            f"than {self._least:,} times, and what is left needs about "
+            f"{DRIVER_SHARE * segments.memory / 1e6:,.1f} MB, part of it for Python",
+            ("driver_memory",),
+            f"give that much; or {{merge_rounds}} local and {whole / 1e6:,.1f} MB; or a higher "
+            "{min_frequency}; or {model} prefix_bpe, which can be learned in rounds",
         )
 
-    # ---- pipelines ----
+    # ---- tasks ----
 
     def _task(
-        self, run: RunFolder, word_batches: int, floor: int, divisor: int, given: str
+        self, run: RunFolder, word_batches: int, floor: int, divisor: int, round_sha256: str
     ) -> RoundTask:
         return RoundTask(
             folder=run.for_workers(),
             counts=self.counts,
             manifest=replace(self.manifest, inputs=()),
             factors=self.factors,
-            start=(self.folder.start, self._spelling),
-            given=given,
+            start=(self.folder.start, self._start_sha256),
+            given=round_sha256,
             word_batches=word_batches,
             floor=floor,
-            divisor=divisor if self._by_count else _UNCUT,
+            divisor=divisor if self._by_count else _ALL_PAIRS,
             room=self._room,
             singles=not self._by_count,
-            ambiguous=ambiguous_tokens(self.recipe, self.old),
-            cuts=self.looks_further,
+            ambiguous=ambiguous_tokens(self.recipe, self.base_tokenizer),
+            cuts=self.uses_segments,
         )
 
     def _write_round_file(self, run: RunFolder, vocabulary: Vocabulary, last: Commit) -> str:
-        """Writes what the round applies; gives its SHA-256."""
+        """Write the merges that the round applies; return the file's SHA-256."""
         limit = self.recipe.max_token_length
-        given = RoundFile(
+        file = RoundFile(
             batches_of(last.rows[last.applied :], last.known),
             vocabulary.ranks(),
             None if limit is None else np.array(vocabulary.widths, np.uint32),
             limit,
         )
-        data = given.to_bytes()
+        data = file.to_bytes()
         self.storage.write_bytes(run.path(ROUND_FILE), data)
         return hashlib.sha256(data).hexdigest()
 
-    def _tasks(self, last: Commit) -> list[WordBatchTask]:
+    def _word_batch_tasks(self, last: Commit) -> list[WordBatchTask]:
         if last.number == 0:
             return list(starmap(WordBatchTask, enumerate(first_sources(self.manifest))))
         files = [word_batch.file for word_batch in last.word_batches]
@@ -387,24 +403,22 @@ class RoundsJob:
             for number, file in enumerate(files)
         ]
 
-    def _launch(
-        self,
-        label: str,
-        make: MakeTransform,
-        tasks: int,
-        run: RunFolder,
-        stage: Stage,
-        names: list[str],
-    ) -> None:
-        """Run a pipeline to its end, and show how many of the named tasks are finished."""
+    def _run_steps(
+        self, label: str, steps: Steps, tasks: int, run: RunFolder, stage: Stage, names: list[str]
+    ) -> dict[str, Receipt]:
+        """Run steps to their end, and show how many of the named tasks are finished.
+
+        Returns:
+            The receipts of the run, of which the named tasks have one each.
+        """
         self.jobs += 1
         stage.put(pieces=0, pieces_in_round=len(names))
 
         def watch() -> None:
-            stage.seen(0, pieces=len(set(run.finished_tasks()).intersection(names)))
+            stage.at_least(0, pieces=len(set(run.finished_tasks()).intersection(names)))
 
         try:
-            run_pipeline(self.run, label, make, tasks, self.measured, watch)
+            run_steps(self.run, label, steps, tasks, self.measured, watch, min_ram="2GB")
         except Exception as error:
             found = our_error(error)  # a worker's, which Beam wraps in one of its own
             if isinstance(found, UsageError):
@@ -413,6 +427,14 @@ class RoundsJob:
         finally:
             for cache in RoundCache.every:  # by workers that are threads of this process
                 cache.forget()
+        return run.all_receipts(names)
+
+
+def _unproven(why: str) -> UsageError:
+    return UsageError(
+        f"the score of WordPiece cannot be proved in rounds for these words: {why}",
+        remedy="give {merge_rounds} local, with as much {driver_memory} as it asks for",
+    )
 
 
 def _task_names(kind: str, count: int) -> list[str]:
@@ -420,17 +442,31 @@ def _task_names(kind: str, count: int) -> list[str]:
 
 
 def _totals(
-    last: Commit, came: _RoundResult, tokens: int, joined: int | None
-) -> dict[str, Any] | None:
-    """The totals after a round, from those before it; `tokens`: before this round's merges."""
+    last: Commit, result: _RoundResult, tokens: int, joined: int | None
+) -> WordTotals | None:
+    """Return the totals after a round.
+
+    Args:
+        last: The commit of the round before.
+        result: The round's result.
+        tokens: The tokens of all words before this round's merges.
+        joined: The tokens fewer by the merges; None: unknown.
+    """
     left = None if joined is None else tokens - joined
     if last.number == 0:
-        return asdict(WordTotals(came.all_words, came.all_bytes, tokens, left))
-    return None if last.totals is None else {**last.totals, "tokens": left}
+        return WordTotals(result.all_words, result.all_bytes, tokens, left)
+    return None if last.totals is None else replace(last.totals, tokens=left)
 
 
 def rounds_left(before: int, now: int, target: int, done: bool) -> int:
-    """How many rounds are left, about: each multiplies the merges as the last one did."""
+    """Return about how many rounds are left, if each multiplies the merges as the last one did.
+
+    Args:
+        before: The number of merges before the last round.
+        now: The number of merges.
+        target: The number of merges that are wanted.
+        done: Whether the last round ended the training.
+    """
     if done:
         return 0
     growth = now / before if before else 3.0
@@ -438,12 +474,12 @@ def rounds_left(before: int, now: int, target: int, done: bool) -> int:
 
 
 class _RoundResult:
-    """The result of a round's pipeline, by its receipts."""
+    """The result of a round, by its receipts."""
 
     def __init__(
-        self, job: RoundsJob, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]
+        self, storage: Storage, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]
     ) -> None:
-        self._storage = job.storage
+        self._storage = storage
         self._run = run
         words = [receipts[name] for name in _task_names("words", task.word_batches)]
         cut = [receipts[name] for name in _task_names("cut", task.word_batches) if task.cuts]
@@ -467,9 +503,9 @@ class _RoundResult:
         self.all_bytes = sum(row.all_bytes for row in stats)
         self.shards = [ShardPairs(row.floor, row.most) for row in pair_stats]
         self.most = max((shard.most for shard in self.shards), default=0)
-        self.pairs = sum(row.pairs for row in pair_stats)
         self.hot, self.best = ([row.files[i] for row in pairs] for i in range(2))
         self.segments = size_of(segment_stats)
+        self._pairs = sum(row.pairs for row in pair_stats)
         self._segment_files = [row.files[0] for row in segments]
         self._shuffled = sum(
             file.bytes
@@ -483,12 +519,12 @@ class _RoundResult:
         for file in self._segment_files:
             yield from read_words(self._storage, self._run.path(file.name), file.sha256)
 
-    def facts(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """Return the figures of the summary."""
         return {
             "words": self.words.words,
             "symbols": self.words.symbols,
-            "pairs": self.pairs,
+            "pairs": self._pairs,
             "segments": self.segments.words,
             "segment_symbols": self.segments.symbols,
             "shuffled_bytes": self._shuffled,
@@ -496,5 +532,5 @@ class _RoundResult:
 
 
 def _shards(receipts: Mapping[str, Receipt], kind: str, shards: int) -> list[Receipt]:
-    """Return the receipts of those shards that hold anything, in order."""
+    """Return the receipts of the shards that have any content, in order."""
     return [receipts[name] for name in _task_names(kind, shards) if name in receipts]

@@ -1,4 +1,4 @@
-"""Where a train job learns: in this process, or in rounds over words that stay on storage."""
+"""The trainer of a train job: learns in this process, or in rounds over words on storage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Trainer:
     Attributes:
         plan: The job's plan.
         summary: What the job's summary says of the training.
-        measured: What pipelines measured, and on which runner; empty without pipelines.
+        measured: The rows of the summary about the runner and the metrics of rounds; empty without
+            rounds.
 
     Raises:
         UsageError: The recipe cannot be trained in rounds, or not in so little memory.
@@ -93,9 +94,9 @@ class Trainer:
             if refusal is not None:
                 raise UsageError(refusal if fits else f"{where}; {refusal}")
         elif impossible:
-            ways = [] if within else [f"--driver-memory {-(-needed // 10**6)}MB"]
-            ways += [] if refusal else ["--merge-rounds distributed"]
-            raise UsageError(f"{where}: give {', or '.join(ways or ['fewer words'])}")
+            ways = [] if within else [f"{{driver_memory}} {-(-needed // 10**6)}MB"]
+            ways += [] if refusal else ["{merge_rounds} distributed"]
+            raise UsageError(where, remedy=f"give {', or '.join(ways or ['fewer words'])}")
         self.summary["merge_rounds"] = "distributed" if distributed else "local"
         self.summary["merge_rounds_because"] = (
             "--merge-rounds says so" if wanted != "auto" else where
@@ -132,10 +133,9 @@ class Trainer:
             return learned
 
     def _in_rounds(self, progress: Progress) -> Learned:
-        # Beam is loaded only here: to learn in this process takes none of it.
-        from bpe_beam.engines.beam import summary_of
+        from bpe_beam.engines.run import run_summary
         from bpe_beam.jobs.train.rounds import RoundsJob
-        from bpe_beam.transforms.metrics import Measured
+        from bpe_beam.workers.measured import Measured
 
         assert not isinstance(self._recipe, WordLevelRecipe)
         measured = Measured()
@@ -150,14 +150,14 @@ class Trainer:
             manifest=self._counts.manifest,
             factors=self._counts.factors,
             recipe=self._recipe,
-            old=self._base_tokenizer,
+            base_tokenizer=self._base_tokenizer,
             memory=self._settings.driver_memory // DRIVER_SHARE,
             measured=measured,
         )
         learned, commit = job.learn(progress)
-        self.summary |= {"rounds": commit.history, "jobs": job.jobs}
+        self.summary |= {"rounds": list(commit.history), "jobs": job.jobs}
         self.measured = {
-            **summary_of(self._settings.run, len(commit.word_batches)),
+            **run_summary(self._settings.run, len(commit.word_batches)),
             **measured.to_json(),
         }
         return learned

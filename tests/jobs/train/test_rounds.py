@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import rounds_by_hand
 from rounds_by_hand import STORAGE, counts_folder, job_of, learn_by_hand
 
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import CountsManifest
+from bpe_beam.engines import merge_round
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.train.commits import remove_rounds
@@ -141,7 +141,7 @@ def test_broken_off_lists_and_full_tables_change_nothing(seed: int, tmp_path: Pa
 def test_without_looking_further_there_are_more_rounds(tmp_path: Path) -> None:
     recipe = BpeRecipe(400)
     counts = counts_folder(tmp_path / "counts", made_words(1, "abcdefgh", 400))
-    plain = job_of(tmp_path / "plain", counts, recipe, EVERYTHING, looks_further=False)
+    plain = job_of(tmp_path / "plain", counts, recipe, EVERYTHING, uses_segments=False)
     learned, rounds = learn_by_hand(plain)
     same(learned, learned_here(counts, recipe))
     further, fewer = learn_by_hand(job_of(tmp_path / "far", counts, recipe, 40_000))
@@ -170,7 +170,7 @@ class TestWordPiece:
 
     def test_what_does_not_fit_is_refused_with_a_way_out(self, tmp_path: Path) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(3), "bert")
-        with pytest.raises(UsageError, match="--min-frequency, or --model prefix_bpe"):
+        with pytest.raises(UsageError, match="a higher min_frequency; or model prefix_bpe"):
             learn_by_hand(job_of(tmp_path / "rounds", counts, self.recipe(), 5_000))
 
     def test_a_token_made_in_two_ways_is_refused(self, tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ class TestRunnersThatLose:
     ) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(5))
         rounds = tmp_path / "rounds"
-        add = getattr(rounds_by_hand, step)
+        add = getattr(merge_round, step)
         left = [1]
 
         def disturbed(task: Any, shard: int, places: list[Any]) -> Any:
@@ -405,7 +405,7 @@ class TestRunnersThatLose:
                 places = places[1:] if what == "lost" else [*places, places[0]]
             return add(task, shard, places)
 
-        monkeypatch.setattr(rounds_by_hand, step, disturbed)
+        monkeypatch.setattr(merge_round, step, disturbed)
         with pytest.raises(DataError, match=r"the runner (handed on|gave a block)"):
             learn_by_hand(job_of(rounds, counts, BpeRecipe(330), 6_000))
         assert not left

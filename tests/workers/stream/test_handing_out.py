@@ -14,7 +14,7 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile
-from bpe_beam.transforms.jobs import tokenize_new_files as stream_shards
+from bpe_beam.transforms import tokenize_new_files as stream_shards
 from bpe_beam.workers.stream import watcher as watcher_module
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
 from bpe_beam.workers.stream.watcher import KEYS, Watcher

@@ -1,0 +1,67 @@
+"""The steps of the count job: from splits to the parts of a counts folder.
+
+Only references to blocks of words travel; see `workers/count_split.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+
+from bpe_beam.counts.manifest import part_name
+from bpe_beam.counts.word_table import PARTITIONS
+from bpe_beam.engines import steps
+from bpe_beam.engines.steps import Engine, TaskResult
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.count_split import CountTask, RangeReference, count_split, write_partition
+
+_NO_WORDS: RangeReference = ("", "", 0, 0)
+
+
+def count_splits(
+    engine: Engine,
+    task: CountTask,
+    tasks: Iterable[str],
+    known: Iterable[tuple[int, RangeReference]],
+    partitions: Collection[int],
+) -> steps.Collection:
+    """Count splits, and write the parts of a counts folder.
+
+    Args:
+        engine: Runs the steps.
+        task: The job.
+        tasks: The splits that are not counted yet; see `split_tasks`.
+        known: Where the words of splits that were counted before are, by partition.
+        partitions: The parts that are not written yet.
+
+    Returns:
+        The names of the parts.
+    """
+    # Each part gets an empty range, so that a part without words is written too.
+    rows = [(partition, _NO_WORDS) for partition in sorted(partitions)]
+    rows += [row for row in known if row[0] in partitions]
+    counted = engine.run(
+        "CountSplit",
+        partial(_count_split, task, frozenset(partitions)),
+        engine.tasks("Splits", tasks),
+        tuple[int, RangeReference],
+    )
+    known_blocks = engine.rows("KnownBlocks", rows, tuple[int, RangeReference])
+    blocks = engine.join("AllBlocks", counted, known_blocks)
+    gathered = engine.gather("GatherPartitions", blocks)
+    return engine.run("WritePart", partial(_write_part, task), gathered, str)
+
+
+def _count_split(task: CountTask, partitions: frozenset[int], element: str) -> TaskResult:
+    """Count a split; the outputs are the ranges of its words with their partitions."""
+    counted = count_split(task, element)
+    ranges = [row for row in counted.ranges if row[0] in partitions]
+    return TaskResult(ranges, counted.counts, counted.values)
+
+
+def _write_part(task: CountTask, element: tuple[int, Iterable[RangeReference]]) -> TaskResult:
+    """Add up the blocks of a partition; the output is the part's name."""
+    partition, ranges = element
+    part = write_partition(task, partition, ranges)
+    name = part_name(partition, PARTITIONS)
+    return TaskResult([name], {metric_names.UNIQUE_WORDS: part.unique_words})

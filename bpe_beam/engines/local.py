@@ -1,0 +1,145 @@
+"""The local engine: the steps of a job on this machine, without Beam.
+
+Tasks run on threads, since the native kernels release Python's lock. Tasks that hold it run in
+worker processes instead, one for each thread. A step begins when the step before it has ended.
+After an error no task starts; those that run end first. After Ctrl-C nothing is waited for: what a
+task leaves unfinished is an attempt that no later run looks at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from bpe_beam.engines.steps import TaskResult
+from bpe_beam.workers.measured import Measured
+
+if TYPE_CHECKING:
+    from bpe_beam.workers.processes import WorkerProcesses
+
+R = TypeVar("R")
+
+
+class LocalWorkers:
+    """Threads that call functions, or have worker processes call them; see `local_workers`.
+
+    Args:
+        threads: The threads.
+        processes: The worker processes, one for each thread; None: the threads call themselves.
+    """
+
+    def __init__(self, threads: ThreadPoolExecutor, processes: WorkerProcesses | None) -> None:
+        self._threads = threads
+        self._processes = processes
+
+    def map(self, function: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
+        """Return the results of calls in their order, as the built-in `map` does.
+
+        Args:
+            function: The function; with worker processes, it must be picklable.
+            *arguments: The arguments of the calls; of equal length. Calls start in this order.
+
+        Raises:
+            Exception: The error of the first call that has one. No call starts after an error.
+        """
+        stopped = threading.Event()
+
+        def call(*given: Any) -> R | None:
+            if stopped.is_set():
+                return None
+            try:
+                if self._processes is None:
+                    return function(*given)
+                return self._processes.call(function, *given)
+            except BaseException as error:
+                stopped.set()
+                if isinstance(error, Exception):
+                    raise
+                # Such as SystemExit, which must end the task and not the job's process.
+                raise RuntimeError(f"a task ended with {error!r}") from error
+
+        calls = [self._threads.submit(call, *given) for given in zip(*arguments, strict=True)]
+        try:
+            return [cast(R, each.result()) for each in calls]
+        except BaseException:
+            stopped.set()  # an interrupt, too
+            raise
+
+
+@contextlib.contextmanager
+def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWorkers]:
+    """Start workers for the block.
+
+    Args:
+        count: How many tasks run at once, at least 1.
+        in_processes: Whether worker processes run them; one worker needs none.
+
+    Yields:
+        The workers.
+    """
+    threads = ThreadPoolExecutor(count, "worker")
+    wait = True
+    try:
+        with contextlib.ExitStack() as stack:
+            processes = None
+            if in_processes and count > 1:
+                from bpe_beam.workers.processes import WorkerProcesses
+
+                processes = stack.enter_context(WorkerProcesses(count))
+            yield LocalWorkers(threads, processes)
+    except KeyboardInterrupt:
+        wait = False
+        raise
+    finally:
+        threads.shutdown(wait, cancel_futures=True)
+
+
+class LocalEngine:
+    """Runs each step of a job at once; a collection is a list. An `Engine`.
+
+    Args:
+        workers: The workers.
+        measured: Gets the tasks' metrics.
+    """
+
+    def __init__(self, workers: LocalWorkers, measured: Measured) -> None:
+        self._workers = workers
+        self._measured = measured
+
+    def tasks(self, label: str, tasks: Iterable[str]) -> list[str]:
+        """See `Engine.tasks`."""
+        return list(tasks)
+
+    def rows(self, label: str, rows: Iterable[Any], row_type: Any) -> list[Any]:
+        """See `Engine.rows`."""
+        return list(rows)
+
+    def run(
+        self,
+        label: str,
+        function: Callable[..., TaskResult],
+        elements: list[Any],
+        output_type: Any,
+        *whole: list[Any],
+    ) -> list[Any]:
+        """See `Engine.run`; the outputs are in the order of the elements."""
+        results = self._workers.map(partial(function, *whole), elements)
+        for result in results:
+            self._measured.record(result.counts, result.values)
+        return [output for result in results for output in result.outputs]
+
+    def join(self, label: str, *collections: list[Any]) -> list[Any]:
+        """See `Engine.join`."""
+        return [element for collection in collections for element in collection]
+
+    def gather(self, label: str, pairs: list[tuple[int, Any]]) -> list[tuple[int, list[Any]]]:
+        """See `Engine.gather`; the pairs are sorted by key."""
+        values: dict[int, list[Any]] = defaultdict(list)
+        for key, value in pairs:
+            values[key].append(value)
+        return sorted(values.items())

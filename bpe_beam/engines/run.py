@@ -1,0 +1,112 @@
+"""Runs the steps of a job: on the local engine, or on Beam if a runner is chosen.
+
+Light: Beam is imported only for a runner.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from bpe_beam.engines.local import LocalEngine, local_workers
+from bpe_beam.engines.steps import Steps
+from bpe_beam.settings.common import RunSettings
+from bpe_beam.workers.measured import Measured
+
+if TYPE_CHECKING:
+    from bpe_beam.settings.count import CountSettings
+    from bpe_beam.settings.tokenize import TokenizeSettings
+
+
+class TemplateMade(Exception):
+    """The pipeline was only described, and runs later: there is no result."""
+
+
+def default_workers() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def workers_of(run: RunSettings, tasks: int | None = None) -> int:
+    """Return how many tasks of a job run at once in this process.
+
+    Args:
+        run: How the job runs.
+        tasks: The number of its tasks, which bounds the workers; None: unknown.
+    """
+    chosen = run.runner_flag("--direct_num_workers")
+    if chosen is not None and chosen.isdecimal() and int(chosen) > 0:
+        return int(chosen)
+    workers = run.workers or default_workers()
+    return workers if tasks is None else max(1, min(workers, tasks))
+
+
+def run_summary(run: RunSettings, tasks: int) -> dict[str, Any]:
+    """Return the rows of a summary that say how its job ran.
+
+    Args:
+        run: How the job ran.
+        tasks: The number of its tasks.
+    """
+    if run.in_process:
+        return {"runner": "in process", "workers": workers_of(run, tasks)}
+    return {"runner": run.runner, "workers": None}
+
+
+def template_of(run: RunSettings) -> str | None:
+    """Return where the job's description goes, if the job is only to be described."""
+    return run.runner_flag("--template_location")
+
+
+def template_summary(job: str, settings: CountSettings | TokenizeSettings) -> dict[str, Any]:
+    """Return the summary of a job that was only described.
+
+    Args:
+        job: The job's name.
+        settings: Its settings.
+    """
+    return {"job": job, "output": settings.output, "template": template_of(settings.run)}
+
+
+def run_steps(
+    run: RunSettings,
+    label: str,
+    steps: Steps,
+    tasks: int,
+    measured: Measured,
+    watch: Callable[[], None],
+    *,
+    min_ram: str,
+    holds_gil: bool = False,
+    finish: tuple[str, CountSettings | TokenizeSettings] | None = None,
+) -> None:
+    """Run the steps of a job to their end.
+
+    Args:
+        run: How the job runs.
+        label: The name of the steps in a pipeline.
+        steps: The steps.
+        tasks: The number of tasks of the first step, which bounds the workers in this process.
+        measured: Gets the metrics.
+        watch: Called every few seconds where workers are elsewhere and cannot report.
+        min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
+        holds_gil: Whether tasks hold Python's lock, so that worker processes must run them.
+        finish: The job's name and settings, with which a template's pipeline ends; see `FinishJob`.
+
+    Raises:
+        Exception: The error of a task.
+        DataError: A worker process died, or the runner ended without success.
+        TemplateMade: The pipeline was only described.
+    """
+    if run.is_local:
+        with local_workers(workers_of(run, tasks), in_processes=holds_gil) as workers:
+            steps(LocalEngine(workers, measured))
+        return
+    from bpe_beam.engines.beam import StepsTransform, run_pipeline
+
+    run_pipeline(
+        run, label, StepsTransform(steps, min_ram), workers_of(run, tasks), measured, watch, finish
+    )

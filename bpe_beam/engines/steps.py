@@ -1,0 +1,90 @@
+"""The steps of a job, for any engine: which tasks there are, and what travels between them.
+
+A job describes its steps once, as a function of an `Engine`. `local.py` runs each step at once, on
+this machine; `beam.py` makes a Beam pipeline of them. What a task does is in `workers/`; only
+references to files travel from one step to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+Collection = Any
+"""The elements of a step: a list, or a collection of Beam that is only described."""
+
+
+class TaskResult(NamedTuple):
+    """The result of a task.
+
+    Attributes:
+        outputs: The elements for the next step.
+        counts: What to add to counters, by name.
+        values: One value for each distribution, by name.
+    """
+
+    outputs: list[Any]
+    counts: Mapping[str, int] = {}
+    values: Mapping[str, int] = {}
+
+
+class Engine(Protocol):
+    """Runs the steps of a job. Each step has a label, which is unique in the job."""
+
+    def tasks(self, label: str, tasks: Iterable[str]) -> Collection:
+        """Return the tasks of the first step as a collection that is spread over the workers.
+
+        Args:
+            label: The step's label.
+            tasks: The tasks as JSON texts.
+        """
+
+    def rows(self, label: str, rows: Iterable[Any], row_type: Any) -> Collection:
+        """Return a collection of elements that are known from the start.
+
+        Args:
+            label: The step's label.
+            rows: The elements.
+            row_type: Their type.
+        """
+
+    def run(
+        self,
+        label: str,
+        function: Callable[..., TaskResult],
+        elements: Collection,
+        output_type: Any,
+        *whole: Collection,
+    ) -> Collection:
+        """Run a task for each element.
+
+        Args:
+            label: The step's label.
+            function: The task: a function of the lists `whole` and of an element. It is pickled.
+            elements: The elements, in any order.
+            output_type: The type of an output.
+            *whole: Collections that each task gets whole, as lists. The step waits for them.
+
+        Returns:
+            The outputs of all tasks.
+        """
+
+    def join(self, label: str, *collections: Collection) -> Collection:
+        """Return the elements of all collections as one.
+
+        Args:
+            label: The step's label.
+            *collections: Collections of elements of one type.
+        """
+
+    def gather(self, label: str, pairs: Collection) -> Collection:
+        """Return a pair of each key and all of its values.
+
+        Args:
+            label: The step's label.
+            pairs: Pairs of a key, which is a number, and a value.
+        """
+
+
+Steps = Callable[[Engine], Collection]
+"""The steps of a job; the last one returns names (of parts, shards or tasks)."""

@@ -1,0 +1,416 @@
+"""What `count` and `tokenize` share: a job over a corpus, from claiming its folder to its summary.
+
+A split is read by one task. Slices of a file that turn out not to be contiguous are read again, the
+file as one (`corpus/boundaries.py`); then the job finishes its folder.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from bpe_beam.corpus.boundaries import files_with_gaps, without_units
+from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.slices import Boundaries
+from bpe_beam.corpus.split_planning import can_be_cut
+from bpe_beam.engines.run import TemplateMade, run_steps, run_summary, template_summary
+from bpe_beam.engines.steps import Steps
+from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import MANIFEST_FILE
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.run_folder import RunFolder
+from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.corpus_checks import (
+    CorpusTotals,
+    check_documents,
+    check_first_records,
+    loss_warnings,
+    losses_summary,
+)
+from bpe_beam.jobs.source_summary import source_warnings
+from bpe_beam.progress import Progress
+from bpe_beam.settings.count import CountSettings
+from bpe_beam.settings.dataflow import require_reachable
+from bpe_beam.settings.tokenize import TokenizeSettings
+from bpe_beam.storage import Storage
+from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_task import split_tasks, task_name
+
+S = TypeVar("S", bound=CountSettings | TokenizeSettings)
+M = TypeVar("M")
+
+Receipts = Mapping[str, Receipt | None]
+"""Receipts by task; None: the task has none."""
+
+
+class SplitsLeft(NamedTuple):
+    """What is left of the splits of a plan.
+
+    Attributes:
+        plan: The plan.
+        tasks: The tasks of the splits that are not done.
+        done: The receipts of the splits that are done, by number.
+        run: The folder for the tasks' files.
+    """
+
+    plan: Plan
+    tasks: list[str]
+    done: Mapping[int, Receipt]
+    run: RunFolder
+
+
+class CorpusJob(ABC, Generic[S, M]):
+    """A job over a corpus; `S` are its settings, `M` its manifest.
+
+    Args:
+        settings: The job's settings.
+        storage: The storage client.
+        plan: The plan of the inputs.
+
+    Attributes:
+        name: The job's name.
+        kind: The kind of task of a split, as in the names of receipts.
+        kept_row: The row of the summary for the splits that an earlier run finished.
+        text_counter: The counter of the bytes of text.
+        min_ram: The memory that a worker needs, for runners that choose machines.
+        merged: The names of the tasks that merge all splits.
+        identity: What the results depend on beside the input, for `job.json`.
+        names: Every file that the job may write, without rejects and manifest.
+        next_commands: The commands that a user may run next.
+        holds_gil: Whether tasks hold Python's lock.
+        folder: The job's folder, once it is claimed.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    kept_row: ClassVar[str]
+    text_counter: ClassVar[str]
+    min_ram: ClassVar[str]
+    merged: ClassVar[Sequence[str]] = ()
+    identity: Mapping[str, Any]
+    names: Sequence[str]
+    next_commands: Sequence[str]
+    holds_gil: bool
+    folder: OutputFolder
+
+    def __init__(self, settings: S, storage: Storage, plan: Plan) -> None:
+        self.settings = settings
+        self.storage = storage
+        self.plan = plan
+
+    # ---- what the jobs differ in ----
+
+    @staticmethod
+    @abstractmethod
+    def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
+        """Return the tasks of a finished folder, from which it is repaired if a file is missing."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Write the files that the folder has from the start."""
+
+    @abstractmethod
+    def steps(self, left: SplitsLeft) -> Steps | None:
+        """Return the steps that run the tasks that are left; None if none is."""
+
+    def stale(self, receipts: Receipts) -> Sequence[str]:
+        """Return the merged tasks whose receipts name splits outside the plan.
+
+        Receipts of several runs that were killed may be in one folder.
+        """
+        return ()
+
+    @abstractmethod
+    def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> M:
+        """Return the manifest of a corpus of which all splits were read.
+
+        Args:
+            plan: The plan as it was read: files with gaps between slices are read as one.
+            splits: The receipts of the splits, in the order of the plan.
+            merged: The receipts of the tasks that merge all splits.
+        """
+
+    @abstractmethod
+    def publish(self, manifest: M, splits: list[Receipt], merged: list[Receipt]) -> bytes:
+        """Give all files their final names.
+
+        Args:
+            manifest: The manifest.
+            splits: See `manifest`.
+            merged: See `manifest`.
+
+        Returns:
+            The bytes of the manifest.
+        """
+
+    @abstractmethod
+    def read_manifest(self, data: bytes) -> M:
+        """Return the manifest of a finished folder."""
+
+    @abstractmethod
+    def totals(self, manifest: M) -> CorpusTotals:
+        """Return what the manifest says of the corpus."""
+
+    @abstractmethod
+    def rows(self, manifest: M) -> dict[str, Any]:
+        """Return the rows of the summary that only this job has."""
+
+    # ---- what they share ----
+
+    def run(self, progress: Progress) -> dict[str, Any]:
+        """Run the job, or finish what an earlier run began, and return the summary.
+
+        Args:
+            progress: Shows the progress.
+
+        Raises:
+            UsageError: The output folder is not free.
+            DataError: The corpus is empty or has too many rejects, or storage fails.
+        """
+        started = time.monotonic()
+        settings, plan = self.settings, self.plan
+        require_reachable(settings.run.runner, inputs=(plan.root,))
+        check_first_records(self.storage, plan, settings.input)
+        identity = {**self.identity, **corpus_input.identity(settings.input, plan)}
+        self.folder = folder = OutputFolder.claim(
+            self.storage,
+            settings.output,
+            {"job": self.name, **identity},
+            [*self.names, *corpus_input.rejects_names(plan)],
+            settings.run.overwrite,
+            restore=self.restore,
+        )
+        finished = folder.finished
+        kept = len(self._done(folder.receipt, plan))
+        measured = Measured()
+        self.prepare()
+        not_split: list[str] = []
+        if not finished:
+            try:
+                not_split = self._finish(progress, measured)
+            except TemplateMade:
+                return template_summary(self.name, settings)
+        manifest = self.read_manifest(self.storage.read_bytes(folder.path(MANIFEST_FILE)))
+        if finished:
+            self.check(manifest, corpus_input.rejects_there(self.storage, folder.url, plan))
+        totals = self.totals(manifest)
+        warnings = [
+            *loss_warnings(totals.lost, plan.size),
+            *source_warnings(settings.input, totals.sources),
+        ]
+        seconds = time.monotonic() - started
+        return {
+            "job": self.name,
+            "output": settings.output,
+            "was_finished_before": finished or None,
+            "warnings": warnings or None,
+            self.kept_row: kept or None,
+            **corpus_input.inputs_summary(plan, not_split),
+            **self.rows(manifest),
+            "rejects": sum(totals.rejects.values()),
+            "rejects_by_reason": dict(totals.rejects) or None,
+            "lost": losses_summary(totals.lost),
+            "seconds": round(seconds, 3),
+            "next": self.next_commands,
+            **run_summary(settings.run, len(plan.splits)),
+            "text_bytes_per_second": measured.rate(self.text_counter, seconds),
+            **measured.to_json(),
+        }
+
+    def _finish(self, progress: Progress, measured: Measured) -> list[str]:
+        """Run the tasks that are left, and finish the folder.
+
+        Returns:
+            The names of the files that one worker had to read, though they exceed a split.
+        """
+        folder = self.folder
+        self.storage.make_folder(folder.path("rejects"))
+        plan, receipts = self._read_contiguous(progress, measured)
+        splits = [receipts[name] for name in self._split_tasks(plan)]
+        merged = [receipts[name] for name in self.merged]
+        manifest = self.manifest(plan, splits, merged)
+        files = [file.name for receipt in splits for file in receipt.files]
+        self.check(manifest, [name for name in files if name.startswith("rejects/")])
+        # Before the end: a finished job that was killed has nothing more to do.
+        data = self.publish(manifest, splits, merged)
+        self.storage.remove_folder_if_empty(folder.path("rejects"))
+        folder.finish(MANIFEST_FILE, data)
+        return self._not_split(plan, [SplitReading.from_json(row.stats) for row in splits])
+
+    def check(self, manifest: M, files: Sequence[str]) -> None:
+        """Refuse a corpus that is empty, or of which too much could not be used.
+
+        Args:
+            manifest: The job's manifest.
+            files: The names of the files of rejects.
+
+        Raises:
+            DataError: Says what is wrong, and where to look.
+        """
+        check_documents(
+            self.storage,
+            self.folder.url,
+            self.settings.input,
+            self.totals(manifest),
+            self.plan.size,
+            files,
+        )
+
+    def _read_contiguous(
+        self, progress: Progress, measured: Measured
+    ) -> tuple[Plan, dict[str, Receipt]]:
+        """Run tasks until all splits are read, and the slices of every file are contiguous.
+
+        Returns:
+            The plan as it was read, and the receipts of all tasks.
+
+        Raises:
+            DataError: A receipt is not of this plan: another run of the job has written it.
+        """
+        folder, plan = self.folder, self.plan
+        names = self._split_tasks(plan)
+        known: Receipts = {name: folder.receipt(name) for name in (*names, *self.merged)}
+        plan = plan.reading_as_one(_read_as_one_before(plan, known.values()))
+        while True:
+            done = self._done(known.get, plan)
+            # Merged tasks go first: while they exist, all splits do.
+            old = self.merged if len(done) < len(names) else self.stale(known)
+            folder.forget(receipt for name in old if (receipt := known.get(name)))
+            folder.forget(
+                receipt
+                for index, name in enumerate(names)
+                if index not in done and (receipt := known.get(name))
+            )
+            run = folder.new_run()
+            self._run_tasks(
+                SplitsLeft(plan, split_tasks(plan, done), done, run), progress, measured
+            )
+            # It has ended well: nobody writes there any more. One that fails is left to the next
+            # claim.
+            folder.require_ours()
+            folder.take(run, all_files=False)
+            receipts = folder.all_receipts([*names, *self.merged])
+            if len(self._done(receipts.get, plan)) < len(names) or self.stale(receipts):
+                raise DataError(
+                    f"{folder.url}: another run of this job works in the same folder, or the "
+                    "runner lost what a worker gave it; when no other run works there, run this "
+                    "one again"
+                )
+            readings = [SplitReading.from_json(receipts[name].stats) for name in names]
+            gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))
+            if not gaps and _same_as_restored(folder, receipts):
+                return plan, receipts
+            plan = plan.reading_as_one(gaps)
+            folder.restored.clear()
+            known = dict(receipts)
+
+    def _run_tasks(self, left: SplitsLeft, progress: Progress, measured: Measured) -> None:
+        steps = self.steps(left)
+        if steps is None:
+            return
+
+        def bytes_done(finished: Iterable[str] = ()) -> int:
+            tasks = set(finished)
+            return sum(
+                split.size
+                for split, task in zip(left.plan.splits, self._split_tasks(left.plan), strict=True)
+                if split.index in left.done or task in tasks
+            )
+
+        with progress.stage(self.name, left.plan.size, "bytes") as stage:
+            stage.advance(bytes_done())
+            run_steps(
+                self.settings.run,
+                self.name.capitalize(),
+                steps,
+                len(left.tasks) or len(self.merged),
+                measured,
+                lambda: stage.at_least(bytes_done(left.run.finished_tasks())),
+                min_ram=self.min_ram,
+                holds_gil=self.holds_gil,
+                finish=(self.name, self.worker_settings()),
+            )
+
+    def worker_settings(self) -> S:
+        """Return the settings with which a worker can finish the job, of a template."""
+        return self.settings
+
+    def _split_tasks(self, plan: Plan) -> list[str]:
+        """Return the names of the tasks of all splits of a plan, in order."""
+        return [task_name(self.kind, split.index, len(plan.splits)) for split in plan.splits]
+
+    def _done(self, receipt: Callable[[str], Receipt | None], plan: Plan) -> dict[int, Receipt]:
+        """Return the receipts of splits with these very slices, of files that have not changed.
+
+        A restored split is trusted only by the run that restored it: a killed run may have read
+        other files.
+        """
+        done = {}
+        for split, name in zip(plan.splits, self._split_tasks(plan), strict=True):
+            found = receipt(name)
+            reading = None if found is None else SplitReading.from_json(found.stats)
+            if found is None or reading is None or not reading.is_of(plan, split):
+                continue
+            if self.folder.restored or reading.boundaries is not None:
+                done[split.index] = found
+        return done
+
+    def _not_split(self, plan: Plan, readings: Sequence[SplitReading]) -> list[str]:
+        """Return the names of files that one worker had to read, though they exceed a split."""
+        separator = self.settings.input.document_separator
+        large = {
+            file.name
+            for file in plan.files
+            if file.size > plan.range_bytes and not can_be_cut(file, separator)
+        }
+        as_one = {
+            plan.files[part.file].name
+            for split in plan.splits
+            for part in split.slices
+            if part.end - part.start > plan.range_bytes
+        }
+        alone = without_units(plan, _boundaries(readings), _proven(readings))
+        return sorted({*large, *as_one, *alone})
+
+
+def _same_as_restored(folder: OutputFolder, receipts: Mapping[str, Receipt]) -> bool:
+    """Return whether tasks that ran again, to repair a finished folder, wrote the same bytes.
+
+    If not, the corpus has changed, and the restored splits are of the earlier corpus.
+    """
+    return all(
+        _contents(receipts[task].files) == _contents(files)
+        for task, files in folder.restored.items()
+        if task in receipts
+    )
+
+
+def _contents(files: Iterable[FileInfo]) -> list[tuple[int, str]]:
+    """Return sizes and hashes of files; their names differ while they are in `work/`."""
+    return [(file.bytes, file.sha256) for file in files]
+
+
+def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[int]:
+    """Return the files that an earlier run had to read as one, though the plan splits them."""
+    several = {part.file for split in plan.splits for part in split.slices if part.start}
+    return {
+        file
+        for receipt in receipts
+        if receipt is not None and "slices" in receipt.stats
+        for file, start, end in SplitReading.from_json(receipt.stats).slices
+        if file in several and start == 0 and end == plan.files[file].size
+    }
+
+
+def _proven(readings: Sequence[SplitReading]) -> frozenset[int]:
+    """Return the splits whose slices a finished job has proven contiguous."""
+    return frozenset(index for index, row in enumerate(readings) if row.boundaries is None)
+
+
+def _boundaries(readings: Iterable[SplitReading]) -> list[Boundaries]:
+    return [row for reading in readings for row in reading.boundaries or ()]

@@ -1,0 +1,80 @@
+"""What the tasks of a job measured, added up: the counters and distributions of its summary.
+
+The names are in `metric_names.py`. A runner that repeats a task after a failure may count it twice;
+the exact numbers of what a job wrote are in its manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Measured:
+    """Sums of metrics.
+
+    Attributes:
+        counters: Sums by name, each above 0.
+        distributions: `count`, `sum`, `min` and `max` by name.
+    """
+
+    def __init__(self) -> None:
+        self.counters: dict[str, int] = {}
+        self.distributions: dict[str, dict[str, int]] = {}
+
+    def record(self, counts: Mapping[str, int], values: Mapping[str, int]) -> None:
+        """Add the metrics of one task.
+
+        Args:
+            counts: What to add to counters, by name.
+            values: One value for each distribution, by name.
+        """
+        for name, count in counts.items():
+            self.add_count(name, count)
+        for name, value in values.items():
+            self.add_values(name, count=1, total=value, least=value, most=value)
+
+    def add_count(self, name: str, count: int) -> None:
+        """Add to a counter. It appears once it is above 0, since Prism reports no counter of 0.
+
+        Args:
+            name: The counter's name.
+            count: What to add, at least 0.
+        """
+        if count:
+            self.counters[name] = self.counters.get(name, 0) + count
+
+    def add_values(self, name: str, *, count: int, total: int, least: int, most: int) -> None:
+        """Add values to a distribution.
+
+        Args:
+            name: The distribution's name.
+            count: The number of values, at least 1.
+            total: Their sum.
+            least: The least of them.
+            most: The greatest of them.
+        """
+        before = self.distributions.get(name, {"count": 0, "sum": 0, "min": least, "max": most})
+        self.distributions[name] = {
+            "count": before["count"] + count,
+            "sum": before["sum"] + total,
+            "min": min(before["min"], least),
+            "max": max(before["max"], most),
+        }
+
+    def rate(self, name: str, seconds: float) -> int | None:
+        """Return a counter's sum per second; None without the counter or the time.
+
+        Args:
+            name: The counter's name.
+            seconds: The seconds that the job took.
+        """
+        found = self.counters.get(name)
+        return round(found / seconds) if found and seconds > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return both for a summary, sorted by name; None where nothing was measured."""
+        return {
+            "counters": dict(sorted(self.counters.items())) or None,
+            "distributions": dict(sorted(self.distributions.items())) or None,
+        }

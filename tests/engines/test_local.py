@@ -1,0 +1,115 @@
+"""The local engine: results in order, errors, interrupts, worker processes, metrics."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+from called_elsewhere import kill_oneself, pid_of
+
+from bpe_beam.engines.local import LocalEngine, local_workers
+from bpe_beam.engines.steps import TaskResult
+from bpe_beam.errors import DataError
+from bpe_beam.workers.measured import Measured
+
+pytestmark = pytest.mark.quick
+
+WAIT = 60
+
+
+def test_results_are_in_the_order_of_the_calls() -> None:
+    first_may_end = threading.Event()
+
+    def call(number: int, letter: str) -> str:
+        if number == 0:
+            assert first_may_end.wait(WAIT)
+        else:
+            first_may_end.set()
+        return f"{number}{letter}"
+
+    with local_workers(2) as workers:
+        assert workers.map(call, range(3), "abc") == ["0a", "1b", "2c"]
+        assert workers.map(call, [], []) == []
+
+
+def test_after_an_error_running_calls_end_and_no_other_starts() -> None:
+    failed = threading.Event()
+    started, ended = [], []
+
+    def call(number: int) -> None:
+        started.append(number)
+        if number == 1:
+            failed.set()
+            raise DataError("the second")
+        assert failed.wait(WAIT)
+        ended.append(number)
+
+    with local_workers(2) as workers, pytest.raises(DataError, match="the second"):
+        workers.map(call, range(100))
+    assert set(started) <= {0, 1, 2}
+    assert set(ended) == set(started) - {1}
+
+
+def test_an_interrupt_waits_for_nothing() -> None:
+    running, may_end = threading.Event(), threading.Event()
+    started = []
+
+    def call(number: int) -> None:
+        started.append(number)
+        running.set()
+        assert may_end.wait(WAIT)
+
+    try:
+        with pytest.raises(KeyboardInterrupt), local_workers(1) as workers:
+            threading.Thread(target=lambda: running.wait(WAIT) and interrupt()).start()
+            workers.map(call, range(3))
+        assert started == [0]
+    finally:
+        may_end.set()
+
+
+def interrupt() -> None:
+    """Interrupt the main thread as Ctrl-C does."""
+    import _thread
+
+    _thread.interrupt_main()
+
+
+def test_worker_processes_run_calls() -> None:
+    with local_workers(2, in_processes=True) as workers:
+        assert workers.map(divmod, [7, 8], [2, 3]) == [(3, 1), (2, 2)]
+        assert os.getpid() not in workers.map(pid_of, range(4))
+        with pytest.raises(ZeroDivisionError):
+            workers.map(divmod, [1, 1], [1, 0])
+    with local_workers(1, in_processes=True) as workers:
+        assert workers.map(pid_of, [0]) == [os.getpid()]
+
+
+def test_the_death_of_a_worker_process_is_an_error() -> None:
+    with (
+        pytest.raises(DataError, match="died by signal 9"),
+        local_workers(2, in_processes=True) as workers,
+    ):
+        workers.map(kill_oneself, range(4))
+
+
+def doubled(others: list[int], element: int) -> TaskResult:
+    outputs = [(element % 2, 2 * element), (len(others), -1)]
+    return TaskResult(outputs, {"elements": 1, "nothing": 0}, {"size": element})
+
+
+def test_steps_and_their_metrics() -> None:
+    measured = Measured()
+    with local_workers(2) as workers:
+        engine = LocalEngine(workers, measured)
+        rows = engine.join("Both", engine.tasks("Tasks", "ab"), engine.rows("Rows", ["c"], str))
+        assert rows == ["a", "b", "c"]
+        pairs = engine.run("Double", doubled, [3, 4, 5], tuple[int, int], rows)
+        assert engine.gather("Gather", pairs) == [(0, [8]), (1, [6, 10]), (3, [-1, -1, -1])]
+    assert measured.to_json() == {
+        "counters": {"elements": 3},
+        "distributions": {"size": {"count": 3, "sum": 12, "min": 3, "max": 5}},
+    }
+    assert measured.rate("elements", 2) == 2
+    assert measured.rate("nothing", 2) is None
