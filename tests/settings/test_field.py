@@ -17,7 +17,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.settings import count, jobs
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
-from bpe_beam.settings.field import Kind, identity_of, option, options_of
+from bpe_beam.settings.field import Kind, Settings, identity_of, option, options_of
 from bpe_beam.settings.jobs import JOBS
 
 pytestmark = pytest.mark.quick
@@ -95,6 +95,19 @@ def test_identities_are_those_of_folders_of_before() -> None:
     assert identity_of(by_name) == {**reading, "sources": [["en", "a/*"]]}
     by_field = replace(settings.input, source_field="lang")
     assert identity_of(by_field) == {**reading, "source_field": "lang"}
+
+
+def test_sources_of_a_filter_are_one_identity_in_any_order() -> None:
+    def filtered(*argv: str) -> Settings:
+        made: Settings = settings_of(
+            read_arguments("counts filter", ["a", "--output", "o", "--min-count", "2", *argv])
+        )
+        return made
+
+    assert identity_of(filtered()) == {"min_count": 2, "sources": None}
+    twice = filtered("--source", "b", "--source", "a", "--source", "b")
+    assert identity_of(twice) == {"min_count": 2, "sources": ["a", "b"]}
+    assert twice == filtered("--source", "a", "--source", "b")
 
 
 def test_every_option_has_one_name_in_a_job() -> None:
