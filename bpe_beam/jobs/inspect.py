@@ -162,23 +162,15 @@ def counts_figures(storage: Storage, path: str) -> Figures:
 
     Cost: reads every part.
     """
-    from bpe_beam.counts.artifact import iter_words
     from bpe_beam.counts.manifest import read_manifest
 
     # These import the readers of corpora, with pyarrow: a tokenizer is shown without them.
     from bpe_beam.jobs.corpus_checks import losses_summary
+    from bpe_beam.jobs.counts.show import most_frequent
     from bpe_beam.jobs.source_summary import source_facts
 
     manifest = read_manifest(storage, path)
-    best: list[tuple[int, str]] = []
-    for part in iter_words(storage, path, manifest):
-        # Only a part's most frequent words become Python values.
-        top = part.select(["word", "count"]).sort_by(
-            [("count", "descending"), ("word", "ascending")]
-        )
-        top = top.slice(0, _FEW)
-        best += zip(top["count"].to_pylist(), top["word"].to_pylist(), strict=True)
-        best = sorted(best, key=lambda row: (-row[0], row[1]))[:_FEW]
+    words = most_frequent(storage, path, manifest, manifest.sources or (), _FEW)
     return {
         "kind": "counts",
         "normalizer": manifest.normalizer,
@@ -195,7 +187,7 @@ def counts_figures(storage: Storage, path: str) -> Figures:
         "inputs": len(manifest.inputs),
         "parts": len(manifest.parts),
         "parts_bytes": sum(part.bytes for part in manifest.parts),
-        "most_frequent_words": [f"{count:,} {word!r}" for count, word in best],
+        "most_frequent_words": [f"{row.count:,} {row.word!r}" for row in words],
         "fingerprint": manifest.fingerprint,
     }
 

@@ -5,6 +5,8 @@ Memory: the words of one partition, and the best so far.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,7 +73,9 @@ def run(settings: ShowCountsSettings, progress: Progress) -> ShowCountsSummary:
     storage = Storage(settings.run.storage_options)
     manifest = read_manifest(storage, settings.folder)
     sources = shared.known_sources(manifest, settings.sources)
-    rows = _best(storage, settings, manifest, sources)
+    rows = most_frequent(
+        storage, settings.folder, manifest, sources, settings.top, settings.min_count
+    )
     total = manifest.words
     if manifest.sources is not None:
         total = sum(manifest.sources[name].words for name in sources)
@@ -93,38 +97,54 @@ def run(settings: ShowCountsSettings, progress: Progress) -> ShowCountsSummary:
     )
 
 
-def _best(
+def most_frequent(
     storage: Storage,
-    settings: ShowCountsSettings,
+    folder: str,
     manifest: CountsManifest,
-    sources: tuple[str, ...],
+    sources: Collection[str],
+    top: int,
+    min_count: int = 1,
 ) -> list[Word]:
-    """Return the most frequent words, ties in the order of their bytes."""
+    """Return the most frequent words of a counts folder, ties in the order of their bytes.
+
+    Args:
+        storage: The storage client.
+        folder: The counts folder.
+        manifest: Its manifest.
+        sources: The sources to count.
+        top: The number of words.
+        min_count: The least count of a word.
+
+    Raises:
+        DataError: See `read_part`.
+
+    Cost: reads every part; memory for one part.
+    """
     factors = {name: int(name in sources) for name in manifest.sources or ()}
     best: list[Word] = []
     for part in manifest.parts:
-        table = read_part(storage, settings.folder, manifest, part)
+        table = read_part(storage, folder, manifest, part)
         words = table if part.sources is None else added_up(table, part, False, factors)
-        words = words.filter(pc.greater_equal(words["count"], settings.min_count))
+        words = words.filter(pc.greater_equal(words["count"], min_count))
         words = words.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]
         )
-        rows = [Word(**row) for row in words.slice(0, settings.top).to_pylist()]
+        rows = [Word(**row) for row in words.slice(0, top).to_pylist()]
         if part.sources is not None:
             _add_sources(rows, table, part, sources)
         # Python compares characters as UTF-8 compares bytes.
-        best = sorted([*best, *rows], key=lambda row: (-row.count, row.word))[: settings.top]
+        best = sorted([*best, *rows], key=lambda row: (-row.count, row.word))[:top]
     return best
 
 
 def _add_sources(
-    rows: list[Word], table: pa.Table, part: CountsPart, sources: tuple[str, ...]
+    rows: list[Word], table: pa.Table, part: CountsPart, sources: Collection[str]
 ) -> None:
     """Add to words how often they occur in each source."""
     wanted = pa.array([row.word for row in rows], pa.large_string())
     found: list[dict[str, int]] = [{} for _ in rows]
     for source, words in iter_sources(table, part):
-        if source in sources:
+        if source is not None and source in sources:
             positions = pc.index_in(wanted, words["word"])
             counts = words["count"].combine_chunks().take(positions).to_pylist()
             for counted, count in zip(found, counts, strict=True):
