@@ -102,6 +102,38 @@ def _with_remedy(text: str, remedy: str, name_of: Callable[[str], str]) -> str:
     return f"{text}; {_PARAMETER.sub(lambda match: name_of(match[1]), remedy)}"
 
 
+def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:
+    """Raise UsageError unless a condition is true.
+
+    Args:
+        condition: The condition.
+        problem: See `UsageError`.
+        *parameters: See `UsageError`.
+        remedy: See `UsageError`.
+
+    Raises:
+        UsageError: The condition is false.
+    """
+    if not condition:
+        raise UsageError(problem, parameters, remedy)
+
+
+def require_between(name: str, value: int, least: int, most: int) -> None:
+    """Refuse a number outside of a range.
+
+    Args:
+        name: The parameter.
+        value: Its value.
+        least: The smallest allowed value.
+        most: The largest allowed value.
+
+    Raises:
+        UsageError: The value is smaller or larger.
+    """
+    require(value >= least, f"must be at least {least:,}, got {value:,}", name)
+    require(value <= most, f"must be at most {most:,}, got {value:,}", name)
+
+
 def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse a value that is not among the choices.
 
@@ -113,5 +145,4 @@ def require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     Raises:
         UsageError: The value is not among them.
     """
-    if value not in choices:
-        raise UsageError(f"must be one of {', '.join(choices)}, got {value!r}", (name,))
+    require(value in choices, f"must be one of {', '.join(choices)}, got {value!r}", name)

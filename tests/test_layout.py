@@ -52,6 +52,7 @@ ELSEWHERE = {
     "training/words.py": "training/test_bpe.py",
     "transforms/create_elements.py": "transforms/test_pipelines.py",
     "transforms/dead_letters.py": "transforms/test_elements.py",
+    "transforms/document_fn.py": "transforms/test_elements.py",
     "transforms/metrics.py": "transforms/test_tokenize.py",
     "transforms/ml_transform.py": "transforms/test_documented.py",
     "transforms/tokenize_new_files.py": "workers/stream/test_handing_out.py",

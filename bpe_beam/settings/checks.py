@@ -7,38 +7,8 @@ from typing import Any
 
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.errors import UsageError, require_choice
-
-
-def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:
-    """Refuse settings unless a condition is true.
-
-    Args:
-        condition: The condition.
-        problem: See UsageError.
-        *parameters: See UsageError.
-        remedy: See UsageError.
-
-    Raises:
-        UsageError: The condition is false.
-    """
-    if not condition:
-        raise UsageError(problem, parameters, remedy)
-
-
-def require_between(name: str, value: int, least: int, most: int) -> None:
-    """Refuse a number outside of a range.
-
-    Args:
-        name: The parameter.
-        value: Its value.
-        least: The smallest allowed value.
-        most: The largest allowed value.
-
-    Raises:
-        UsageError: The value is smaller or larger.
-    """
-    require(value >= least, f"must be at least {least:,}, got {value:,}", name)
-    require(value <= most, f"must be at most {most:,}, got {value:,}", name)
+from bpe_beam.errors import require as require
+from bpe_beam.errors import require_between as require_between
 
 
 def require_not_empty(name: str, value: str | tuple[str, ...]) -> None:

@@ -1,31 +1,38 @@
-"""Where merge learning starts: the vocabulary before the first merge, and any words written in it.
+"""The vocabulary before the first merge, and words spelled in it.
 
-In three steps, so that words may stand anywhere: their symbols are seen part by part and added up
-(unless the recipe alone says which there are), the vocabulary is begun, and each part is spelled.
+In three steps, so that words may be on many workers: their symbols are found part by part and
+merged (unless the recipe alone determines the symbols), the vocabulary is made, and each part is
+spelled.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, require
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.json_node import Node, parse
 from bpe_beam.tokenizer.models import BPE, MAX_ID
 from bpe_beam.tokenizer.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.native_trainer import Symbols, number
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols, read_spelling, see
-from bpe_beam.training.symbols import NO_ID, Spelling, id_table, spell
+from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.seen_symbols import SeenSymbols, find_symbols
+from bpe_beam.training.symbols import (
+    NO_ID,
+    Spelling,
+    WordSymbols,
+    id_table,
+    spell,
+    spelling_of,
+)
 from bpe_beam.training.words import Words
 
 BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
@@ -34,100 +41,103 @@ BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 @dataclass(frozen=True)
 class InitialVocabulary:
-    """The vocabulary before learning, and how words are written in it.
+    """The vocabulary before the first merge, and how words are spelled in it.
 
     Attributes:
         spelling: How words are written as symbols.
-        ids: Id by token. Holes between ids stay holes.
+        ids: Id by token. Gaps between ids stay gaps.
         kept: The characters whose symbols stay in the words.
-        cut: Others are left out of the words; else there must be none.
-        with_spans: A learner must be told how many characters each symbol covers.
-        old: The tokenizer that is continued: it encodes the words.
+        drops: Whether symbols of other characters are dropped from the words; else words must not
+            have any.
+        with_spans: Whether a trainer needs the number of characters that each symbol covers.
+        base_tokenizer: The tokenizer to continue, which spells the words; None: a new vocabulary.
     """
 
     spelling: Spelling
     ids: Mapping[str, int]
     kept: frozenset[str]
-    cut: bool = False
+    drops: bool = False
     with_spans: bool = False
-    old: Tokenizer | None = None
+    base_tokenizer: Tokenizer | None = None
 
     @property
     def decorated(self) -> bool:
-        """Whether the same token may be made of other symbols elsewhere."""
-        return bool(self.spelling.prefix or self.spelling.suffix or self.old)
+        """Whether the same token may be made of different symbols."""
+        return bool(self.spelling.prefix or self.spelling.suffix or self.base_tokenizer)
+
+    @property
+    def size(self) -> int:
+        """One more than the greatest id."""
+        return max(self.ids.values(), default=-1) + 1
 
     @cached_property
     def widths(self) -> npt.NDArray[np.uint32] | None:
-        """How many characters (or bytes) of its word each id covers where words begin; by id.
+        """The number of characters (or bytes) of its word that each id covers; uint32, by id.
 
-        A token that a merge makes covers what its parts cover. None: that depends on the place, as
-        it does where a tokenizer with decorated symbols is continued.
+        A token that a merge makes covers as many as its parts do. None: the number depends on the
+        position, as it does where a tokenizer with decorated symbols is continued.
         """
         if not (self.spelling.prefix or self.spelling.suffix):
             return self._lengths
-        if self.old is not None:
+        if self.base_tokenizer is not None:
             return None
         widths: npt.NDArray[np.uint32] = self._lengths.copy()
         widths[self._table[self._table != NO_ID]] = 1
         return widths
 
-    def symbols(self, words: Words) -> Symbols:
-        """Spells words: all of them or a part, each by itself.
+    def symbols(self, words: Words) -> WordSymbols:
+        """Return the symbols of words.
 
         Args:
-            words: Words whose symbols were seen.
+            words: All words, or a part, whose symbols were found before.
 
         Raises:
-            DataError: A word holds a character that was not seen.
+            DataError: A word has a character that was not found.
         """
-        if self.old is None:
-            written, offsets = spell(words, self.spelling, self._table, self.cut)
-            size = words.total_bytes
-            return Symbols(written, offsets, words.counts, size, decorated=self.decorated)
+        if self.base_tokenizer is None:
+            return spell(words, self.spelling, self._table, self.drops)
         try:
-            written, offsets = self._encoder.encode_batch(words.data, words.offsets)
+            ids, offsets = self._encoder.encode_batch(words.data, words.offsets)
         except _native.MissingSymbolError as error:
             raise DataError(
-                f"a word holds what no word held when the vocabulary was begun ({error}): the "
-                "counts have changed since; begin anew"
+                f"a word has a symbol that no word had when the vocabulary was begun ({error}): "
+                "the counts have changed since; begin again"
             ) from None
-        spans = self._spans(written, offsets) if self.with_spans else None
-        return Symbols(written, offsets, words.counts, words.total_bytes, spans, decorated=True)
+        spans = self._spans(ids, offsets) if self.with_spans else None
+        return WordSymbols(ids, offsets, words.counts, spans)
 
     def to_bytes(self) -> bytes:
-        """As JSON; equal starts give equal bytes."""
-        tokens: list[str | None] = [None] * (max(self.ids.values(), default=-1) + 1)
+        """Return the vocabulary as JSON; equal vocabularies give equal bytes."""
+        tokens: list[str | None] = [None] * self.size
         for token, token_id in self.ids.items():
             tokens[token_id] = token
-        value = {
-            "in_bytes": self.spelling.in_bytes,
-            "prefix": self.spelling.prefix,
-            "suffix": self.spelling.suffix,
-            "end_symbol": self.spelling.end_symbol,
-            "tokens": tokens,
-            "kept": "".join(sorted(self.kept)),
-            "cut": self.cut,
-            "with_spans": self.with_spans,
-            "old": None if self.old is None else self.old.to_json(),
-        }
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+        base = self.base_tokenizer
+        stored = _Stored(
+            *msgspec.structs.astuple(self.spelling),
+            tokens=tokens,
+            kept="".join(sorted(self.kept)),
+            drops=self.drops,
+            with_spans=self.with_spans,
+            base_tokenizer=None if base is None else base.to_json(),
+        )
+        return msgspec.json.encode(stored)
 
     @classmethod
-    def from_bytes(cls, data: bytes, source: str = "start") -> InitialVocabulary:
-        """Reads what `to_bytes` wrote.
+    def from_bytes(cls, data: bytes, source: str = "initial vocabulary") -> InitialVocabulary:
+        """Return the vocabulary that `to_bytes` wrote.
 
         Args:
             data: Possibly hostile bytes.
-            source: How messages name them.
+            source: The name of their file in messages.
 
         Raises:
-            DataError: They are something else; names the place.
+            DataError: The bytes are something else; the message has the position.
         """
         try:
-            return _read(Node(source, "", parse(data, source)))
-        except UsageError as error:
-            raise DataError(str(error)) from None
+            stored = msgspec.json.decode(data, type=_Stored)
+            return stored.read()
+        except ValueError as error:  # of msgspec, of `read`, or of the base tokenizer
+            raise DataError(f"{source}: {error}") from None
 
     @cached_property
     def _table(self) -> npt.NDArray[np.uint32]:
@@ -135,30 +145,30 @@ class InitialVocabulary:
 
     @cached_property
     def _encoder(self) -> _native.Encoder:
-        assert self.old is not None
-        spec = self.old.spec
+        assert self.base_tokenizer is not None
+        spec = self.base_tokenizer.spec
         assert isinstance(spec.model, BPE)
         extended = replace(spec, model=replace(spec.model, vocab=self.ids))
         return _native.Encoder(_native.Pipeline([], None, []), make_model(extended))
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.uint32]:
-        """Each token's own characters, or bytes, by id."""
-        lengths = np.ones(max(self.ids.values(), default=-1) + 1, np.uint32)
+        """The number of characters, or bytes, of each token itself, by id."""
+        lengths = np.ones(self.size, np.uint32)
         for token, token_id in self.ids.items():
             is_bytes = self.spelling.in_bytes and byte_level.is_byte_level(token)
             lengths[token_id] = len(byte_level.to_bytes(token)) if is_bytes else len(token)
         return lengths
 
     def _spans(
-        self, written: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]
+        self, ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.uint32]:
-        """How many characters, or bytes, of its word each token covers at its place."""
-        spans = self._lengths[written].astype(np.int64)
+        """Return how many characters, or bytes, of its word each token covers at its position."""
+        spans = self._lengths[ids].astype(np.int64)
         starts, ends = offsets[:-1], offsets[1:]
         full = ends > starts
         if self.spelling.prefix:
-            begins = np.zeros(len(written), np.bool_)
+            begins = np.zeros(len(ids), np.bool_)
             begins[starts[full]] = True
             spans[~begins] -= len(self.spelling.prefix)
         if self.spelling.suffix:
@@ -166,155 +176,180 @@ class InitialVocabulary:
         return spans.astype(np.uint32)
 
 
-def merges_of(old: Tokenizer) -> tuple[tuple[str, str], ...]:
-    """The merges of a tokenizer that is continued."""
-    assert isinstance(old.spec.model, BPE)
-    return tuple((left, right) for left, right in old.spec.model.merges)
+def assign_ids(ids: Mapping[str, int], tokens: Iterable[str]) -> dict[str, int]:
+    """Return a vocabulary with more tokens, whose ids follow the greatest.
+
+    Args:
+        ids: Id by token.
+        tokens: The tokens; those that have an id keep it.
+    """
+    assigned = dict(ids)
+    next_id = max(assigned.values(), default=-1) + 1
+    for token in tokens:
+        if assigned.setdefault(token, next_id) == next_id:
+            next_id += 1
+    return assigned
 
 
-def needs_seen(recipe: BpeRecipe | WordPieceRecipe, old: Tokenizer | None = None) -> bool:
-    """Whether the words decide what the vocabulary begins with.
+def require_room(vocab_size: int, entries: int) -> None:
+    """Refuse a vocabulary that is too small for its first entries.
 
-    They do not where all 256 bytes stand in it anyway: by the recipe, or in the tokenizer that is
-    continued.
+    Args:
+        vocab_size: Number of entries at which training stops.
+        entries: Number of entries before training.
+
+    Raises:
+        UsageError: There are more than `vocab_size`.
+    """
+    require(
+        vocab_size >= entries,
+        f"must be at least {entries:,} (the special tokens and the alphabet alone), got "
+        f"{vocab_size:,}",
+        "vocab_size",
+        remedy="or keep fewer characters with {limit_alphabet}",
+    )
+
+
+def merges_of(base_tokenizer: Tokenizer) -> tuple[tuple[str, str], ...]:
+    """Return the merges of a tokenizer that is continued."""
+    assert isinstance(base_tokenizer.spec.model, BPE)
+    return tuple((left, right) for left, right in base_tokenizer.spec.model.merges)
+
+
+def needs_seen(recipe: MergingRecipe, base_tokenizer: Tokenizer | None = None) -> bool:
+    """Whether the words determine the first entries of the vocabulary.
+
+    Args:
+        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
+        base_tokenizer: The tokenizer to continue, if any.
+
+    Returns:
+        False if all 256 bytes are entries anyway: by the recipe, or in the base tokenizer.
     """
     if not isinstance(recipe, BpeRecipe) or recipe.symbols != "bytes":
         return True
-    return not (recipe.all_bytes or (old and old.vocab.keys() >= byte_level.CHAR_TO_BYTE.keys()))
+    base = {} if base_tokenizer is None else base_tokenizer.vocab
+    return not (recipe.all_bytes or base.keys() >= byte_level.CHAR_TO_BYTE.keys())
 
 
-def see_for(words: Words, recipe: BpeRecipe | WordPieceRecipe) -> SeenSymbols:
-    """Return the symbols of words, for `begin_vocabulary`; those of several parts can be `merged`.
+def find_symbols_for(words: Words, recipe: MergingRecipe) -> SeenSymbols:
+    """Return the symbols of words, for `begin_vocabulary`; those of parts can be `merged`.
 
     Args:
         words: Unique words.
-        recipe: The settings; where a tokenizer is continued, as `recipe_like` gave them.
+        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
 
     Raises:
-        UsageError: A word holds the end-of-word symbol.
+        UsageError: A word contains the end-of-word symbol.
     """
-    return see(words, _spelling_of(recipe), recipe.limit_alphabet is not None)
+    return find_symbols(words, spelling_of(recipe), with_counts=recipe.limit_alphabet is not None)
 
 
 def begin_vocabulary(
-    recipe: BpeRecipe | WordPieceRecipe, seen: SeenSymbols | None, old: Tokenizer | None = None
+    recipe: MergingRecipe, seen: SeenSymbols | None, base_tokenizer: Tokenizer | None = None
 ) -> InitialVocabulary:
-    """Begins the vocabulary.
+    """Return the vocabulary before the first merge.
 
     Args:
-        recipe: The settings; where a tokenizer is continued, as `recipe_like` gave them.
-        seen: The symbols of all words; None where `needs_seen` says no.
-        old: The tokenizer that is continued, which must be BPE.
+        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
+        seen: The symbols of all words; None if `needs_seen` returns False.
+        base_tokenizer: The tokenizer to continue, which must be BPE, if any.
     """
-    spelling = _spelling_of(recipe)
+    spelling = spelling_of(recipe)
     if seen is None:
-        assert not needs_seen(recipe, old)
+        assert not needs_seen(recipe, base_tokenizer)
         seen = SeenSymbols(spelling, np.zeros((4, 0), np.bool_), {})
     assert seen.spelling == spelling
-    cut = recipe.limit_alphabet is not None
-    if isinstance(recipe, WordPieceRecipe):
-        return _wordpiece_start(recipe, seen, cut)
-    if old is not None:
-        first = number(old.vocab, recipe.specials)
-    else:
-        first = number({}, [*recipe.specials, *(BYTE_TOKENS if recipe.byte_fallback else ())])
-    ids = _with_alphabet(first, seen, recipe)
-    kept = frozenset(filter(spelling.has_code, ids))
-    return InitialVocabulary(spelling, ids, kept, cut, old is not None and _limits(recipe), old)
+    drops = recipe.limit_alphabet is not None
+    alphabet = seen.alphabet(_required_characters(recipe), recipe.limit_alphabet)
+    if isinstance(recipe, BpeRecipe):
+        base = {} if base_tokenizer is None else base_tokenizer.vocab
+        fallback = BYTE_TOKENS if recipe.byte_fallback and base_tokenizer is None else ()
+        ids = assign_ids(base, (*recipe.specials, *fallback, *alphabet))
+        kept = frozenset(filter(spelling.has_code, ids))
+        ids = assign_ids(ids, sorted(seen.symbols(spelling.kinds, kept)))
+        with_spans = base_tokenizer is not None and recipe.max_token_length is not None
+        return InitialVocabulary(spelling, ids, kept, drops, with_spans, base_tokenizer)
+    kept = frozenset(filter(spelling.has_code, {*alphabet, *recipe.specials}))
+    symbols = seen.symbols(spelling.kinds, kept)
+    for character in set(recipe.initial_alphabet).intersection(alphabet):
+        symbols |= {character, recipe.continuing_subword_prefix + character}
+    ids = assign_ids({}, (*recipe.specials, *sorted(symbols)))
+    return InitialVocabulary(spelling, ids, kept, drops)
 
 
 def check_distributed(recipe: Recipe) -> None:
-    """Refuses what cannot be learned in rounds over words that stand on workers.
+    """Refuse a recipe that cannot be trained in rounds, over words on workers.
 
     Raises:
         UsageError: Says why, and what to do instead.
     """
-    if isinstance(recipe, WordLevelRecipe):
-        raise UsageError(
-            "merge_rounds cannot be 'distributed': a word-level vocabulary has no merges, its "
-            "words are sorted; give --merge-rounds local, with as much --driver-memory as the "
-            "words take"
-        )
-    if recipe.tie_break == "first_seen":
-        raise UsageError(
-            "merge_rounds cannot be 'distributed': tie_break 'first_seen' needs to know where each "
-            "pair stands first among all words after every merge; give --merge-rounds local, with "
-            "as much --driver-memory as the words take, or another --tie-break"
-        )
-    if isinstance(recipe, BpeRecipe) and _limits(recipe):
-        for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-            if getattr(recipe, name):
-                # In text that holds the decoration itself.
-                raise UsageError(
-                    "merge_rounds cannot be 'distributed': max_token_length counts the characters "
-                    f"that a token covers, and with {name} {getattr(recipe, name)!r} the same "
-                    "token can cover more here than there; give --merge-rounds local, with as much "
-                    "--driver-memory as the words take, or no max_token_length"
-                )
+    local = "set {merge_rounds} to local, with as much {driver_memory} as the words take"
 
+    def refuse_if(condition: bool, why: str, other: str = "") -> None:
+        problem = f"cannot be distributed: {why}"
+        require(not condition, problem, "merge_rounds", remedy=f"{local}{other}")
 
-def _limits(recipe: BpeRecipe) -> bool:
-    return recipe.max_token_length is not None
-
-
-def _spelling_of(recipe: BpeRecipe | WordPieceRecipe) -> Spelling:
-    """How the recipe has words written."""
-    if isinstance(recipe, WordPieceRecipe):
-        return Spelling(False, recipe.continuing_subword_prefix)
-    return Spelling(
-        recipe.symbols == "bytes",
-        recipe.continuing_subword_prefix,
-        recipe.end_of_word_suffix,
-        recipe.end_of_word_symbol,
+    refuse_if(
+        isinstance(recipe, WordLevelRecipe),
+        "a word-level vocabulary has no merges, its words are sorted",
     )
-
-
-def _with_alphabet(first: dict[str, int], seen: SeenSymbols, recipe: BpeRecipe) -> dict[str, int]:
-    """Appends the characters by code point, then the decorated symbols as strings."""
-    initial = {*recipe.initial_alphabet, *recipe.end_of_word_symbol}
-    if recipe.all_bytes:
-        initial.update(byte_level.BYTE_TO_CHAR)
-    ids = number(first, seen.alphabet(initial, recipe.limit_alphabet))
-    return number(ids, sorted(seen.symbols(seen.spelling.kinds, ids)))
-
-
-def _wordpiece_start(recipe: WordPieceRecipe, seen: SeenSymbols, cut: bool) -> InitialVocabulary:
-    """The special tokens, then the whole alphabet, decorated or not, as strings."""
-    first = number({}, recipe.specials)
-    alphabet = seen.alphabet(recipe.initial_alphabet, recipe.limit_alphabet)
-    kept = frozenset(filter(seen.spelling.has_code, {*alphabet, *first}))
-    symbols = seen.symbols(seen.spelling.kinds, kept)
-    for character in set(recipe.initial_alphabet).intersection(alphabet):
-        symbols |= {character, recipe.continuing_subword_prefix + character}
-    return InitialVocabulary(seen.spelling, number(first, sorted(symbols)), kept, cut)
-
-
-def _read(node: Node) -> InitialVocabulary:
-    fields = node.fields(
-        "in_bytes", "prefix", "suffix", "end_symbol", "tokens", "kept", "cut", "with_spans", "old"
+    assert not isinstance(recipe, WordLevelRecipe)
+    refuse_if(
+        recipe.tie_break == "first_seen",
+        "first_seen needs to know where each pair occurs first among all words after every merge",
+        ", or choose another {tie_break}",
     )
-    spelling = read_spelling(fields)
-    ids: dict[str, int] = {}
-    tokens = [*fields["tokens"].items()]
-    if len(tokens) > MAX_ID + 1:
-        fields["tokens"].refuse(f"{len(tokens)} ids; there are at most {MAX_ID + 1}")
-    for token_id, token in enumerate(tokens):
-        if token.value is not None and ids.setdefault(token.string(), token_id) != token_id:
-            token.refuse("the token stands there twice")
-    kept = frozenset(fields["kept"].string())
-    if not all(map(spelling.has_code, kept)):
-        fields["kept"].refuse("not all of it is in the byte-level alphabet")
-    old = None
-    if fields["old"].value is not None:
-        old = _read_old(fields["old"], ids, spelling)
-    cut, with_spans = fields["cut"].boolean(), fields["with_spans"].boolean()
-    return InitialVocabulary(spelling, ids, kept, cut, with_spans, old)
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        decoration = getattr(recipe, name, "") if isinstance(recipe, BpeRecipe) else ""
+        refuse_if(
+            recipe.max_token_length is not None and bool(decoration),
+            "max_token_length counts the characters that a token covers, and if the text contains "
+            f"the {name} {decoration!r} itself, the same token covers more in one position than in "
+            "another",
+            ", or leave out {max_token_length}",
+        )
 
 
-def _read_old(node: Node, ids: Mapping[str, int], spelling: Spelling) -> Tokenizer:
-    old = Tokenizer.from_json(node.string())
-    if not isinstance(old.spec.model, BPE) or old.spec.model_reads_bytes != spelling.in_bytes:
-        node.refuse("this tokenizer cannot be continued")
-    if any(ids.get(token) != token_id for token, token_id in old.vocab.items()):
-        node.refuse("its ids are not those of the tokens")
-    return old
+def _required_characters(recipe: MergingRecipe) -> set[str]:
+    """Return the characters that are in the vocabulary even if they do not occur."""
+    required = set(recipe.initial_alphabet)
+    if isinstance(recipe, BpeRecipe):
+        required.update(recipe.end_of_word_symbol)
+        if recipe.all_bytes:
+            required.update(byte_level.BYTE_TO_CHAR)
+    return required
+
+
+class _Stored(Spelling, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The JSON of an `InitialVocabulary`; `tokens` are in the order of ids, null for a gap."""
+
+    tokens: Annotated[list[str | None], msgspec.Meta(max_length=MAX_ID + 1)]
+    kept: str
+    drops: bool = msgspec.field(name="cut")
+    with_spans: bool
+    base_tokenizer: str | None = msgspec.field(name="old")
+
+    def read(self) -> InitialVocabulary:
+        """Return the vocabulary.
+
+        Raises:
+            ValueError: The values contradict each other.
+        """
+        if len(self.end_symbol) > 1:
+            raise ValueError("more than one character - at `$.end_symbol`")
+        spelling = Spelling(self.in_bytes, self.prefix, self.suffix, self.end_symbol)
+        ids = {token: number for number, token in enumerate(self.tokens) if token is not None}
+        if len(ids) + self.tokens.count(None) < len(self.tokens):
+            raise ValueError("a token is repeated - at `$.tokens`")
+        if not all(map(spelling.has_code, self.kept)):
+            raise ValueError("a character is not in the byte-level alphabet - at `$.kept`")
+        base = None
+        if self.base_tokenizer is not None:
+            base = Tokenizer.from_json(self.base_tokenizer)
+            if not isinstance(base.spec.model, BPE) or base.spec.model_reads_bytes != self.in_bytes:
+                raise ValueError("the tokenizer cannot be continued - at `$.old`")
+            if any(ids.get(token) != number for token, number in base.vocab.items()):
+                raise ValueError("the ids differ from those of the tokens - at `$.old`")
+        kept = frozenset(self.kept)
+        return InitialVocabulary(spelling, ids, kept, self.drops, self.with_spans, base)

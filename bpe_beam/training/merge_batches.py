@@ -1,9 +1,9 @@
-"""Which of the best pairs may be merged at once, known by their counts alone.
+"""Which of the best pairs may be merged at once, determined by their counts alone.
 
 Let p1, p2, ... be the pairs there are, the best first: by falling count, then by the tie rule. A
 batch is a beginning p1 .. pk of that list such that learning one merge at a time takes just these
 pairs, in this order. Two pairs *conflict* if the left of one is the right of the other: only then
-can their places share a symbol. The batch ends
+can their occurrences share a symbol. The batch ends
 
 1. before a pair that conflicts with a taken one,
 2. after a pair of equal symbols,
@@ -13,27 +13,27 @@ can their places share a symbol. The batch ends
    conflicts with a taken pair. If the list is cut off in the middle of a level of equal counts,
    that is not known of this level: of it p1 may be taken, no other.
 
-**Taken pairs keep their counts.** A merge takes away places of pairs that share a symbol with it,
-and those it changes otherwise hold its new token. By 1 no taken pair does either, by 3 no new token
-is a part of one. Pairs that are not taken only lose.
+**Taken pairs keep their counts.** A merge takes away occurrences of pairs that share a symbol with
+it, and those it changes otherwise have its new token. By 1 no taken pair does either, by 3 no new
+token is a part of one. Pairs that are not taken only lose.
 
-**No pair with a new token comes first.** Let p1 .. pi be merged and (X, Y) hold a new token. By 3
-each new token is made of one pair only, so every place of (X, Y) stands on a boundary of one and
-the same old pair (u, v), u the last symbol of X and v the first of Y, and count(X, Y) <= N(u, v),
-the count that the list has.
+**No pair with a new token comes first.** Let p1 .. pi be merged and (X, Y) have a new token. By 3
+each new token is made of one pair only, so every occurrence of (X, Y) is at a boundary of one and
+the same former pair (u, v), u the last symbol of X and v the first of Y, and count(X, Y) <= N(u,
+v), the count that the list has.
 
-- If (u, v) is a taken pair of two symbols: where it stood, it was merged, and by 1 it stood at all
-  its places until then. No boundary is left; where `max_token_length` forbade to join u and v, it
-  forbids X and Y. So (X, Y) counts nothing. If it is still to be taken, X or Y was made of a pair
-  that conflicts with it, against 1.
+- If (u, v) is a taken pair of two symbols: where it occurred, it was merged, and by 1 it occurred
+  at all its positions until then. No boundary is left; where `max_token_length` forbade to join u
+  and v, it forbids X and Y. So (X, Y) counts nothing. If it is still to be taken, X or Y was made
+  of a pair that conflicts with it, against 1.
 - It is no pair of equal symbols, by 2.
-- If (u, v) is not taken, it does not stand before p(i+1), so N(u, v) <= count of p(i+1) = (l, r).
-  Let them be equal: otherwise (X, Y) counts less. Under `lowest_id`, (u, v) has u > l, or u = l and
-  v > r, or is p(i+1) itself. A new token's id is above all others. So if X is new, X > l. Else
-  X = u, and Y is new: u > l, or u = l and Y > r. In each case (X, Y) comes after p(i+1). Pairs that
-  are missing at the end of the list are later than p(i+1) too. Under `greatest_bytes` the longer
-  string may be the greater; but X new means u is the right of a taken pair, Y new that v is the
-  left of one. So (u, v) conflicts with it, against 4.
+- If (u, v) is not taken, it is not before p(i+1), so N(u, v) <= count of p(i+1) = (l, r). Let them
+  be equal: otherwise (X, Y) counts less. Under `lowest_id`, (u, v) has u > l, or u = l and v > r,
+  or is p(i+1) itself. A new token's id is above all others. So if X is new, X > l. Else X = u, and
+  Y is new: u > l, or u = l and Y > r. In each case (X, Y) comes after p(i+1). Pairs that are
+  missing at the end of the list are later than p(i+1) too. Under `greatest_bytes` the longer string
+  may be the greater; but X new means u is the right of a taken pair, Y new that v is the left of
+  one. So (u, v) conflicts with it, against 4.
 
 So p(i+1) is the best pair after p1 .. pi, counts what it counted, and p1 is always right.
 
@@ -71,19 +71,19 @@ def plain_batch(
     known: Container[bytes],
     complete: bool,
 ) -> int:
-    """How many of the best pairs are learned next, one after the other, whatever stands where.
+    """Return how many of the best pairs are learned next, one after the other.
 
-    Merges whose joined token is known come by themselves, so a batch may be applied by rank. About
-    a microsecond a pair.
+    Merges whose joined token is known come by themselves, so a batch may be applied by rank. Takes
+    about a microsecond a pair.
 
     Args:
         lefts: The pairs' left ids, the best first, ties in the rule's order.
         rights: Their right ids.
         counts: How often each occurs, among all words.
         tie_break: The rule; not `first_seen`.
-        joined: The token of a pair.
-        known: The tokens of the vocabulary; each must have its one id.
-        complete: There are no other pairs; else others may be as frequent as the last one.
+        joined: Returns the token of a pair.
+        known: The tokens of the vocabulary; each must have one id.
+        complete: Whether there are no other pairs; else others may be as frequent as the last one.
 
     Returns:
         At least 1 if there is a pair.
@@ -103,10 +103,10 @@ def plain_batch(
         cut_off = by_level and end == len(pairs) and not complete
         if taken and (cut_off or (by_level and any(map(conflicts, pairs[begin:end])))):
             break
-        last_as_left = {pairs[place][0]: place for place in range(begin, end)}
-        last_as_right = {pairs[place][1]: place for place in range(begin, end)}
-        for place in range(begin, end):
-            left, right = pairs[place]
+        last_as_left = {pairs[number][0]: number for number in range(begin, end)}
+        last_as_right = {pairs[number][1]: number for number in range(begin, end)}
+        for number in range(begin, end):
+            left, right = pairs[number]
             if conflicts((left, right)):
                 return taken
             token = joined(left, right)
@@ -114,7 +114,7 @@ def plain_batch(
             if is_known and taken:
                 return taken
             taken += 1
-            waiting = max(last_as_left.get(right, -1), last_as_right.get(left, -1)) > place
+            waiting = max(last_as_left.get(right, -1), last_as_right.get(left, -1)) > number
             if is_known or left == right or cut_off or (by_level and waiting):
                 return taken
             taken_lefts.add(left)
@@ -124,7 +124,6 @@ def plain_batch(
 
 
 def _levels(counts: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Where runs of equal counts begin and end."""
-    edges = (np.flatnonzero(np.diff(counts)) + 1).tolist()
-    bounds = [0, *edges, len(counts)]
-    return pairwise(bounds)
+    """Yield where runs of equal counts begin and end."""
+    changes = (np.flatnonzero(np.diff(counts)) + 1).tolist()
+    return pairwise([0, *changes, len(counts)])

@@ -1,29 +1,27 @@
-"""Merges from word counts, over the native learner: BPE, WordPiece, and more merges for BPE."""
+"""Merges from word counts in this process: BPE, WordPiece, and more merges for a base tokenizer."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import numpy as np
 
+from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.initial_vocabulary import (
-    begin_vocabulary,
-    merges_of,
-    needs_seen,
-    see_for,
-)
-from bpe_beam.training.native_trainer import Learned, Progress, learn
-from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.words import Words
+from bpe_beam.training.initial_vocabulary import begin_vocabulary, find_symbols_for, needs_seen
+from bpe_beam.training.native_trainer import Learned, Progress, Vocabulary, WordTotals, find_merges
+from bpe_beam.training.recipe import MergingRecipe
+from bpe_beam.training.symbols import WordSymbols
+from bpe_beam.training.trainer_limits import most_positions, size_of
+from bpe_beam.training.words import Words, weighted_total
 
 
 def learn_merges(
     words: Words,
-    recipe: BpeRecipe | WordPieceRecipe,
+    recipe: MergingRecipe,
     on_progress: Progress | None = None,
     *,
     base_tokenizer: Tokenizer | None = None,
 ) -> Learned:
-    """Learn a vocabulary by merges; exactly that of the functions in the reference modules.
+    """Learn a vocabulary by merges; docs/algorithm.md defines them.
 
     A base tokenizer encodes the words first. New special tokens follow its ids, then the characters
     that it lacks, then what is learned.
@@ -40,13 +38,28 @@ def learn_merges(
         the merges.
 
     Raises:
-        UsageError: The vocabulary is smaller than what it begins with, or a word contains the
-            end-of-word symbol.
+        UsageError: The vocabulary is smaller than what it begins with, the words have more symbols
+            than one trainer can process, or a word contains the end-of-word symbol.
         OverflowError: The sum of counts is beyond 64 bits.
     """
-    seen = see_for(words, recipe) if needs_seen(recipe, base_tokenizer) else None
-    vocabulary = begin_vocabulary(recipe, seen, base_tokenizer)
-    learned = learn(vocabulary.symbols(words), vocabulary.ids, recipe, on_progress)
-    if base_tokenizer is None:
-        return learned
-    return replace(learned, merges=(*merges_of(base_tokenizer), *learned.merges))
+    seen = find_symbols_for(words, recipe) if needs_seen(recipe, base_tokenizer) else None
+    start = begin_vocabulary(recipe, seen, base_tokenizer)
+    vocabulary = Vocabulary(start, recipe)
+    symbols = start.symbols(words)
+    _check_positions(symbols, with_spans=start.decorated or symbols.spans is not None)
+    found = find_merges(vocabulary, symbols, recipe.min_frequency, on_progress=on_progress)
+    vocabulary.add(found.rows, found.counts)
+    vocabulary.text_full = found.text_full
+    assert found.joined is not None
+    before = weighted_total(np.diff(symbols.offsets), symbols.counts)
+    vocabulary.totals = WordTotals(words.total, words.total_bytes, before, before - found.joined)
+    return vocabulary.learned()
+
+
+def _check_positions(symbols: WordSymbols, *, with_spans: bool) -> None:
+    positions, most = size_of(symbols).positions, most_positions(with_spans)
+    require(
+        positions <= most,
+        f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
+        remedy="set {merge_rounds} to distributed, or use fewer words",
+    )

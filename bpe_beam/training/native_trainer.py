@@ -1,23 +1,22 @@
-"""The native learner, from symbols to a learned vocabulary; BPE and WordPiece share it."""
+"""The native trainer: from the symbols of words to merges; BPE and WordPiece share it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from bpe_beam import _native
-from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.trainer_limits import Size, has_spans, most_positions
-from bpe_beam.training.words import weighted_total
+from bpe_beam.training.initial_vocabulary import InitialVocabulary, merges_of, require_room
+from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
+from bpe_beam.training.symbols import WordSymbols
 
 MAX_TEXT = 1 << 26
-"""Bytes of the parts of all merges together. Learning ends before the merge that goes beyond: a
-text of one letter makes tokens as long as itself, and no program could read their file."""
+"""The most bytes of the parts of all merges together. Training ends before the merge that exceeds
+it: a text of one letter makes tokens as long as itself, and no program could read their file."""
 
 _MERGES_A_STEP = 500
 
@@ -32,10 +31,10 @@ class WordTotals:
     """Sums over all words that were learned from, each weighted by its count.
 
     Attributes:
-        words: Words.
-        bytes: Their bytes.
-        symbols: What they were made of before the first merge.
-        tokens: What the merges leave of these; None: not known.
+        words: Number of words.
+        bytes: Bytes of the words.
+        symbols: Number of symbols before the first merge.
+        tokens: Number of tokens after the last merge; None: not known.
     """
 
     words: int
@@ -51,15 +50,15 @@ class WordTotals:
 
 @dataclass(frozen=True)
 class Learned:
-    """What training gives.
+    """The result of a training.
 
     Attributes:
         vocab: Id by token, in the order of ids.
-        merges: Pairs of tokens, in the order learned; of a tokenizer that was continued, its own
-            come first. Empty for a word-level vocabulary.
+        merges: Pairs of tokens, in the order learned; those of a base tokenizer come first. Empty
+            for a word-level vocabulary.
         counts: int64: how often each newly learned pair occurred when it was merged.
-        text_full: Whether learning ended at `MAX_TEXT`.
-        totals: Of the words; None: not known.
+        text_full: Whether training ended at `MAX_TEXT`.
+        totals: Sums over the words; None: not known.
     """
 
     vocab: Mapping[str, int]
@@ -70,134 +69,197 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Symbols:
-    """Words as a learner takes them.
+class NewMerges:
+    """Merges that follow those of a vocabulary.
 
     Attributes:
-        ids: uint32, the symbols of all words, one after another.
-        offsets: int64[words + 1], where each word begins.
-        counts: int64[words], how often each word occurs.
-        word_bytes: Bytes of all words, each weighted by its count.
-        spans: uint32, how many characters each symbol covers; None: one each.
-        decorated: The same token may be made of other symbols elsewhere.
+        rows: The merges.
+        counts: How often each pair occurred when it was merged.
+        at_end: Whether no pair is left that occurs often enough.
+        text_full: Whether the best pair left would make the text of all merges too long.
+        joined: Number of positions in the words that the merges joined, each word weighted by its
+            count; None: not known.
     """
 
-    ids: npt.NDArray[np.uint32]
-    offsets: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    word_bytes: int
-    spans: npt.NDArray[np.uint32] | None = None
-    decorated: bool = False
+    rows: list[Row]
+    counts: list[int]
+    at_end: bool
+    text_full: bool = False
+    joined: int | None = None
 
 
-def number(ids: Mapping[str, int], tokens: Iterable[str]) -> dict[str, int]:
-    """Appends those tokens that have no id yet."""
-    numbered = dict(ids)
-    next_id = max(numbered.values(), default=-1) + 1
-    for token in tokens:
-        if numbered.setdefault(token, next_id) == next_id:
-            next_id += 1
-    return numbered
+@dataclass
+class Vocabulary:
+    """A vocabulary that grows by merges.
 
-
-def learn(
-    symbols: Symbols,
-    ids: Mapping[str, int],
-    recipe: BpeRecipe | WordPieceRecipe,
-    on_progress: Progress | None = None,
-) -> Learned:
-    """Learns merges.
-
-    Args:
-        symbols: The words.
-        ids: The vocabulary so far; holes between ids stay holes.
+    Attributes:
+        start: The vocabulary before the first merge.
         recipe: The settings.
-        on_progress: Called with how many more merges have been learned.
+        tokens: The bytes of each id; empty for an id that no merge makes.
+        widths: The number of characters that each id covers; empty unless `max_token_length` needs
+            them and they do not depend on the position.
+        rows: The merges.
+        counts: How often each pair occurred when it was merged.
+        text_left: Bytes that the parts of more merges may have; see `MAX_TEXT`.
+        text_full: Whether the best pair has more.
+        totals: Sums over the words; None: not known.
 
     Raises:
-        UsageError: The recipe's vocabulary is smaller than there are entries already, or the words
-            have more symbols than one learner can hold.
-        OverflowError: Counts whose sum is beyond 64 bits.
+        UsageError: The recipe's vocabulary is smaller than `start`.
     """
-    check_size(recipe.vocab_size, len(ids))
-    _check_positions(symbols, recipe)
-    in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
-    size = max(ids.values(), default=-1) + 1
-    tokens = [b""] * size
-    for token, token_id in ids.items():
-        tokens[token_id] = mergeable_bytes(token) if in_bytes else token.encode()
-    learner = _native.BpeLearner(
-        symbols.ids,
-        symbols.offsets,
-        symbols.counts,
-        tokens,
-        recipe.vocab_size + size - len(ids),
-        recipe.min_frequency,
-        recipe.tie_break,
-        "count" if isinstance(recipe, BpeRecipe) else "likelihood",
-        symbols.decorated,
-        recipe.continuing_subword_prefix.encode(),
-        recipe.max_token_length,
-        symbols.spans,
-        max_text=MAX_TEXT,
-    )
-    words = weighted_total(np.ones_like(symbols.counts), symbols.counts)
-    begun = learner.token_count
-    rows, counts = learn_rows(learner, on_progress)
-    strings = {token_id: token for token, token_id in ids.items()}
-    for token_id, made in enumerate(learner.tokens()[size:], size):
-        strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
-    vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
-    merges = tuple((strings[left], strings[right]) for left, right, _ in rows)
-    totals = WordTotals(words, symbols.word_bytes, begun, learner.token_count)
-    return Learned(vocab, merges, counts, learner.text_full, totals)
+
+    start: InitialVocabulary
+    recipe: MergingRecipe
+    tokens: list[bytes] = field(init=False)
+    widths: list[int] = field(init=False)
+    rows: list[Row] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    text_left: int = field(init=False)
+    text_full: bool = False
+    totals: WordTotals | None = None
+
+    def __post_init__(self) -> None:
+        """Begin with the first ids."""
+        require_room(self.recipe.vocab_size, len(self.start.ids))
+        self.tokens = [b""] * self.start.size
+        for token, token_id in self.start.ids.items():
+            if not self.start.spelling.in_bytes:
+                self.tokens[token_id] = token.encode()
+            elif byte_level.is_byte_level(token):  # else no merge can make it
+                self.tokens[token_id] = byte_level.to_bytes(token)
+        limited = self.recipe.max_token_length is not None
+        widths = self.start.widths if limited else None
+        self.widths = [] if widths is None else widths.tolist()
+        self.text_left = MAX_TEXT
+        self._ids = {made: number for number, made in enumerate(self.tokens) if made}
+        self._gaps = len(self.tokens) - len(self.start.ids)
+
+    @property
+    def room(self) -> int:
+        """Number of entries that are missing."""
+        return self.recipe.vocab_size - (len(self.tokens) - self._gaps)
+
+    def add(self, rows: Iterable[Row], counts: Iterable[int]) -> None:
+        """Add merges.
+
+        Args:
+            rows: The merges.
+            counts: How often each pair occurred.
+        """
+        for left, right, joined in rows:
+            self.text_left -= self.text_of(left, right)
+            if joined == len(self.tokens):
+                made = self.joined(left, right)
+                self._ids[made] = joined
+                self.tokens.append(made)
+                if self.widths:
+                    self.widths.append(self.widths[left] + self.widths[right])
+            self.rows.append((left, right, joined))
+        self.counts += counts
+
+    def text_of(self, left: int, right: int) -> int:
+        """Return the bytes of the parts of a merge.
+
+        Args:
+            left: The left id.
+            right: The right id.
+        """
+        return len(self.tokens[left]) + len(self.tokens[right])
+
+    def find(self, left: int, right: int) -> int | None:
+        """Return the id that the joined token of a pair has already; None without one.
+
+        Args:
+            left: The left id.
+            right: The right id.
+        """
+        return self._ids.get(self.joined(left, right))
+
+    def __contains__(self, token: object) -> bool:
+        """Whether a token has an id."""
+        return token in self._ids
+
+    def joined(self, left: int, right: int) -> bytes:
+        """Return the bytes of the token of a pair.
+
+        Args:
+            left: The left id.
+            right: The right id.
+        """
+        prefix = self.recipe.continuing_subword_prefix.encode()
+        return self.tokens[left] + self.tokens[right].removeprefix(prefix)
+
+    def ranks(self) -> npt.NDArray[np.uint32] | None:
+        """Return the rank of each id in the tie rule's order; None: the order of the ids."""
+        if self.recipe.tie_break == "lowest_id":
+            return None
+        ranks = np.empty(len(self.tokens), np.uint32)
+        order = sorted(range(len(self.tokens)), key=self.tokens.__getitem__, reverse=True)
+        ranks[order] = np.arange(len(order), dtype=np.uint32)
+        return ranks
+
+    def learned(self) -> Learned:
+        """Return the vocabulary as the result of a training."""
+        in_bytes = self.start.spelling.in_bytes
+        strings = {token_id: token for token, token_id in self.start.ids.items()}
+        for token_id in range(self.start.size, len(self.tokens)):
+            made = self.tokens[token_id]
+            strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
+        vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
+        base = self.start.base_tokenizer
+        merges = () if base is None else merges_of(base)
+        merges += tuple((strings[left], strings[right]) for left, right, _ in self.rows)
+        counts = np.array(self.counts, np.int64)
+        return Learned(vocab, merges, counts, self.text_full, self.totals)
 
 
-def learn_rows(
-    learner: _native.BpeLearner, on_progress: Progress | None = None
-) -> tuple[list[Row], npt.NDArray[np.int64]]:
-    """Learn until the native learner finds no more merges.
+def find_merges(
+    vocabulary: Vocabulary,
+    words: WordSymbols,
+    min_frequency: int,
+    *,
+    stop_at_known: bool = False,
+    on_progress: Progress | None = None,
+) -> NewMerges:
+    """Return the merges that follow those of a vocabulary.
 
     Args:
-        learner: The native learner, over words or segments.
-        on_progress: Called with the number of merges learned since the last call.
+        vocabulary: The vocabulary, which is not changed.
+        words: Words, or segments, spelled in it.
+        min_frequency: The least count of a pair that is merged; 0 means 1.
+        stop_at_known: Whether to stop after a merge whose token is in the vocabulary already.
+        on_progress: Called with the number of merges found since the last call.
 
-    Returns:
-        The merges, and how often the pair of each occurred: int64[merges].
+    Raises:
+        OverflowError: The sum of counts is beyond 64 bits.
     """
+    recipe = vocabulary.recipe
+    learner = _native.BpeLearner(
+        words.ids,
+        words.offsets,
+        words.counts,
+        vocabulary.tokens,
+        len(vocabulary.tokens) + vocabulary.room,
+        min_frequency,
+        recipe.tie_break,
+        "count" if isinstance(recipe, BpeRecipe) else "likelihood",
+        vocabulary.start.decorated or words.spans is not None,
+        recipe.continuing_subword_prefix.encode(),
+        recipe.max_token_length,
+        words.spans,
+        stop_at_known=stop_at_known,
+        max_text=vocabulary.text_left,
+    )
+    tokens_before = learner.token_count
     rows: list[Row] = []
-    counts = [np.zeros(0, np.int64)]
+    counts: list[int] = []
     while True:
         step, step_counts = learner.learn(_MERGES_A_STEP)
         if not len(step):
-            return rows, np.concatenate(counts)
+            break
         rows += map(tuple, step.tolist())
-        counts.append(step_counts)
+        counts += step_counts.tolist()
         if on_progress:
             on_progress(len(step))
-
-
-def _check_positions(symbols: Symbols, recipe: BpeRecipe | WordPieceRecipe) -> None:
-    told = symbols.spans is not None
-    width = len(symbols.ids) if symbols.spans is None else int(symbols.spans.sum(dtype=np.int64))
-    size = Size(len(symbols.counts), len(symbols.ids), width)
-    most = most_positions(has_spans(recipe, continued=symbols.decorated, widths=told))
-    if size.positions > most:
-        raise UsageError(
-            f"the words have {size.positions:,} symbols and ends, and one learner holds {most:,}: "
-            "give --merge-rounds distributed, or fewer words"
-        )
-
-
-def check_size(vocab_size: int, entries: int) -> None:
-    """Refuses a vocabulary that the entries there must be do not fit into."""
-    if vocab_size < entries:
-        raise UsageError(
-            f"vocab_size is {vocab_size}, below the special tokens and the alphabet: give at least "
-            f"{entries}, or keep fewer characters with limit_alphabet"
-        )
-
-
-def mergeable_bytes(token: str) -> bytes:
-    """The bytes whose token reads like `token`; empty if no merge can make it."""
-    return byte_level.to_bytes(token) if byte_level.is_byte_level(token) else b""
+    joined = tokens_before - learner.token_count
+    return NewMerges(rows, counts, not learner.stopped, learner.text_full, joined)

@@ -1,4 +1,4 @@
-"""What is trained: a frozen recipe a model, checked when it is made.
+"""What is trained: a frozen recipe for each model, checked when it is made.
 
 The enumerations of models, tie rules, alphabets and symbols are here too. Light to import, since
 the command line needs them for its help: no NumPy, no Arrow.
@@ -6,10 +6,12 @@ the command line needs them for its help: no NumPy, no Arrow.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable
 from typing import Literal, get_args
 
-from bpe_beam.errors import UsageError, require_choice
+import msgspec
+
+from bpe_beam.errors import UsageError, require, require_between, require_choice
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
@@ -26,15 +28,25 @@ TIE_BREAKS: tuple[TieBreak, ...] = get_args(TieBreak)
 ALPHABETS: tuple[Alphabet, ...] = get_args(Alphabet)
 SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 
+_MAX_INT64 = 2**63 - 1
 
-@dataclass(frozen=True)
-class _Entries:
+
+class _Sized(msgspec.Struct, frozen=True):
+    """The only setting that may be a positional argument.
+
+    Attributes:
+        vocab_size: Number of entries at which training stops, special tokens and alphabet
+            included; 1 to `MAX_VOCAB_SIZE`.
+    """
+
+    vocab_size: int
+
+
+class _Entries(_Sized, frozen=True, kw_only=True):
     """The settings of every recipe.
 
     Attributes:
-        vocab_size: Entries of the vocabulary at which training stops, special tokens and alphabet
-            included; 1 to `MAX_VOCAB_SIZE`.
-        min_frequency: The least count of a pair that is merged, or of a word that is kept; 0 is as
+        min_frequency: The least count of a pair that is merged, or of a word that is kept; 0 means
             1.
         special_tokens: The first entries of the vocabulary, in this order.
         unk_token: The token that encodes what is not in the vocabulary; the very first entry unless
@@ -43,8 +55,6 @@ class _Entries:
             by blanks, such as `[CLS] $A [SEP]`. Empty: none.
     """
 
-    vocab_size: int
-    _: KW_ONLY
     min_frequency: int = 0
     special_tokens: tuple[str, ...] = ()
     unk_token: str | None = None
@@ -52,46 +62,31 @@ class _Entries:
 
     def __post_init__(self) -> None:
         """Check each setting."""
-        if not 1 <= self.vocab_size <= MAX_VOCAB_SIZE:
-            raise UsageError(
-                f"must be from 1 to {MAX_VOCAB_SIZE:,}, got {self.vocab_size:,}", ("vocab_size",)
-            )
-        if self.min_frequency < 0:
-            raise UsageError(f"must be at least 0, got {self.min_frequency}", ("min_frequency",))
-        if len(set(self.special_tokens)) < len(self.special_tokens):
-            raise UsageError(
-                f"must not repeat a token, got {', '.join(self.special_tokens)}",
-                ("special_tokens",),
-            )
-        for name, tokens in (
-            ("special_tokens", self.special_tokens),
-            ("unk_token", () if self.unk_token is None else (self.unk_token,)),
-        ):
-            if "" in tokens:
-                raise UsageError("must not be empty", (name,))
-            _refuse_surrogates(name, tokens)
-            for token in tokens:
-                if len(token) > MAX_TOKEN_CHARS:
-                    raise UsageError(
-                        f"must be tokens of at most {MAX_TOKEN_CHARS:,} characters, got "
-                        f"{shortened(token)} of {len(token):,}",
-                        (name,),
-                    )
+        require_between("vocab_size", self.vocab_size, 1, MAX_VOCAB_SIZE)
+        require_between("min_frequency", self.min_frequency, 0, _MAX_INT64)
+        require(
+            len(set(self.special_tokens)) == len(self.special_tokens),
+            f"must not repeat a token, got {', '.join(self.special_tokens)}",
+            "special_tokens",
+        )
+        _require_tokens("special_tokens", self.special_tokens)
+        _require_tokens("unk_token", () if self.unk_token is None else (self.unk_token,))
         self._check_template()
 
     def _check_template(self) -> None:
         parts = self.template.split()
         if not parts:
             return
-        if parts.count("$A") != 1:
-            raise UsageError(
-                f"must contain $A, the text, once, got {self.template!r}", ("template",)
-            )
-        unknown = [part for part in parts if part != "$A" and part not in self.specials]
-        if unknown:
-            raise UsageError(
-                f"must consist of $A and special tokens, got {unknown[0]!r} in {self.template!r}",
-                ("template",),
+        require(
+            parts.count("$A") == 1,
+            f"must contain $A, the text, once, got {self.template!r}",
+            "template",
+        )
+        for part in parts:
+            require(
+                part == "$A" or part in self.specials,
+                f"must consist of $A and special tokens, got {part!r} in {self.template!r}",
+                "template",
             )
 
     @property
@@ -102,15 +97,14 @@ class _Entries:
         return (self.unk_token, *self.special_tokens)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Merging(_Entries):
+class _Merging(_Entries, frozen=True, kw_only=True):
     """The settings of recipes whose vocabulary is learned by merges.
 
     Attributes:
         tie_break: Which of the best pairs is merged.
         initial_alphabet: Characters that are in the vocabulary even if they do not occur.
-        limit_alphabet: How many characters are kept, `initial_alphabet` first, then the most
-            frequent; the others are deleted from the words. At least 0. None: all.
+        limit_alphabet: The most characters that are kept, `initial_alphabet` first, then the most
+            frequent; the others are deleted from the words. At least 0. None: no limit.
         max_token_length: Never make a token of this many or more characters (at least 1); tokens of
             two characters are always allowed. None: no limit.
     """
@@ -125,21 +119,19 @@ class _Merging(_Entries):
         super().__post_init__()
         require_choice("tie_break", self.tie_break, TIE_BREAKS)
         for character in self.initial_alphabet:
-            if len(character) != 1:
-                raise UsageError(
-                    f"must be single characters, got {character!r}", ("initial_alphabet",)
-                )
-        _refuse_surrogates("initial_alphabet", self.initial_alphabet)
-        if self.limit_alphabet is not None and self.limit_alphabet < 0:
-            raise UsageError(f"must be at least 0, got {self.limit_alphabet}", ("limit_alphabet",))
-        if self.max_token_length is not None and self.max_token_length < 1:
-            raise UsageError(
-                f"must be at least 1, got {self.max_token_length}", ("max_token_length",)
+            require(
+                len(character) == 1,
+                f"must be single characters, got {character!r}",
+                "initial_alphabet",
             )
+        _require_unicode("initial_alphabet", self.initial_alphabet)
+        if self.limit_alphabet is not None:
+            require_between("limit_alphabet", self.limit_alphabet, 0, _MAX_INT64)
+        if self.max_token_length is not None:
+            require_between("max_token_length", self.max_token_length, 1, _MAX_INT64)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BpeRecipe(_Merging):
+class BpeRecipe(_Merging, frozen=True, kw_only=True):
     """How BPE is trained; see docs/algorithm.md.
 
     Attributes:
@@ -151,10 +143,10 @@ class BpeRecipe(_Merging):
         end_of_word_symbol: A character that follows every word as a symbol of its own.
         continuing_subword_prefix: Put before every character of a word but the first; dropped
             from the right part when two tokens are joined.
-        byte_fallback: The tokens `<0x00>` to `<0xFF>` follow the special tokens; they encode
-            characters that are not in the vocabulary.
-        for_wordpiece: The vocabulary is for a WordPiece model, as Hugging Face's trainer of that
-            name makes it; needs an unknown token and a prefix.
+        byte_fallback: Whether the tokens `<0x00>` to `<0xFF>` follow the special tokens; they
+            encode characters that are not in the vocabulary.
+        for_wordpiece: Whether the vocabulary is for a WordPiece model, as Hugging Face's trainer of
+            that name makes it; needs an unknown token and a prefix.
 
     Raises:
         UsageError: A setting is out of its range, or two exclude each other.
@@ -174,51 +166,57 @@ class BpeRecipe(_Merging):
         require_choice("symbols", self.symbols, SYMBOLS)
         if self.alphabet is not None:
             require_choice("alphabet", self.alphabet, ALPHABETS)
-        decorations = {
-            "end_of_word_suffix": self.end_of_word_suffix,
-            "end_of_word_symbol": self.end_of_word_symbol,
-            "continuing_subword_prefix": self.continuing_subword_prefix,
-        }
-        for name, text in decorations.items():
-            _refuse_surrogates(name, (text,))
+        for name in ("end_of_word_suffix", "end_of_word_symbol", "continuing_subword_prefix"):
+            _require_unicode(name, (getattr(self, name),))
         if self.symbols == "bytes":
-            self._check_bytes({**decorations, "byte_fallback": self.byte_fallback})
-        elif self.alphabet == "bytes":
-            raise UsageError(
-                "must be 'seen' where symbols is 'characters', got 'bytes'", ("alphabet",)
-            )
-        if len(self.end_of_word_symbol) > 1:
-            raise UsageError(
-                f"must be a single character, got {self.end_of_word_symbol!r}",
-                ("end_of_word_symbol",),
-            )
-        if self.end_of_word_symbol.isspace():
-            raise UsageError(
-                f"must not be whitespace, got {self.end_of_word_symbol!r}", ("end_of_word_symbol",)
-            )
-        if self.end_of_word_symbol and self.end_of_word_suffix:
-            raise UsageError("exclude each other", ("end_of_word_symbol", "end_of_word_suffix"))
-        if self.for_wordpiece and not (self.unk_token and self.continuing_subword_prefix):
-            raise UsageError("for_wordpiece needs unk_token and continuing_subword_prefix")
+            self._check_bytes()
+        require(
+            self.symbols == "bytes" or self.alphabet != "bytes",
+            "must be 'seen' where symbols is 'characters', got 'bytes'",
+            "alphabet",
+        )
+        symbol = self.end_of_word_symbol
+        require(
+            len(symbol) <= 1 and not symbol.isspace(),
+            f"must be a single character other than whitespace, got {symbol!r}",
+            "end_of_word_symbol",
+        )
+        require(
+            not (symbol and self.end_of_word_suffix),
+            "exclude each other",
+            "end_of_word_symbol",
+            "end_of_word_suffix",
+        )
+        require(
+            not self.for_wordpiece or bool(self.unk_token and self.continuing_subword_prefix),
+            "for_wordpiece needs unk_token and continuing_subword_prefix",
+        )
 
-    def _check_bytes(self, for_characters: dict[str, object]) -> None:
-        for name, value in for_characters.items():
-            if value:
-                raise UsageError(f"needs symbols 'characters', got {value!r} with 'bytes'", (name,))
+    def _check_bytes(self) -> None:
+        """Check what words of bytes exclude."""
+        for name in (
+            "end_of_word_suffix",
+            "end_of_word_symbol",
+            "continuing_subword_prefix",
+            "byte_fallback",
+        ):
+            value = getattr(self, name)
+            require(not value, f"needs symbols 'characters', got {value!r} with 'bytes'", name)
         for token in self.specials:
             # It would be one entry with two meanings: the token, and that byte.
             if len(token) == 1 and byte_level.is_ambiguous(token):
                 raise UsageError(
                     f"must not contain {token!r}, which is also how byte "
-                    f"0x{byte_level.to_bytes(token)[0]:02X} is written: give another text",
+                    f"0x{byte_level.to_bytes(token)[0]:02X} is written",
                     ("special_tokens",),
+                    "choose another text",
                 )
         for character in self.initial_alphabet:
-            if not byte_level.is_byte_level(character):
-                raise UsageError(
-                    f"must be characters of the byte-level alphabet, got {character!r}",
-                    ("initial_alphabet",),
-                )
+            require(
+                byte_level.is_byte_level(character),
+                f"must be characters of the byte-level alphabet, got {character!r}",
+                "initial_alphabet",
+            )
 
     @property
     def all_bytes(self) -> bool:
@@ -226,8 +224,7 @@ class BpeRecipe(_Merging):
         return self.symbols == "bytes" and self.alphabet != "seen"
 
 
-@dataclass(frozen=True, kw_only=True)
-class WordPieceRecipe(_Merging):
+class WordPieceRecipe(_Merging, frozen=True, kw_only=True):
     """How WordPiece is trained by likelihood; see docs/algorithm.md.
 
     Attributes:
@@ -245,11 +242,10 @@ class WordPieceRecipe(_Merging):
     def __post_init__(self) -> None:
         """Check each setting."""
         super().__post_init__()
-        _refuse_surrogates("continuing_subword_prefix", (self.continuing_subword_prefix,))
+        _require_unicode("continuing_subword_prefix", (self.continuing_subword_prefix,))
 
 
-@dataclass(frozen=True, kw_only=True)
-class WordLevelRecipe(_Entries):
+class WordLevelRecipe(_Entries, frozen=True, kw_only=True):
     """How a word-level vocabulary is made: the most frequent words.
 
     Attributes:
@@ -262,10 +258,32 @@ class WordLevelRecipe(_Entries):
     unk_token: str = "<unk>"
 
 
+MergingRecipe = BpeRecipe | WordPieceRecipe
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
 
 
-def _refuse_surrogates(name: str, texts: tuple[str, ...]) -> None:
+def reads_bytes(recipe: Recipe) -> bool:
+    """Whether the words of a recipe consist of bytes, not of characters."""
+    return isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
+
+
+def _require_tokens(name: str, tokens: Iterable[str]) -> None:
+    """Refuse texts that cannot be tokens: empty, too long, or not Unicode."""
+    _require_unicode(name, tokens)
+    for token in tokens:
+        require(token != "", "must not be empty", name)
+        require(
+            len(token) <= MAX_TOKEN_CHARS,
+            f"must be at most {MAX_TOKEN_CHARS:,} characters long, got {shortened(token)} of "
+            f"{len(token):,}",
+            name,
+        )
+
+
+def _require_unicode(name: str, texts: Iterable[str]) -> None:
     for text in texts:
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise UsageError(f"must be valid Unicode, got the lone surrogate of {text!r}", (name,))
+        require(
+            not any("\ud800" <= character <= "\udfff" for character in text),
+            f"must be valid Unicode, got the lone surrogate of {text!r}",
+            name,
+        )

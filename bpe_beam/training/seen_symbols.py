@@ -1,81 +1,89 @@
-"""Which symbols the words have: seen part by part, wherever the parts stand, and added up.
+"""The symbols that words have: found in any part of the words, and merged over all parts.
 
-Reading takes what reading in pieces takes (symbols.py), and 70 MB of tables for characters.
+Finding them takes the memory of reading words in chunks (symbols.py), and 25 MB of tables for
+characters.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.tokenizer.json_node import Node, parse
-from bpe_beam.training.symbols import Piece, Spelling, pieces
-from bpe_beam.training.words import Words
+from bpe_beam.training.symbols import Spelling, chunks
+from bpe_beam.training.words import Words, first_word_with
 
-_LOW_BITS = (1 << 21) - 1
-_SURROGATES = (0xD800, 0xE000)
+_KINDS = 4
+_LOW_BITS = 0xFFFFFFFF
+_SURROGATES = slice(0xD800, 0xE000)
+
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True)
 class SeenSymbols:
-    """Which symbols the words have.
+    """The symbols that words have.
 
     Attributes:
         spelling: How words are written.
-        seen: bool[4, codes]: by kind of decoration and code, up to the greatest there is.
-        counts: How often each code occurs, words weighted by their counts; None: not asked for.
+        seen: bool[4, codes]: whether a symbol occurs, by kind and code, up to the greatest code.
+        counts: How often each code occurs, words weighted by their counts; None: not counted.
     """
 
     spelling: Spelling
     seen: npt.NDArray[np.bool_]
     counts: Mapping[int, int] | None
 
-    def characters(self) -> set[str]:
-        """All characters, undecorated."""
-        return set(map(self.spelling.character, self._codes()))
-
     def symbols(self, kinds: Iterable[int], kept: Iterable[str]) -> set[str]:
-        """The symbols of these kinds whose characters are kept."""
-        found = set()
-        for character in kept:
-            if not self.spelling.has_code(character):
-                continue
-            code = self.spelling.code(character)
-            if code < self.seen.shape[1]:
-                found |= {self.spelling.symbol(character, k) for k in kinds if self.seen[k, code]}
-        return found
+        """Return the symbols of some kinds whose characters are kept.
+
+        Args:
+            kinds: The kinds.
+            kept: The characters that are kept.
+        """
+        codes = {character: self.spelling.code(character) for character in kept}
+        return {
+            self.spelling.symbol(character, kind)
+            for character, code in codes.items()
+            for kind in kinds
+            if code < self.seen.shape[1] and self.seen[kind, code]
+        }
 
     def alphabet(self, initial: Iterable[str], limit: int | None) -> list[str]:
-        """The characters of the vocabulary by code point; see `reference.choose_alphabet`."""
+        """Return the characters of the vocabulary by code point.
+
+        Args:
+            initial: Characters that come first if there are too many.
+            limit: The most characters, at least 0: after the initial ones the most frequent are
+                chosen, ties by code point. None: no limit.
+        """
         chosen = frozenset(initial)
-        characters = self.characters() | chosen
-        if limit is not None and limit < len(characters):
-            assert self.counts is not None
-            counts = {self.spelling.character(code): n for code, n in self.counts.items()}
+        counts = self.counts or {}
+        codes = {self.spelling.character(code): code for code in self._codes()}
 
-            def rank(character: str) -> tuple[bool, int, str]:
-                if character in chosen:
-                    return (False, 0, character)
-                return (True, -counts[character], character)
+        def rank(character: str) -> tuple[bool, int, str]:
+            is_seen = character not in chosen
+            return is_seen, -counts[codes[character]] if is_seen else 0, character
 
-            characters = set(sorted(characters, key=rank)[:limit])
-        return sorted(characters)
+        characters = codes.keys() | chosen
+        if limit is None or limit >= len(characters):
+            return sorted(characters)
+        return sorted(sorted(characters, key=rank)[:limit])
 
     def merged(self, other: SeenSymbols) -> SeenSymbols:
-        """What words have of which some were seen here and the others there.
+        """Return the symbols of the words of both.
 
         Raises:
-            ValueError: The two were written otherwise, or only one of them counted.
+            ValueError: Their spellings differ, or only one of them has counts.
         """
         if self.spelling != other.spelling or (self.counts is None) != (other.counts is None):
-            raise ValueError("symbols that were not seen in the same way")
-        codes = max(self.seen.shape[1], other.seen.shape[1])
-        seen = np.zeros((4, codes), np.bool_)
+            raise ValueError("symbols that were not found in the same way")
+        seen = np.zeros((_KINDS, max(self.seen.shape[1], other.seen.shape[1])), np.bool_)
         for one in (self, other):
             seen[:, : one.seen.shape[1]] |= one.seen
         counts = None
@@ -86,133 +94,121 @@ class SeenSymbols:
         return SeenSymbols(self.spelling, seen, counts)
 
     def to_bytes(self) -> bytes:
-        """As JSON; equal symbols give equal bytes."""
-        counts = self.counts
-        value = {
-            "in_bytes": self.spelling.in_bytes,
-            "prefix": self.spelling.prefix,
-            "suffix": self.spelling.suffix,
-            "end_symbol": self.spelling.end_symbol,
-            # Where runs of codes that occur begin and end, in turn.
-            "seen": [_bounds(row) for row in self.seen],
-            "counts": None if counts is None else [counts[code] for code in self._codes()],
-        }
-        return json.dumps(value, separators=(",", ":")).encode()
+        """Return the symbols as JSON; equal symbols give equal bytes."""
+        counts = None if self.counts is None else [self.counts[code] for code in self._codes()]
+        runs = [_runs(row) for row in self.seen]
+        spelling = msgspec.structs.astuple(self.spelling)
+        return msgspec.json.encode(_Stored(*spelling, seen=runs, counts=counts))
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "seen symbols") -> SeenSymbols:
-        """Reads what `to_bytes` wrote.
+        """Return the symbols that `to_bytes` wrote.
 
         Args:
             data: Possibly hostile bytes.
-            source: How messages name them.
+            source: The name of their file in messages.
 
         Raises:
-            DataError: They are something else; names the place.
+            DataError: The bytes are something else; the message has the position.
         """
         try:
-            fields = Node(source, "", parse(data, source)).fields(
-                "in_bytes", "prefix", "suffix", "end_symbol", "seen", "counts"
-            )
-            spelling = read_spelling(fields)
-            seen = _read_seen(fields["seen"], spelling)
-            counts = None
-            if fields["counts"].value is not None:
-                codes = np.flatnonzero(seen.any(axis=0)).tolist()
-                items = [*fields["counts"].items()]
-                if len(items) != len(codes):
-                    fields["counts"].refuse(f"{len(items)} counts of {len(codes)} characters")
-                for item in items:
-                    item.count()
-                counts = {code: item.value for code, item in zip(codes, items, strict=True)}
-        except UsageError as error:
-            raise DataError(str(error)) from None
-        return cls(spelling, seen, counts)
+            stored = msgspec.json.decode(data, type=_Stored)
+            return stored.read()
+        except ValueError as error:
+            raise DataError(f"{source}: {error}") from None
 
     def _codes(self) -> list[int]:
         codes: list[int] = np.flatnonzero(self.seen.any(axis=0)).tolist()
         return codes
 
 
-def see(words: Words, spelling: Spelling, with_counts: bool) -> SeenSymbols:
-    """Reads all words once.
+class _Stored(Spelling, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The JSON of `SeenSymbols`.
+
+    Attributes:
+        seen: By kind, the codes where runs of seen symbols begin and end, in turn.
+        counts: The counts of all codes, ascending.
+    """
+
+    seen: Annotated[list[list[_Count]], msgspec.Meta(min_length=_KINDS, max_length=_KINDS)]
+    counts: list[_Count] | None
+
+    def read(self) -> SeenSymbols:
+        """Return the symbols.
+
+        Raises:
+            ValueError: The values contradict each other.
+        """
+        if len(self.end_symbol) > 1:
+            raise ValueError("more than one character - at `$.end_symbol`")
+        spelling = Spelling(self.in_bytes, self.prefix, self.suffix, self.end_symbol)
+        seen = np.zeros((_KINDS, spelling.codes), np.bool_)
+        for kind, bounds in enumerate(self.seen):
+            most = spelling.codes if kind in spelling.kinds else 0
+            ascending = bounds == sorted(set(bounds)) and len(bounds) % 2 == 0
+            if not ascending or max(bounds, default=0) > most:
+                raise ValueError(f"no runs of codes that such symbols have - at `$.seen[{kind}]`")
+            for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
+                seen[kind, begin:end] = True
+        if not spelling.in_bytes and seen[:, _SURROGATES].any():
+            raise ValueError("surrogates are not characters - at `$.seen`")
+        seen = _trimmed(seen)
+        if self.counts is None:
+            return SeenSymbols(spelling, seen, None)
+        codes = np.flatnonzero(seen.any(axis=0)).tolist()
+        if len(self.counts) != len(codes):
+            raise ValueError(
+                f"{len(self.counts)} counts of {len(codes)} characters - at `$.counts`"
+            )
+        return SeenSymbols(spelling, seen, dict(zip(codes, self.counts, strict=True)))
+
+
+def find_symbols(words: Words, spelling: Spelling, *, with_counts: bool) -> SeenSymbols:
+    """Return the symbols of words.
+
+    Args:
+        words: Unique words; all, or a part.
+        spelling: How they are written.
+        with_counts: Whether to count how often each character occurs.
 
     Raises:
-        UsageError: A word holds the end-of-word symbol.
+        UsageError: A word contains the end-of-word symbol.
     """
-    seen = np.zeros((4, spelling.codes), np.bool_)
-    sums = np.zeros((3, spelling.codes), np.int64)
-    for piece in pieces(words, spelling):
-        _refuse_end_symbol(piece, spelling)
-        kinds = piece.kinds(spelling)
-        for kind in spelling.kinds:
-            seen[kind, piece.codes if kinds is None else piece.codes[kinds == kind]] = True
+    if spelling.end_symbol:
+        _refuse_end_symbol(words, spelling.end_symbol)
+    seen = np.zeros((_KINDS, spelling.codes), np.bool_)
+    low, high = np.zeros((2, spelling.codes), np.int64)
+    for chunk in chunks(words, spelling):
+        seen[chunk.kinds(spelling), chunk.codes] = True
         if with_counts:
-            weights = np.repeat(piece.counts, np.diff(piece.offsets))
-            for part in range(3):
-                # 21 bits at once: sums of doubles stay exact.
-                bits = ((weights >> (21 * part)) & _LOW_BITS).astype(np.float64)
-                counted = np.bincount(piece.codes, bits)
-                sums[part, : len(counted)] += counted.astype(np.int64)
-    codes = int(np.flatnonzero(seen.any(axis=0)).max(initial=-1)) + 1
-    seen, sums = seen[:, :codes], sums[:, :codes]
-    counts = None
-    if with_counts:
-        low, middle, high = sums.tolist()
-        found = np.flatnonzero(seen.any(axis=0)).tolist()
-        counts = {c: low[c] + (middle[c] << 21) + (high[c] << 42) for c in found}
-    return SeenSymbols(spelling, seen, counts)
+            weights = np.repeat(chunk.counts, np.diff(chunk.offsets))
+            # In halves, whose sums stay within 64 bits.
+            np.add.at(low, chunk.codes, weights & _LOW_BITS)
+            np.add.at(high, chunk.codes, weights >> 32)
+    seen = _trimmed(seen)
+    if not with_counts:
+        return SeenSymbols(spelling, seen, None)
+    codes = np.flatnonzero(seen.any(axis=0)).tolist()
+    return SeenSymbols(spelling, seen, {c: int(low[c]) + (int(high[c]) << 32) for c in codes})
 
 
-def read_spelling(fields: Mapping[str, Node]) -> Spelling:
-    """A spelling from fields of its own names; raises UsageError."""
-    spelling = Spelling(
-        fields["in_bytes"].boolean(),
-        fields["prefix"].string(),
-        fields["suffix"].string(),
-        fields["end_symbol"].string(),
-    )
-    if len(spelling.end_symbol) > 1:
-        fields["end_symbol"].refuse(f"{spelling.end_symbol!r} is more than one character")
-    return spelling
+def _runs(row: npt.NDArray[np.bool_]) -> list[int]:
+    """Return the codes where runs of true values begin and end, in turn."""
+    bounds: list[int] = np.flatnonzero(np.diff(row, prepend=False, append=False)).tolist()
+    return bounds
 
 
-def _bounds(row: npt.NDArray[np.bool_]) -> list[int]:
-    edges: list[int] = np.flatnonzero(np.diff(row, prepend=False, append=False)).tolist()
-    return edges
+def _trimmed(seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the columns up to the last with a true value."""
+    columns = np.flatnonzero(seen.any(axis=0))
+    return seen[:, : int(columns.max(initial=-1)) + 1]
 
 
-def _read_seen(node: Node, spelling: Spelling) -> npt.NDArray[np.bool_]:
-    rows = [*node.items()]
-    if len(rows) != 4:
-        node.refuse(f"{len(rows)} rows; there are 4 kinds of symbols")
-    seen = np.zeros((4, spelling.codes), np.bool_)
-    for kind, row in enumerate(rows):
-        bounds = [item.count() for item in row.items()]
-        if (
-            len(bounds) % 2
-            or bounds != sorted(set(bounds))
-            or max(bounds, default=0) > (spelling.codes if kind in spelling.kinds else 0)
-        ):
-            row.refuse("these are not runs of codes that such symbols can have")
-        for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
-            seen[kind, begin:end] = True
-    if not spelling.in_bytes and seen[:, slice(*_SURROGATES)].any():
-        node.refuse("surrogates are no characters")
-    codes = int(np.flatnonzero(seen.any(axis=0)).max(initial=-1)) + 1
-    return seen[:, :codes]
-
-
-def _refuse_end_symbol(piece: Piece, spelling: Spelling) -> None:
-    if not spelling.end_symbol:
-        return
-    places = np.flatnonzero(piece.codes == ord(spelling.end_symbol))
-    if len(places) > len(piece.counts):
-        within = np.setdiff1d(places, piece.offsets[1:] - 1)[0]
-        word = int(np.searchsorted(piece.offsets, within, side="right")) - 1
-        codes = piece.codes[piece.offsets[word] : piece.offsets[word + 1] - 1]
-        text = "".join(map(chr, codes[:100].tolist()))
+def _refuse_end_symbol(words: Words, symbol: str) -> None:
+    word = first_word_with(words, symbol.encode())
+    if word is not None:
         raise UsageError(
-            f"end_of_word_symbol is {spelling.end_symbol!r}, which stands in the word {text!r}: "
-            "give a character that the text does not have"
+            f"must be a character that the text does not have, got {symbol!r}, which the word "
+            f"{word.decode()[:100]!r} has",
+            ("end_of_word_symbol",),
         )

@@ -1,4 +1,4 @@
-"""The segments of a round, put together for the learner; fewer of them where they do not fit."""
+"""The segments of a round, gathered for the trainer; cut again where there are too many."""
 
 from __future__ import annotations
 
@@ -10,58 +10,54 @@ import numpy.typing as npt
 
 from bpe_beam import _native
 from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
-from bpe_beam.training.trainer_limits import Room, Size
+from bpe_beam.training.symbols import WordSymbols
+from bpe_beam.training.trainer_limits import Room, Size, size_of
 
 _SMALL_TABLE = 1_000_000
 """Bytes of a table that is never too large."""
 
-
-class Segments(NamedTuple):
-    """Segments as a learner takes them.
-
-    Attributes:
-        symbols: uint32, one after another.
-        offsets: int64[segments + 1], where each begins.
-        counts: int64[segments].
-    """
-
-    symbols: npt.NDArray[np.uint32]
-    offsets: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-
-    def size(self, widths: npt.NDArray[np.uint32] | None) -> Size:
-        """How much there is; `widths`: the characters of each id, where the learner is told."""
-        width = len(self.symbols) if widths is None else width_of(self.symbols, widths)
-        return Size(len(self.counts), len(self.symbols), width)
-
-
-def width_of(symbols: npt.NDArray[np.uint32], widths: npt.NDArray[np.uint32]) -> int:
-    """The characters that symbols cover, from those of each id."""
-    return int(widths[symbols].sum(dtype=np.int64))
+Widths = npt.NDArray[np.uint32] | None
+"""The number of characters that each id covers; None where no rule needs it."""
 
 
 class FrequentPairs(NamedTuple):
-    """The pairs that segments were cut by, and how often each stands in the words."""
+    """The frequent pairs of a round, and how often each occurs in the words."""
 
     lefts: npt.NDArray[np.uint32]
     rights: npt.NDArray[np.uint32]
     counts: npt.NDArray[np.int64]
 
 
-def gather(pieces: Iterable[Columns]) -> Segments:
-    """Puts packed segments together."""
-    symbols: list[npt.NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
-    offsets = [np.zeros(1, np.int64)]
+def width_of(symbols: npt.NDArray[np.uint32], widths: npt.NDArray[np.uint32]) -> int:
+    """Return the number of characters that symbols cover.
+
+    Args:
+        symbols: uint32, their ids.
+        widths: uint32, the number of characters that each id covers.
+    """
+    return int(widths[symbols].sum(dtype=np.int64))
+
+
+def gather(packed: Iterable[Columns], widths: Widths = None) -> WordSymbols:
+    """Return packed segments as one sequence.
+
+    Args:
+        packed: Packed segments, in blocks.
+        widths: Gives the segments their spans.
+    """
+    symbols, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
     counts = [np.zeros(0, np.int64)]
     end = 0
-    for data, bounds, more in pieces:
+    for data, bounds, more in packed:
         with checked("segments"):
             unpacked, ends = _native.unpack_symbols(data, bounds)
         symbols.append(unpacked)
         offsets.append(ends[1:] + end)
         counts.append(more)
         end += len(unpacked)
-    return Segments(np.concatenate(symbols), np.concatenate(offsets), np.concatenate(counts))
+    ids = np.concatenate(symbols)
+    spans = None if widths is None else widths[ids]
+    return WordSymbols(ids, np.concatenate(offsets), np.concatenate(counts), spans)
 
 
 def cut_to_fit(
@@ -69,23 +65,23 @@ def cut_to_fit(
     frequent: FrequentPairs,
     floor: int,
     room: Room,
-    widths: npt.NDArray[np.uint32] | None,
-) -> tuple[Segments, int] | None:
-    """Cuts segments again, by higher thresholds, until a learner over them takes little enough.
+    widths: Widths,
+) -> tuple[WordSymbols, int] | None:
+    """Cut segments again, by higher thresholds, until a trainer has room for them.
+
+    Reads all segments for each threshold that it tries, each half as high again as the one before.
+    Takes no more than the room's memory.
 
     Args:
-        read: Gives the segments, as often as it is called.
+        read: Returns the packed segments, each time it is called.
         frequent: All pairs that count at least `floor`.
-        floor: The threshold that they were cut by.
-        room: What the learner may take.
-        widths: The characters that each id covers, where the learner is told.
+        floor: The threshold of the segments.
+        room: The room of the trainer.
+        widths: See `gather`.
 
     Returns:
-        The segments, added up, and their threshold; None where not even the pairs of the highest
-        count fit.
-
-    Cost: reads all segments for each threshold that it tries, each twice the one before. Holds no
-    more than the room's memory.
+        The segments, added up, and their threshold; None if not even those of the pairs with the
+        highest count fit.
     """
     most = int(frequent.counts.max(initial=0))
     while floor < most:
@@ -99,21 +95,18 @@ def cut_to_fit(
 
 
 def _added_up(
-    pieces: Iterable[Columns],
-    pairs: _native.FrequentPairs,
-    room: Room,
-    widths: npt.NDArray[np.uint32] | None,
-) -> Segments | None:
-    """The segments, cut and added up; None as soon as they are too many."""
+    packed: Iterable[Columns], pairs: _native.FrequentPairs, room: Room, widths: Widths
+) -> WordSymbols | None:
+    """Return segments, cut and added up; None as soon as there are too many."""
     table = PackedCounts()
-    for piece in pieces:
+    for columns in packed:
         with checked("segments"):
-            cut = pairs.segments(*piece, singles=False)
+            cut = pairs.segments(*columns, singles=False)
         table.add(cut)
         # A segment has at least two symbols.
         if not room.holds(Size(len(table), 2 * len(table), 2 * len(table))):
             return None
         if table.memory_bytes > max(room.memory, _SMALL_TABLE):
             return None
-    segments = gather(columns_of(block) for _, block in table.blocks(1))
-    return segments if room.holds(segments.size(widths)) else None
+    segments = gather((columns_of(block) for _, block in table.blocks(1)), widths)
+    return segments if room.holds(size_of(segments)) else None

@@ -1,55 +1,57 @@
-"""Words as the symbols that a learner begins with: characters or bytes, decorated or not.
+"""Words as the symbols that a trainer begins with: characters or bytes, decorated or not.
 
-A symbol's *code* is its code point, or its byte. Words are read in pieces of at most `PIECE_BYTES`
-(or one word that is longer); beside the result, 4 bytes a symbol and 8 a word, that takes about 20
-bytes for each byte of a piece, and 18 MB of ids for characters.
+A symbol's *code* is its code point, or its byte. Words are read in chunks of at most `CHUNK_BYTES`
+(or one word that is longer); besides the result, that takes about 20 bytes for each byte of a
+chunk, and 18 MB of ids for characters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.words import Words
 
-PIECE_BYTES = 1 << 22
+CHUNK_BYTES = 1 << 22
 NO_ID = 0xFFFFFFFF
 
 _CHARACTERS = 0x110000
 
-# How a character stands in its word: kinds of decoration, as bits.
+# The kinds of a symbol by its decoration, as bits.
 PLAIN, CONTINUING, LAST = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Spelling:
+class Spelling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How words are written as symbols.
 
     Attributes:
-        in_bytes: Symbols are bytes, in the byte-level alphabet.
-        prefix: Stands before every character of a word but the first.
-        suffix: Stands after the last character of a word.
-        end_symbol: A character that stands after every word.
+        in_bytes: Whether symbols are bytes, in the byte-level alphabet.
+        prefix: Put before every character of a word but the first; empty: none.
+        suffix: Put after the last character of a word; empty: none.
+        end_symbol: A character put after every word; empty: none.
     """
 
     in_bytes: bool
-    prefix: str = ""
-    suffix: str = ""
-    end_symbol: str = ""
+    prefix: str
+    suffix: str
+    end_symbol: str
 
     @property
     def codes(self) -> int:
-        """How many codes there can be."""
+        """One more than the greatest code."""
         return 256 if self.in_bytes else _CHARACTERS
 
     @property
     def kinds(self) -> tuple[int, ...]:
-        """The kinds of decoration that occur."""
+        """The kinds of symbols that words can have."""
         kinds = [PLAIN]
         if self.prefix:
             kinds.append(CONTINUING)
@@ -58,11 +60,11 @@ class Spelling:
         return tuple(kinds)
 
     def character(self, code: int) -> str:
-        """What stands for a code, undecorated."""
+        """Return the character of a code, undecorated."""
         return byte_level.BYTE_TO_CHAR[code] if self.in_bytes else chr(code)
 
     def code(self, character: str) -> int:
-        """The code of a character of the vocabulary."""
+        """Return the code of a character of the vocabulary."""
         return byte_level.to_bytes(character)[0] if self.in_bytes else ord(character)
 
     def has_code(self, text: str) -> bool:
@@ -70,22 +72,61 @@ class Spelling:
         return len(text) == 1 and (not self.in_bytes or byte_level.is_byte_level(text))
 
     def symbol(self, character: str, kind: int) -> str:
-        """A character as it stands in a word."""
+        """Return the symbol of a character.
+
+        Args:
+            character: The character, undecorated.
+            kind: The symbol's kind.
+        """
         before = self.prefix if kind & CONTINUING else ""
         return before + character + (self.suffix if kind & LAST else "")
+
+
+def spelling_of(recipe: Recipe) -> Spelling:
+    """Return how the words of a recipe are written as symbols."""
+    if isinstance(recipe, BpeRecipe):
+        return Spelling(
+            recipe.symbols == "bytes",
+            recipe.continuing_subword_prefix,
+            recipe.end_of_word_suffix,
+            recipe.end_of_word_symbol,
+        )
+    prefix = recipe.continuing_subword_prefix if isinstance(recipe, WordPieceRecipe) else ""
+    return Spelling(False, prefix, "", "")
+
+
+class WordSymbols(NamedTuple):
+    """Words, or segments of words, as a trainer reads them.
+
+    Attributes:
+        ids: uint32, the symbols of all words, one after another.
+        offsets: int64[words + 1], the begin of each word, and the end of the last.
+        counts: int64[words], how often each word occurs.
+        spans: uint32, how many characters each symbol covers; None: one each.
+    """
+
+    ids: npt.NDArray[np.uint32]
+    offsets: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    spans: npt.NDArray[np.uint32] | None = None
 
 
 def id_table(
     spelling: Spelling, ids: Mapping[str, int], kept: Iterable[str]
 ) -> npt.NDArray[np.uint32]:
-    """The ids of symbols: uint32[4, codes], by kind of decoration and code.
+    """Return the ids of symbols.
 
-    NO_ID stands where a symbol has no id, and for every character that is not among `kept`.
+    Args:
+        spelling: How words are written.
+        ids: Id by token.
+        kept: The characters whose symbols have ids.
+
+    Returns:
+        uint32[4, codes], by kind and code; `NO_ID` for a symbol without an id, and for every symbol
+        whose character is not kept.
     """
     table = np.full((4, spelling.codes), NO_ID, np.uint32)
-    for character in kept:
-        if not spelling.has_code(character):
-            continue
+    for character in filter(spelling.has_code, kept):
         code = spelling.code(character)
         for kind in spelling.kinds:
             table[kind, code] = ids.get(spelling.symbol(character, kind), NO_ID)
@@ -93,116 +134,100 @@ def id_table(
 
 
 def spell(
-    words: Words, spelling: Spelling, table: npt.NDArray[np.uint32], cut: bool
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
-    """The words' symbols by id, one after another, and where each word begins and the last ends.
+    words: Words, spelling: Spelling, table: npt.NDArray[np.uint32], drop: bool
+) -> WordSymbols:
+    """Return the symbols of words.
 
-    Which character is a word's first and which its last is decided before any is left out.
+    The first and the last character of a word are determined before any symbol is dropped.
 
     Args:
         words: Any words.
         spelling: How they are written.
-        table: As `id_table` gives it.
-        cut: Symbols without an id are left out; else there must be none.
+        table: The ids, as `id_table` returned them.
+        drop: Whether to drop symbols without an id.
 
     Raises:
-        DataError: A word holds a symbol that has no id, and nothing may be cut.
+        DataError: A word has a symbol without an id, and `drop` is false.
     """
     if spelling.in_bytes:
         plain = table[PLAIN][words.data]
         if plain.max(initial=0) != NO_ID:
-            return plain, words.offsets
+            return WordSymbols(plain, words.offsets, words.counts)
         del plain
-    symbols = np.empty(_count_symbols(words, spelling), np.uint32)
-    offsets = np.zeros(len(words.counts) + 1, np.int64)
-    end = word = 0
-    for piece in pieces(words, spelling):
-        kinds = piece.kinds(spelling)
-        those = table[PLAIN][piece.codes] if kinds is None else table[kinds, piece.codes]
-        known = those != NO_ID
-        if not cut and not known.all():
-            strange = spelling.character(int(piece.codes[~known][0]))
+    ids, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
+    end = 0
+    for chunk in chunks(words, spelling):
+        found = table[chunk.kinds(spelling), chunk.codes]
+        known = found != NO_ID
+        if not (drop or known.all()):
+            strange = spelling.character(int(chunk.codes[~known][0]))
             raise DataError(
-                f"a word holds {strange!r}, which no word held when the vocabulary was begun: the "
-                "counts have changed since; begin anew"
+                f"a word has {strange!r}, which no word had when the vocabulary was begun: the "
+                "counts have changed since; begin again"
             )
-        ends = np.concatenate([[0], np.cumsum(known)])[piece.offsets]
-        those = those[known]
-        symbols[end : end + len(those)] = those
-        offsets[word : word + len(ends)] = ends + end
-        end += len(those)
-        word += len(ends) - 1
-    return symbols[:end], offsets
-
-
-def _count_symbols(words: Words, spelling: Spelling) -> int:
-    """How many symbols the words have before any is cut."""
-    if spelling.in_bytes:
-        return len(words.data)
-    count = len(words.counts) if spelling.end_symbol else 0
-    for begin in range(0, len(words.data), PIECE_BYTES):
-        data = words.data[begin : begin + PIECE_BYTES]
-        count += int(np.count_nonzero((data & 0xC0) != 0x80))
-    return count
+        ids.append(found[known])
+        offsets.append(end + _sums(known)[chunk.offsets[1:]])
+        end += len(ids[-1])
+    return WordSymbols(np.concatenate(ids), np.concatenate(offsets), words.counts)
 
 
 @dataclass(frozen=True)
-class Piece:
+class WordChunk:
     """Some words.
 
     Attributes:
-        codes: Their symbols' codes.
-        offsets: int64[words + 1], where each word begins in `codes`.
+        codes: uint8 or uint32, the codes of their symbols.
+        offsets: int64[words + 1], the begin of each word in `codes`, and the end of the last.
         counts: int64[words].
     """
 
-    codes: npt.NDArray[np.uint32]
+    codes: npt.NDArray[np.unsignedinteger]
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
 
-    def kinds(self, spelling: Spelling) -> npt.NDArray[np.uint8] | None:
-        """How each symbol is decorated; None: none is."""
+    def kinds(self, spelling: Spelling) -> npt.NDArray[np.uint8] | int:
+        """Return the kind of each symbol, or the one kind of all symbols."""
         if not spelling.prefix and not spelling.suffix:
-            return None
+            return PLAIN
         starts, ends = self.offsets[:-1], self.offsets[1:]
         full = ends > starts
-        kinds = np.zeros(len(self.codes), np.uint8)
-        if spelling.prefix:
-            kinds |= CONTINUING
-            kinds[starts[full]] &= 0xFF - CONTINUING
+        kinds = np.full(len(self.codes), CONTINUING if spelling.prefix else PLAIN, np.uint8)
+        kinds[starts[full]] = PLAIN
         if spelling.suffix:
             kinds[ends[full] - 1] |= LAST
         return kinds
 
 
-def pieces(words: Words, spelling: Spelling) -> Iterator[Piece]:
-    """The words in their order, as many at once as have `PIECE_BYTES`."""
+def chunks(words: Words, spelling: Spelling) -> Iterator[WordChunk]:
+    """Yield words in their order, `CHUNK_BYTES` or one word at once.
+
+    Args:
+        words: Any words.
+        spelling: How they are written.
+    """
     begin = 0
     while begin < len(words.counts):
-        room = words.offsets[begin] + PIECE_BYTES
-        end = int(np.searchsorted(words.offsets, room, side="right")) - 1
+        limit = words.offsets[begin] + CHUNK_BYTES
+        end = int(np.searchsorted(words.offsets, limit, side="right")) - 1
         end = min(max(end, begin + 1), len(words.counts))
-        yield _piece(words, begin, end, spelling)
+        yield _chunk(words, begin, end, spelling)
         begin = end
 
 
-def _piece(words: Words, begin: int, end: int, spelling: Spelling) -> Piece:
+def _chunk(words: Words, begin: int, end: int, spelling: Spelling) -> WordChunk:
     offsets = words.offsets[begin : end + 1] - words.offsets[begin]
     data = words.data[words.offsets[begin] : words.offsets[end]]
     counts = words.counts[begin:end]
     if spelling.in_bytes:
-        return Piece(data, offsets, counts)
+        return WordChunk(data, offsets, counts)
     codes = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
-    # A byte that continues a character begins none.
-    begun = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
-    offsets = begun[offsets]
+    offsets = _sums((data & 0xC0) != 0x80)[offsets]  # of bytes that begin a character
     if spelling.end_symbol:
-        ends = offsets[1:] + np.arange(end - begin)
-        longer = np.empty(len(codes) + end - begin, np.uint32)
-        is_end = np.zeros(len(longer), np.bool_)
-        is_end[ends] = True
-        longer[~is_end] = codes
-        longer[is_end] = ord(spelling.end_symbol)
-        codes = longer
+        codes = np.insert(codes, offsets[1:], ord(spelling.end_symbol))
         offsets = offsets + np.arange(end - begin + 1)
-    return Piece(codes, offsets, counts)
+    return WordChunk(codes, offsets, counts)
+
+
+def _sums(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return how many flags are set before each position, and in total."""
+    return np.concatenate([[0], np.cumsum(flags)])

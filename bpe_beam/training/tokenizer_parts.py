@@ -1,4 +1,4 @@
-"""From a recipe to the tokenizer that it gives."""
+"""From a recipe to its tokenizer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import require
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import (
@@ -40,13 +40,15 @@ from bpe_beam.tokenizer.postprocessors import (
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.initial_vocabulary import assign_ids
 from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Learned, Progress, number
-from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.native_trainer import Learned, Progress
+from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.symbols import Spelling, spelling_of
 from bpe_beam.training.word_level import learn_word_level
 from bpe_beam.training.words import Words
 
-# The pre-tokenizers whose words hold no whitespace.
+# The pre-tokenizers whose words have no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
 
 _LOCATION = ErrorLocation(
@@ -58,7 +60,7 @@ _LOCATION = ErrorLocation(
 
 
 def learn(words: Words, recipe: Recipe, on_progress: Progress | None = None) -> Learned:
-    """Learn the vocabulary of a recipe.
+    """Return the vocabulary of a recipe, learned from words.
 
     Args:
         words: Unique words; for `first_seen` in the order of their first occurrence.
@@ -75,56 +77,60 @@ def learn(words: Words, recipe: Recipe, on_progress: Progress | None = None) -> 
 
 
 def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
-    """Refuses a recipe that the words of a pre-tokenizer do not fit.
+    """Refuse a recipe that the words of a pre-tokenizer do not fit.
+
+    Args:
+        recipe: What is trained.
+        pretokenizer: Name of the pre-tokenizer.
 
     Raises:
         UsageError: An end-of-word symbol where words do not end at whitespace.
     """
-    symbol = recipe.end_of_word_symbol if isinstance(recipe, BpeRecipe) else ""
-    if symbol and pretokenizer != "whitespace_split":
-        raise UsageError(
-            f"needs the pre-tokenizer whitespace_split, got {pretokenizer}", ("end_of_word_symbol",)
-        )
+    require(
+        not spelling_of(recipe).end_symbol or pretokenizer == "whitespace_split",
+        f"needs the pre-tokenizer whitespace_split, got {pretokenizer}",
+        "end_of_word_symbol",
+    )
 
 
 def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
-    """Refuses, before anything is learned, a recipe whose tokenizer could not be made.
+    """Refuse, before anything is learned, a recipe whose tokenizer could not be made.
 
     Args:
-        recipe: The settings.
-        normalizer: What is done to the text before it is counted, by name.
-        pretokenizer: How it is cut into words, by name.
+        recipe: What is trained.
+        normalizer: Name of the normalizer.
+        pretokenizer: Name of the pre-tokenizer.
 
     Raises:
-        UsageError: What `tokenizer_of` would refuse.
+        UsageError: `tokenizer_of` would refuse the recipe.
     """
-    nothing = Learned(number({}, recipe.specials), (), np.zeros(0, np.int64))
+    nothing = Learned(assign_ids({}, recipe.specials), (), np.zeros(0, np.int64))
     tokenizer_of(nothing, recipe, normalizer, pretokenizer)
 
 
 def tokenizer_of(
     learned: Learned, recipe: Recipe, normalizer: str = "none", pretokenizer: str = "gpt2"
 ) -> Tokenizer:
-    """The tokenizer that was learned.
+    """Return the tokenizer that was trained.
 
     Args:
-        learned: What `learn` gave.
-        recipe: The settings that it was learned by.
-        normalizer: What was done to the text before it was counted, by name.
-        pretokenizer: How it was cut into words, by name.
+        learned: The result of `learn`.
+        recipe: What was trained.
+        normalizer: Name of the normalizer of the words.
+        pretokenizer: Name of the pre-tokenizer of the words.
 
     Raises:
-        UsageError: Text steps that do not fit the recipe; none that `check_parts` let pass.
+        UsageError: Text steps that do not fit the recipe; `check_parts` refuses them before.
     """
     check_text_steps(recipe, pretokenizer)
-    in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
+    spelling = spelling_of(recipe)
     ids = learned.vocab
     by_id = sorted(recipe.specials, key=lambda token: ids[token])
     spec = TokenizerSpec(
         _model_of(learned, recipe),
         tuple(AddedToken(ids[token], token) for token in by_id),
-        _normalizer_of(recipe, normalizer),
-        pretokenizer_from_name(pretokenizer, byte_level=in_bytes),
+        _normalizer_of(spelling, normalizer),
+        pretokenizer_from_name(pretokenizer, byte_level=spelling.in_bytes),
         _post_processor_of(recipe, ids),
         _decoder_of(recipe, pretokenizer),
     )
@@ -133,18 +139,18 @@ def tokenizer_of(
 
 
 def _post_processor_of(recipe: Recipe, ids: Mapping[str, int]) -> PostProcessor | None:
-    """The template; for a second text, what stands after the first is repeated after it."""
+    """Return the template; for a second text, what follows the first is repeated after it."""
     words = recipe.template.split()
     if not words:
         return None
-    single = [_piece(word, "A", 0) for word in words]
+    single = [_template_piece(word, "A", 0) for word in words]
     after = words[words.index("$A") + 1 :]
-    second = [_piece("$A", "B", 1), *(_piece(word, "B", 1) for word in after)]
+    second = [_template_piece(word, "B", 1) for word in ("$A", *after)]
     special = {word: SpecialToken(word, (ids[word],), (word,)) for word in words if word != "$A"}
     return TemplateProcessing(tuple(single), (*single, *second), special)
 
 
-def _piece(word: str, text: str, type_id: int) -> TemplatePiece:
+def _template_piece(word: str, text: str, type_id: int) -> TemplatePiece:
     if word == "$A":
         return TemplatePiece(text=TemplateReference(text, type_id))
     return TemplatePiece(special=TemplateReference(word, type_id))
@@ -162,16 +168,16 @@ def _model_of(learned: Learned, recipe: Recipe) -> Model:
             byte_fallback=recipe.byte_fallback,
         )
     unknown = str(recipe.unk_token)
-    if isinstance(recipe, BpeRecipe | WordPieceRecipe):
-        return WordPiece(vocab, unknown, recipe.continuing_subword_prefix)
-    return WordLevel(vocab, unknown)
+    if isinstance(recipe, WordLevelRecipe):
+        return WordLevel(vocab, unknown)
+    return WordPiece(vocab, unknown, recipe.continuing_subword_prefix)
 
 
-def _normalizer_of(recipe: Recipe, name: str) -> Normalizer | None:
+def _normalizer_of(spelling: Spelling, name: str) -> Normalizer | None:
     normalizer = normalizer_from_name(name)
-    if not isinstance(recipe, BpeRecipe) or not recipe.end_of_word_symbol:
+    if not spelling.end_symbol:
         return normalizer
-    ending = Replace(Pattern(regex=WORD_END), recipe.end_of_word_symbol)
+    ending = Replace(Pattern(regex=WORD_END), spelling.end_symbol)
     if normalizer is None:
         return ending
     first = normalizer.normalizers if isinstance(normalizer, NormalizerSequence) else (normalizer,)
@@ -179,36 +185,42 @@ def _normalizer_of(recipe: Recipe, name: str) -> Normalizer | None:
 
 
 def _decoder_of(recipe: Recipe, pretokenizer: str) -> Decoder | None:
-    """What puts words together again: with blanks between them, unless they hold their own."""
-    if isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes":
+    """Return the decoder that joins words, with blanks between words that have no blanks."""
+    spelling = spelling_of(recipe)
+    if spelling.in_bytes:
         return ByteLevelDecoder()
-    if pretokenizer not in _DROP_BLANKS:
-        return _joining(recipe, pretokenizer)
-    decoders: list[Decoder] = []
-    if isinstance(recipe, BpeRecipe) and (recipe.end_of_word_suffix or recipe.end_of_word_symbol):
-        decoders.append(BPEDecoder(recipe.end_of_word_suffix or recipe.end_of_word_symbol))
-    elif isinstance(recipe, BpeRecipe | WordPieceRecipe) and recipe.continuing_subword_prefix:
-        decoders.append(WordPieceDecoder(recipe.continuing_subword_prefix))
-    if isinstance(recipe, BpeRecipe) and recipe.byte_fallback:
-        decoders += [ByteFallback(), Fuse()]
+    fallback = isinstance(recipe, BpeRecipe) and recipe.byte_fallback
+    if pretokenizer in _DROP_BLANKS:
+        decoders = _with_blanks(spelling, fallback)
+    else:
+        decoders = _without_blanks(spelling, fallback, pretokenizer == "metaspace")
     if len(decoders) > 1:
         return SequenceDecoder(tuple(decoders))
     return decoders[0] if decoders else None
 
 
-def _joining(recipe: Recipe, pretokenizer: str) -> Decoder:
-    """The decoder where blanks are within the words: takes marks away and adds nothing."""
+def _with_blanks(spelling: Spelling, fallback: bool) -> list[Decoder]:
+    """Return decoders that put blanks between words."""
     decoders: list[Decoder] = []
-    if isinstance(recipe, BpeRecipe) and recipe.end_of_word_suffix:
-        pattern = Pattern(regex=re.escape(recipe.end_of_word_suffix) + "$")
+    ending = spelling.suffix or spelling.end_symbol
+    if ending:
+        decoders.append(BPEDecoder(ending))
+    elif spelling.prefix:
+        decoders.append(WordPieceDecoder(spelling.prefix))
+    return [*decoders, ByteFallback(), Fuse()] if fallback else decoders
+
+
+def _without_blanks(spelling: Spelling, fallback: bool, metaspace: bool) -> list[Decoder]:
+    """Return decoders that remove decorations and add nothing: blanks are within the words."""
+    decoders: list[Decoder] = []
+    if spelling.suffix:
+        pattern = Pattern(regex=re.escape(spelling.suffix) + "$")
         decoders.append(ReplaceDecoder(pattern, ""))
-    if isinstance(recipe, BpeRecipe | WordPieceRecipe) and recipe.continuing_subword_prefix:
-        pattern = Pattern(regex=r"\A" + re.escape(recipe.continuing_subword_prefix))
+    if spelling.prefix:
+        pattern = Pattern(regex=r"\A" + re.escape(spelling.prefix))
         decoders.append(ReplaceDecoder(pattern, ""))
-    if pretokenizer == "metaspace":
+    if metaspace:
         decoders.append(MetaspaceDecoder())
-    if isinstance(recipe, BpeRecipe) and recipe.byte_fallback:
+    if fallback:
         decoders.append(ByteFallback())
-    if pretokenizer != "metaspace" or len(decoders) > 1:
-        decoders.append(Fuse())
-    return SequenceDecoder(tuple(decoders)) if len(decoders) > 1 else decoders[0]
+    return decoders if metaspace and len(decoders) == 1 else [*decoders, Fuse()]

@@ -1,8 +1,8 @@
-"""What one learner can hold: so much memory, and so many positions in its array of words.
+"""What one trainer can process: so much memory, and so many positions in its array of words.
 
-The array has a position for each symbol, or, where the learner is told how many characters each
-symbol covers, for each character; and one between words. Positions have 32 bits, and 31 where each
-also knows the span of its token (native/learn/merge_table.hpp). Whoever decides where words are
+The array has a position for each symbol, or, where the trainer gets the number of characters that
+each symbol covers, for each character; and one between words. Positions have 32 bits, and 31 where
+each also has the span of its token (native/learn/merge_table.hpp). Who decides where words are
 learned from asks here.
 """
 
@@ -11,27 +11,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from bpe_beam import _native
-from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
+from bpe_beam.training.recipe import MergingRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.symbols import WordSymbols, spelling_of
 from bpe_beam.training.words import memory_of_tokens
 
 MAX_POSITIONS = _native.MAX_POSITIONS
 MAX_SPANNED_POSITIONS = _native.MAX_SPANNED_POSITIONS
 
 DRIVER_SHARE = 2
-"""What segments may take is the driver's memory over this; the rest is for Python, Beam, and the
+"""Segments may take the driver's memory over this; the rest is for Python, Beam, and the
 vocabulary."""
 
 _BYTES_PER_POSITION = 12
 
 
 class Size(NamedTuple):
-    """How much there is to learn from.
+    """The size of words that a trainer learns from.
 
     Attributes:
-        words: Words, or segments.
-        symbols: Their symbols.
-        width: The characters that these cover, where the learner is told; else as `symbols`.
+        words: Number of words, or segments.
+        symbols: Number of their symbols.
+        width: Number of characters that these cover, if the trainer gets it; else as `symbols`.
     """
 
     words: int
@@ -40,74 +43,77 @@ class Size(NamedTuple):
 
     @property
     def positions(self) -> int:
-        """The positions in the learner's array."""
+        """Number of positions in the trainer's array."""
         return self.words + 1 + self.width
 
     @property
     def memory(self) -> int:
-        """An upper estimate of the bytes that a learner takes, but for the vocabulary."""
+        """An upper estimate of the bytes that a trainer takes, without the vocabulary."""
         more = _BYTES_PER_POSITION * (self.width - self.symbols)
         return memory_of_tokens(self.symbols, self.words) + more
 
 
+def size_of(words: WordSymbols) -> Size:
+    """Return the size of words or segments."""
+    spans = words.spans
+    width = len(words.ids) if spans is None else int(spans.sum(dtype=np.int64))
+    return Size(len(words.counts), len(words.ids), width)
+
+
 @dataclass(frozen=True)
 class Room:
-    """The limits of one learner.
+    """The limits of one trainer.
 
     Attributes:
         memory: Bytes.
-        positions: Positions in its array.
+        positions: Number of positions in its array.
     """
 
     memory: int
     positions: int
 
     def holds(self, size: Size) -> bool:
-        """Whether so much can be learned from."""
+        """Whether a trainer can learn from words of a size."""
         return size.memory <= self.memory and size.positions <= self.positions
 
 
-def has_spans(recipe: BpeRecipe | WordPieceRecipe, *, continued: bool, widths: bool) -> bool:
-    """Whether the learner keeps the span of each token, which takes the highest bit.
+def has_spans(recipe: MergingRecipe, *, continued: bool, widths: bool) -> bool:
+    """Return whether the trainer keeps the span of each token, which takes the highest bit.
 
     Args:
         recipe: The settings.
-        continued: A tokenizer is continued.
-        widths: The learner is told how many characters each symbol covers.
+        continued: Whether a tokenizer is continued.
+        widths: Whether the trainer gets the number of characters that each symbol covers.
     """
-    decorated = isinstance(recipe, WordPieceRecipe) or recipe.end_of_word_suffix
-    return bool(decorated or recipe.continuing_subword_prefix or continued or widths)
+    spelling = spelling_of(recipe)
+    return bool(spelling.prefix or spelling.suffix or continued or widths)
 
 
 def most_positions(with_spans: bool) -> int:
-    """The positions that a learner can have."""
+    """Return the most positions that a trainer can have."""
     return MAX_SPANNED_POSITIONS if with_spans else MAX_POSITIONS
 
 
 def too_many(
-    recipe: BpeRecipe | WordPieceRecipe | WordLevelRecipe,
-    word_bytes: int,
-    unique_words: int,
-    *,
-    continued: bool,
+    recipe: Recipe, word_bytes: int, unique_words: int, *, continued: bool
 ) -> tuple[int, bool] | None:
-    """Tell whether words may be too many for one learner, from what counts know of them.
+    """Return whether words may be too many for one trainer, by the figures of their counts.
 
     Args:
         recipe: The settings.
         word_bytes: The bytes of all unique words.
-        unique_words: How many these are.
-        continued: A tokenizer is continued.
+        unique_words: Their number.
+        continued: Whether a tokenizer is continued.
 
     Returns:
-        None: they are not. Else the most positions there can be, and whether the words have more
-        for sure: of bytes there are as many as symbols, of characters there may be fewer.
+        None if they are not. Else the most positions, and whether the words certainly have more:
+        there are as many symbols as bytes, but there may be fewer characters.
     """
     if isinstance(recipe, WordLevelRecipe):
         return None
-    ends = unique_words if isinstance(recipe, BpeRecipe) and recipe.end_of_word_symbol else 0
+    spelling = spelling_of(recipe)
+    ends = unique_words if spelling.end_symbol else 0
     most = most_positions(has_spans(recipe, continued=continued, widths=False))
     if Size(unique_words, word_bytes, word_bytes + ends).positions <= most:
         return None
-    in_bytes = isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
-    return most, in_bytes and recipe.limit_alphabet is None and not continued
+    return most, spelling.in_bytes and recipe.limit_alphabet is None and not continued

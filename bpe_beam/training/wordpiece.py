@@ -11,11 +11,12 @@ MANY_MERGES = 1_000
 """Fewer merges leave most words split, whatever the score."""
 
 MOST_UNJOINED = 1 / 3
-"""The share of the boundaries within words that may be left; measured in docs/algorithm.md."""
+"""The greatest share of the boundaries within words that may be left, as measured in
+docs/algorithm.md."""
 
 
 def is_nearly_characters(learned: Learned) -> bool:
-    """Return whether many merges joined little of the words, as the likelihood does by default.
+    """Whether many merges joined little of the words, as the likelihood does by default.
 
     Then the frequent words are split, and rare sequences of rare characters are entries.
     """

@@ -1,20 +1,23 @@
-"""Counted words, put together for a learner.
+"""Counted words, gathered for a trainer.
 
-A learner holds every unique word: see `memory_needed`. Nothing else grows with the corpus.
+A trainer keeps every unique word in memory: see `memory_needed`. Nothing else grows with the
+corpus.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import UsageError
 
-# What natural text and random bytes take at most, with vocabularies of 32,000 and 200,000: most of
+# The most that natural text and random bytes take, with vocabularies of 32,000 and 200,000: most of
 # it is for pairs, and random bytes make nearly as many different pairs as they have symbols.
 # benchmarks/memory.py measures it.
 BYTES_PER_SYMBOL = 90
@@ -35,9 +38,14 @@ class Words:
         counts: int64[words].
     """
 
-    data: np.ndarray
-    offsets: np.ndarray
-    counts: np.ndarray
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """The number of words, each counted as often as it occurs."""
+        return weighted_total(np.ones_like(self.counts), self.counts)
 
     @property
     def total_bytes(self) -> int:
@@ -45,8 +53,13 @@ class Words:
         return weighted_total(np.diff(self.offsets), self.counts)
 
 
-def weighted_total(sizes: np.ndarray, counts: np.ndarray) -> int:
-    """The sum of sizes (int64[n]), each weighted by its count (int64[n]); of any size itself."""
+def weighted_total(sizes: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> int:
+    """Return the sum of sizes, each weighted by its count, beyond 64 bits too.
+
+    Args:
+        sizes: int64[n].
+        counts: int64[n].
+    """
     # In halves, whose sums stay within 64 bits.
     return (int(np.dot(sizes, counts >> 32)) << 32) + int(np.dot(sizes, counts & 0xFFFFFFFF))
 
@@ -56,70 +69,85 @@ def memory_needed(word_bytes: int, unique_words: int, vocab_size: int = 0) -> in
 
     Args:
         word_bytes: The bytes of all unique words.
-        unique_words: How many these are.
-        vocab_size: The entries that are learned, of which there are no more than bytes of words; 0
-            leaves the vocabulary out.
+        unique_words: Their number.
+        vocab_size: Number of entries that are learned, which is at most the bytes of words; 0: the
+            estimate is without the vocabulary.
 
     Returns:
-        Bytes, for this process beyond what it held before.
+        Bytes, in addition to what this process takes already.
     """
     words = BYTES_PER_SYMBOL * word_bytes + BYTES_PER_WORD * unique_words
     return words + BYTES_PER_ENTRY * min(vocab_size, word_bytes)
 
 
 def memory_of_tokens(tokens: int, words: int) -> int:
-    """Return an upper estimate of the bytes that learning takes from words spelled in tokens.
+    """Return an upper estimate of the bytes that learning from words of tokens takes.
 
     Args:
-        tokens: The symbols of all words, or segments: characters, bytes or longer tokens.
-        words: How many words or segments these are.
+        tokens: Number of symbols of all words, or segments: characters, bytes or longer tokens.
+        words: Number of words or segments.
 
     Returns:
-        Bytes; the vocabulary is not part of it.
+        Bytes, without the vocabulary.
     """
     return BYTES_PER_TOKEN * tokens + BYTES_PER_WORD * words
 
 
 def gather_words(tables: Iterable[pa.Table | pa.RecordBatch], in_order_of_place: bool) -> Words:
-    """Puts counted words together.
+    """Return counted words as one sequence.
 
     Args:
-        tables: Columns `word` and `count`, and places (see `schema_of`) when their order counts.
-        in_order_of_place: Sort the words by their first occurrence in the corpus, as `first_seen`
-            needs it; else they stay in the order given.
+        tables: Columns `word` and `count`, and positions (see `schema_of`) if they decide.
+        in_order_of_place: Whether to sort the words by their first position in the corpus, as
+            `first_seen` needs them; else they keep their order.
 
     Raises:
-        UsageError: An order is asked for that the counts do not tell.
+        UsageError: The order is asked for, and the counts have no positions.
     """
-    batches = [batch for table in tables for batch in _batches(table)]
+    batches = [
+        batch
+        for table in tables
+        for batch in ([table] if isinstance(table, pa.RecordBatch) else table.to_batches())
+    ]
     if in_order_of_place:
-        batches = [_sorted_by_place(batches)]
-    pieces, counts = [], []
-    offsets = [np.zeros(1, np.int64)]
+        batches = [_sorted_by_position(batches)]
+    data, offsets = [np.zeros(0, np.uint8)], [np.zeros(1, np.int64)]
+    counts = [np.zeros(0, np.int64)]
     end = 0
     for batch in batches:
-        data, bounds = string_buffers(batch.column("word"))
+        buffer, bounds = string_buffers(batch.column("word"))
         first, last = int(bounds[0]), int(bounds[-1])
-        pieces.append(np.frombuffer(data, np.uint8)[first:last])
+        data.append(np.frombuffer(buffer, np.uint8)[first:last])
         offsets.append(bounds[1:] - first + end)
         counts.append(batch.column("count").to_numpy())
         end += last - first
-    return Words(
-        np.concatenate(pieces) if pieces else np.zeros(0, np.uint8),
-        np.concatenate(offsets),
-        np.concatenate(counts) if counts else np.zeros(0, np.int64),
-    )
+    return Words(np.concatenate(data), np.concatenate(offsets), np.concatenate(counts))
 
 
-def _batches(table: pa.Table | pa.RecordBatch) -> list[pa.RecordBatch]:
-    return [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+def first_word_with(words: Words, data: bytes) -> bytes | None:
+    """Return the first word that contains some bytes; None if there is none.
+
+    Args:
+        words: Any words.
+        data: The bytes, at least 1.
+    """
+    pattern = re.compile(re.escape(data))
+    start = 0
+    while (found := pattern.search(words.data.data, start)) is not None:
+        word = int(np.searchsorted(words.offsets, found.start(), side="right")) - 1
+        if found.end() <= words.offsets[word + 1]:
+            return words.data[words.offsets[word] : words.offsets[word + 1]].tobytes()
+        start = found.start() + 1
+    return None
 
 
-def _sorted_by_place(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _sorted_by_position(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if batches and "first_document" not in batches[0].schema.names:
         raise UsageError(
-            "tie_break is 'first_seen', but these counts do not tell where words occurred first: "
-            "train from the corpus itself, or count again with --tie-break first_seen"
+            "cannot be first_seen: these counts do not have the position where each word occurred "
+            "first",
+            ("tie_break",),
+            "train from the corpus itself, or count again with {tie_break} first_seen",
         )
     table = pa.Table.from_batches(batches).combine_chunks()
     keys = [("first_document", "ascending"), ("first_word", "ascending")]

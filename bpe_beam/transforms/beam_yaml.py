@@ -16,7 +16,7 @@ Beam YAML makes each row an element, which costs about ten microseconds a docume
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
 import apache_beam as beam
@@ -28,9 +28,9 @@ from bpe_beam import transforms
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.elements import string_array, utf8_of
-from bpe_beam.workers import metric_names
+from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.tokenize import encode_texts
 from bpe_beam.workers.document_encoding import Encoding
 
 # Beam's schemas know Optional, not a union.
@@ -112,7 +112,7 @@ class CountWords(beam.PTransform):
         _text_fields_with(rows, self.field)
         return (
             rows
-            | "Texts" >> beam.ParDo(_TextOf(self.field))
+            | "Texts" >> beam.Map(_value, self.field).with_output_types(str)
             | "Count" >> self.count
             | "ToRows" >> _to_rows([("word", str), ("count", int)])
         )
@@ -159,7 +159,7 @@ class Tokenize(beam.PTransform):
         if self.into in dict(fields):
             raise UsageError(f"into must be a new field, got {self.into}, which the rows have")
         row_type = RowTypeConstraint.from_fields([*fields, (self.into, Sequence[int])])
-        encode = beam.ParDo(_AddTokens(self.encoding, self.field, self.into))
+        encode = beam.Map(_with_tokens, self.encoding, self.field, self.into)
         return rows | "Encode" >> encode.with_output_types(row_type)
 
 
@@ -187,9 +187,9 @@ class WriteTokens(beam.PTransform):
         _fields_with(rows, self.field)
         return (
             rows
-            | "Ids" >> beam.ParDo(_IdsOf(self.field))
+            | "Ids" >> beam.Map(_ids, self.field).with_output_types(pa.UInt32Array)
             | "Write" >> self.write
-            | "ToRow" >> beam.ParDo(_ManifestRow()).with_output_types(_row_of(("manifest", str)))
+            | "ToRow" >> beam.Map(_manifest_row).with_output_types(_row_of(("manifest", str)))
         )
 
 
@@ -199,7 +199,7 @@ def _row_of(*fields: tuple[str, Any]) -> Any:
 
 def _to_rows(fields: list[tuple[str, Any]]) -> beam.PTransform:
     names = tuple(name for name, _ in fields)
-    return beam.ParDo(_BatchToRows(names)).with_output_types(_row_of(*fields))
+    return beam.FlatMap(_rows_in, names).with_output_types(_row_of(*fields))
 
 
 def _fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[str, Any]]:
@@ -239,63 +239,19 @@ def _value(row: Any, field: str) -> Any:
     return value
 
 
-@beam.typehints.with_input_types(pa.RecordBatch)
-class _BatchToRows(beam.DoFn):
-    """Batches to rows."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-
-    def process(self, batch: pa.RecordBatch) -> Iterator[beam.Row]:
-        """Return the rows of one batch."""
-        for row in batch.select(self.names).to_pylist():
-            yield beam.Row(**row)
+def _rows_in(batch: pa.RecordBatch, names: tuple[str, ...]) -> list[beam.Row]:
+    return [beam.Row(**row) for row in batch.select(names).to_pylist()]
 
 
-@beam.typehints.with_output_types(str)
-class _TextOf(beam.DoFn):
-    """Rows to texts."""
-
-    def __init__(self, field: str) -> None:
-        self.field = field
-
-    def process(self, row: Any) -> Iterator[str]:
-        """Return the text of one row."""
-        yield _value(row, self.field)
+def _with_tokens(row: Any, encoding: Encoding, field: str, into: str) -> beam.Row:
+    ids = encode_texts(encoding, string_array([utf8_of(_value(row, field))]))
+    count_tokens(ids)
+    return beam.Row(**row._asdict(), **{into: ids.values.to_pylist()})
 
 
-class _AddTokens(beam.DoFn):
-    """Rows to the same rows with their ids."""
-
-    def __init__(self, encoding: Encoding, field: str, into: str) -> None:
-        self.encoding = encoding
-        self.field = field
-        self.into = into
-
-    def process(self, row: Any) -> Iterator[beam.Row]:
-        """Encode the text of one row."""
-        ids = self.encoding.encode(string_array([utf8_of(_value(row, self.field))])).flatten()
-        counters.counter(metric_names.DOCUMENTS_TOKENIZED).inc()
-        counters.counter(metric_names.TOKENS_MADE).inc(len(ids))
-        yield beam.Row(**row._asdict(), **{self.into: ids.to_pylist()})
+def _ids(row: Any, field: str) -> pa.UInt32Array:
+    return pa.array(_value(row, field), pa.uint32())
 
 
-@beam.typehints.with_output_types(pa.UInt32Array)
-class _IdsOf(beam.DoFn):
-    """Rows to arrays of ids."""
-
-    def __init__(self, field: str) -> None:
-        self.field = field
-
-    def process(self, row: Any) -> Iterator[pa.UInt32Array]:
-        """Return the ids of one row."""
-        yield pa.array(_value(row, self.field), pa.uint32())
-
-
-@beam.typehints.with_input_types(str)
-class _ManifestRow(beam.DoFn):
-    """A URL to a row."""
-
-    def process(self, url: str) -> Iterator[beam.Row]:
-        """Return the row."""
-        yield beam.Row(manifest=url)
+def _manifest_row(url: str) -> beam.Row:
+    return beam.Row(manifest=url)

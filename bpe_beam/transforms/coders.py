@@ -14,11 +14,28 @@ import pyarrow as pa
 from bpe_beam.counts.pair_counts import PairCounts
 
 
-class RecordBatchCoder(beam.coders.Coder):
+class _ArrowCoder(beam.coders.Coder):
+    """A coder whose equal values have equal bytes."""
+
+    kind: Any
+    """The type that the coder is registered for."""
+
+    def is_deterministic(self) -> bool:
+        """Return True: equal values have equal bytes."""
+        return True
+
+    def to_type_hint(self) -> Any:
+        """Return the type that the coder is registered for."""
+        return self.kind
+
+
+class RecordBatchCoder(_ArrowCoder):
     """A `pyarrow.RecordBatch` as an Arrow IPC stream of one batch, schema included."""
 
+    kind = pa.RecordBatch
+
     def encode(self, value: pa.RecordBatch) -> bytes:
-        """Return the batch's bytes; equal batches give equal bytes."""
+        """Return the batch's bytes."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, value.schema) as writer:
             writer.write_batch(value)
@@ -29,17 +46,11 @@ class RecordBatchCoder(beam.coders.Coder):
         with pa.ipc.open_stream(encoded) as reader:
             return reader.read_next_batch()
 
-    def is_deterministic(self) -> bool:
-        """Return True: equal values have equal bytes."""
-        return True
 
-    def to_type_hint(self) -> Any:
-        """Return the type that the coder is registered for."""
-        return pa.RecordBatch
-
-
-class TokensCoder(beam.coders.Coder):
+class TokensCoder(_ArrowCoder):
     """A `pyarrow.UInt32Array` without nulls, the ids of one document, as little-endian bytes."""
+
+    kind = pa.UInt32Array
 
     def encode(self, value: pa.UInt32Array) -> bytes:
         """Return four bytes for each id."""
@@ -50,35 +61,20 @@ class TokensCoder(beam.coders.Coder):
         buffers = [None, pa.py_buffer(encoded)]
         return pa.Array.from_buffers(pa.uint32(), len(encoded) // 4, buffers)
 
-    def is_deterministic(self) -> bool:
-        """Return True: equal values have equal bytes."""
-        return True
 
-    def to_type_hint(self) -> Any:
-        """Return the type that the coder is registered for."""
-        return pa.UInt32Array
-
-
-class PairCountsCoder(beam.coders.Coder):
+class PairCountsCoder(_ArrowCoder):
     """A `PairCounts`, an accumulator of `PairCountsFn`: 16 bytes a pair."""
 
+    kind = PairCounts
+
     def encode(self, value: PairCounts) -> bytes:
-        """Return the pairs, sorted; equal tables give equal bytes."""
+        """Return the pairs, sorted."""
         return value.to_bytes()
 
     def decode(self, encoded: bytes) -> PairCounts:
         """Return a table that pairs can be added to."""
         return PairCounts.from_bytes(encoded)
 
-    def is_deterministic(self) -> bool:
-        """Return True: equal values have equal bytes."""
-        return True
 
-    def to_type_hint(self) -> Any:
-        """Return the type that the coder is registered for."""
-        return PairCounts
-
-
-beam.coders.registry.register_coder(PairCounts, PairCountsCoder)
-beam.coders.registry.register_coder(pa.RecordBatch, RecordBatchCoder)
-beam.coders.registry.register_coder(pa.UInt32Array, TokensCoder)
+for coder in (PairCountsCoder, RecordBatchCoder, TokensCoder):
+    beam.coders.registry.register_coder(coder.kind, coder)

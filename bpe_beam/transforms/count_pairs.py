@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs, encode_pairs
 from bpe_beam.counts.word_table import BLOCK_BYTES
-from bpe_beam.errors import DataError, UsageError, require_choice
+from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms.coders import PairCountsCoder
 from bpe_beam.transforms.elements import ANY, text_column
@@ -138,8 +138,7 @@ class CountPairs(beam.PTransform):
         table_bytes: int = TABLE_BYTES,
     ) -> None:
         super().__init__()
-        if shards < 1:
-            raise UsageError(f"shards must be at least 1, got {shards}")
+        require(shards >= 1, f"must be at least 1, got {shards}", "shards")
         check_table_bytes(table_bytes)
         self.combiner = PairCountsFn(symbols)
         self.shards = shards

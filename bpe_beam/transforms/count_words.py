@@ -8,33 +8,24 @@ in memory; nothing else grows with the corpus.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.transforms.window import BoundedWindow
 from apache_beam.utils.timestamp import Timestamp
-from apache_beam.utils.windowed_value import WindowedValue
+from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
-from bpe_beam.transforms.dead_letters import DeadLetterTransform, dead_letter, in_window
-from bpe_beam.transforms.elements import (
-    ANY,
-    Element,
-    document_utf8,
-    has_texts,
-    is_batch,
-    string_array,
-    text_column,
-    tokens_type,
-    with_value,
-    without_key,
-)
+from bpe_beam.transforms.dead_letters import DeadLetterTransform
+from bpe_beam.transforms.document_fn import Document, DocumentFn
+from bpe_beam.transforms.elements import ANY, Element, text_column, tokens_type
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,
@@ -42,8 +33,6 @@ from bpe_beam.transforms.window_tables import (
     max_seconds_of,
 )
 from bpe_beam.workers import metric_names
-
-_GATHERED_BYTES = 1 << 20
 
 
 @beam.typehints.with_input_types(Element)
@@ -89,10 +78,12 @@ class CountWords(DeadLetterTransform):
         table_bytes: int = TABLE_BYTES,
     ) -> None:
         super().__init__()
-        if isinstance(special_tokens, str):
-            raise UsageError(f"special_tokens must be a list of tokens, got {special_tokens!r}")
-        if partitions < 1:
-            raise UsageError(f"partitions must be at least 1, got {partitions}")
+        require(
+            not isinstance(special_tokens, str),
+            f"must be a list of tokens, got {special_tokens!r}",
+            "special_tokens",
+        )
+        require(partitions >= 1, f"must be at least 1, got {partitions}", "partitions")
         check_table_bytes(table_bytes)
         self.rules = WordRules(normalizer, pretokenizer, tuple(special_tokens), with_places)
         WordCounter(self.rules)  # refuses unknown names here and not on a worker
@@ -115,105 +106,87 @@ class CountWords(DeadLetterTransform):
         return words if dead is None else (words, dead)
 
 
-class _WaitingDocument(NamedTuple):
-    """A document that waits to be counted with others."""
+@beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY)
+class _CountInTables(DocumentFn):
+    """Documents to (partition, block of words), through a table a window."""
 
-    element: Element
-    utf8: bytes
-    timestamp: Timestamp
+    def __init__(self, count: CountWords, max_seconds: float | None) -> None:
+        super().__init__(count.text_field, count.dead_letters)
+        self.make_table = partial(WordCounter, count.rules)
+        self.with_places = count.rules.with_places
+        self.partitions = count.partitions
+        self.table_bytes = count.table_bytes
+        self.max_seconds = max_seconds
 
+    def start_bundle(self) -> None:
+        """Begin without words: the words of a failed bundle are counted again."""
+        super().start_bundle()
+        self.tables = WindowTables(self.make_table, self.table_bytes, self.max_seconds)
+        # With dead letters, texts are counted into this table first: one that failed must not be
+        # used.
+        self.trial = self.make_table() if self.dead_letters else None
 
-class _Unusable(NamedTuple):
-    """A document that cannot be counted, and why."""
+    def process(
+        self,
+        element: Element,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+        window: BoundedWindow = beam.DoFn.WindowParam,
+        pane: PaneInfo = beam.DoFn.PaneInfoParam,
+    ) -> Iterator[Any]:
+        """Count one element; send all words on when the tables have reached their limit."""
+        yield from self.take(Document(element, timestamp, window, pane))
+        if self.tables.is_full:
+            yield from self.finish_bundle()
 
-    element: Element
-    error: DataError
-    timestamp: Timestamp
+    def finish_bundle(self) -> Iterator[Any]:
+        """Count the waiting documents, and send all words on."""
+        yield from self.take_waiting()
+        for window, table in self.tables.take():
+            for partition, block in table.blocks(self.partitions):
+                data = encode_block(block)
+                counters.counter(metric_names.COUNT_BLOCKS).inc()
+                counters.counter(metric_names.COUNT_BLOCK_BYTES).inc(len(data))
+                for chunk in to_chunks(data):
+                    yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
 
+    def group_of(self, document: Document) -> Hashable:
+        """Return the window of a document."""
+        window: Hashable = document.window
+        return window
 
-class _WindowWords:
-    """The words of one window on one worker, and documents that wait to be counted together.
+    def use_texts(self, documents: list[Document], texts: pa.Array) -> Iterable[Any]:
+        """Count the words of single documents."""
+        if self.with_places:
+            raise DataError("with_places needs batches with a column 'place', not single texts")
+        self._count(documents[0].window, texts, None)
+        return ()
 
-    Args:
-        rules: How texts are split into words.
-        text_field: The field or column of the text.
-        checked: Whether to find out which document of several cannot be counted. They are then
-            counted into a table of their own first, since a table that failed must not be used.
-    """
+    def use_batch(self, document: Document, batch: Any) -> Iterable[Any]:
+        """Count the words of a batch."""
+        self._count(document.window, text_column(batch, self.text_field), self._places(batch))
+        return ()
 
-    def __init__(self, rules: WordRules, text_field: str, checked: bool) -> None:
-        self.counts = WordCounter(rules)
-        self.trial = WordCounter(rules) if checked else None
-        self.text_field = text_field
-        self.waiting: list[_WaitingDocument] = []
-        self.waiting_bytes = 0
-        self.words = 0
-        """Words counted since the caller last set this number to 0."""
+    def check_batch(self, batch: Any) -> None:
+        """See `DocumentFn`."""
+        self._try(text_column(batch, self.text_field), self._places(batch))
 
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes of memory that the tables and the waiting documents take."""
-        trial = 0 if self.trial is None else self.trial.memory_bytes
-        return self.counts.memory_bytes + trial + self.waiting_bytes
-
-    def add(self, element: Element, timestamp: Timestamp) -> Iterator[_Unusable]:
-        """Add a document or a batch; yield those that cannot be counted."""
-        value = without_key(element)
-        if is_batch(value):
-            yield from self._add_batch(element, value, timestamp)
-            return
-        try:
-            if self.counts.with_places:
-                raise DataError("with_places needs batches with a column 'place', not single texts")
-            waiting = _WaitingDocument(element, document_utf8(value, self.text_field), timestamp)
-        except DataError as error:
-            yield _Unusable(element, error, timestamp)
-            return
-        self.waiting.append(waiting)
-        self.waiting_bytes += len(waiting.utf8)
-        if self.waiting_bytes >= _GATHERED_BYTES:
-            yield from self.count_waiting()
-
-    def count_waiting(self) -> Iterator[_Unusable]:
-        """Count the waiting documents; yield those that cannot be counted."""
-        waiting, self.waiting = self.waiting, []
-        self.waiting_bytes = 0
-        if not waiting:
-            return
-        try:
-            self._count(string_array([each.utf8 for each in waiting]))
-        except DataError as error:
-            if len(waiting) == 1 or self.trial is None:
-                yield _Unusable(waiting[0].element, error, waiting[0].timestamp)
-                return
-            for each in waiting:  # one of them cannot be counted: find out which
-                self.waiting = [each]
-                yield from self.count_waiting()
-
-    def _add_batch(self, element: Element, batch: Any, timestamp: Timestamp) -> Iterator[_Unusable]:
-        try:
-            self._count(text_column(batch, self.text_field), self._places(batch))
-        except DataError as error:
-            by_row = self.trial is not None and has_texts(batch, self.text_field)
-            if not by_row or batch.num_rows < 2:
-                yield _Unusable(element, error, timestamp)
-                return
-            for number in range(batch.num_rows):
-                row = batch.slice(number, 1)
-                yield from self._add_batch(with_value(element, row), row, timestamp)
-
-    def _count(self, texts: pa.Array, places: pa.Array | None = None) -> None:
+    def _count(self, window: BoundedWindow, texts: pa.Array, places: pa.Array | None) -> None:
+        table = self.tables.table(window)
         if self.trial is None:
-            words = self.counts.add_texts(texts, places)
+            words = table.add_texts(texts, places)
         else:
-            self.trial.clear()
-            words = self.trial.add_texts(texts, places)
-            self.counts.add(self.trial)
-        self.words += words
+            words = self._try(texts, places)
+            table.add(self.trial)
+        counters.counter(metric_names.WORDS_COUNTED).inc(words)
         counters.counter(metric_names.DOCUMENTS_READ).inc(len(texts))
 
+    def _try(self, texts: pa.Array, places: pa.Array | None) -> int:
+        assert self.trial is not None
+        self.trial.clear()
+        return self.trial.add_texts(texts, places)
+
     def _places(self, batch: Any) -> pa.Array | None:
-        if not self.counts.with_places:
+        if not self.with_places:
             return None
         if "place" not in batch.schema.names:
             raise DataError("with_places needs batches with a column 'place'")
@@ -224,63 +197,6 @@ class _WindowWords:
                 "compressed file was split: set cut_compressed=False in ReadDocuments"
             )
         return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
-
-
-@beam.typehints.with_input_types(Element, window=ANY, timestamp=ANY)
-class _CountInTables(beam.DoFn):
-    """Documents to (partition, block of words), through a table a window."""
-
-    def __init__(self, count: CountWords, max_seconds: float | None) -> None:
-        self.make_words = partial(_WindowWords, count.rules, count.text_field, count.dead_letters)
-        self.dead_letters = count.dead_letters
-        self.partitions = count.partitions
-        self.table_bytes = count.table_bytes
-        self.max_seconds = max_seconds
-
-    def setup(self) -> None:
-        """Make the counters once a worker."""
-        self.words = counters.counter(metric_names.WORDS_COUNTED)
-        self.blocks = counters.counter(metric_names.COUNT_BLOCKS)
-        self.block_bytes = counters.counter(metric_names.COUNT_BLOCK_BYTES)
-
-    def start_bundle(self) -> None:
-        """Begin without words: the words of a failed bundle are counted again."""
-        self.tables = WindowTables(self.make_words, self.table_bytes, self.max_seconds)
-
-    def process(
-        self,
-        element: Element,
-        window: Any = beam.DoFn.WindowParam,
-        timestamp: Timestamp = beam.DoFn.TimestampParam,
-    ) -> Iterator[Any]:
-        """Count one element; send all words on when the tables have reached their limit."""
-        words = self.tables.table(window)
-        yield from self._dead(words.add(element, timestamp), window)
-        self._report(words)
-        if self.tables.is_full:
-            yield from self.finish_bundle()
-
-    def finish_bundle(self) -> Iterator[Any]:
-        """Send the remaining words on."""
-        for window, words in self.tables.take():
-            yield from self._dead(words.count_waiting(), window)
-            self._report(words)
-            for partition, block in words.counts.blocks(self.partitions):
-                data = encode_block(block)
-                self.blocks.inc()
-                self.block_bytes.inc(len(data))
-                for chunk in to_chunks(data):
-                    yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
-
-    def _report(self, words: _WindowWords) -> None:
-        self.words.inc(words.words)
-        words.words = 0
-
-    def _dead(self, unusable: Iterator[_Unusable], window: Any) -> Iterator[Any]:
-        for element, error, timestamp in unusable:
-            if not self.dead_letters:
-                raise error
-            yield in_window(dead_letter(element, error), timestamp, window)
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])

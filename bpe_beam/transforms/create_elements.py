@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import apache_beam as beam
@@ -26,17 +26,6 @@ class CreateElements(beam.PTransform):
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the elements."""
-        give = beam.ParDo(_Give(self.elements)).with_output_types(self.element_type)
-        return begin | "Begin" >> beam.Impulse() | "Give" >> give
-
-
-@beam.typehints.with_input_types(bytes)
-class _Give(beam.DoFn):
-    """An impulse to all elements."""
-
-    def __init__(self, elements: list[Any]) -> None:
-        self.elements = elements
-
-    def process(self, _: bytes) -> Iterator[Any]:
-        """Return the elements."""
-        yield from self.elements
+        elements = self.elements
+        create = beam.FlatMap(lambda _: elements).with_output_types(self.element_type)
+        return begin | "Begin" >> beam.Impulse() | "Create" >> create

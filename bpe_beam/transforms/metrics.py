@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 
+from bpe_beam.workers import metric_names
 from bpe_beam.workers.measured import Measured
 
 NAMESPACE = "bpe_beam"
@@ -15,6 +17,12 @@ NAMESPACE = "bpe_beam"
 def counter(name: str) -> Metrics.DelegatingCounter:
     """Return a counter in the namespace of this package."""
     return Metrics.counter(NAMESPACE, name)
+
+
+def count_tokens(ids: pa.LargeListArray) -> None:
+    """Count documents and their tokens; must be called within a call of a DoFn."""
+    counter(metric_names.DOCUMENTS_TOKENIZED).inc(len(ids))
+    counter(metric_names.TOKENS_MADE).inc(len(ids.flatten()))
 
 
 def record(counts: Mapping[str, int], values: Mapping[str, int]) -> None:

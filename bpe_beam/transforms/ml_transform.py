@@ -6,7 +6,7 @@ With `write_artifact_location` the tokenizer and its settings are written there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import apache_beam as beam
@@ -14,9 +14,9 @@ from apache_beam.ml.transforms.base import MLTransformProvider
 
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.elements import string_array, utf8_of
-from bpe_beam.workers import metric_names
+from bpe_beam.transforms.metrics import count_tokens
+from bpe_beam.transforms.tokenize import encode_texts
 from bpe_beam.workers.document_encoding import Encoding
 
 
@@ -71,28 +71,18 @@ class _TokenizeColumns(beam.PTransform):
 
     def expand(self, rows: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the rows with ids in place of texts."""
-        encode = beam.ParDo(_EncodeColumns(self.columns, Encoding(**self.settings)))
+        encode = beam.Map(_encode_columns, self.columns, Encoding(**self.settings))
         return rows | "Encode" >> encode.with_output_types(dict[str, Any])
 
 
-class _EncodeColumns(beam.DoFn):
-    """Texts in the columns of a row to lists of ids."""
-
-    def __init__(self, columns: list[str], encoding: Encoding) -> None:
-        self.columns = columns
-        self.encoding = encoding
-
-    def process(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Encode the columns of one row."""
-        if not isinstance(row, Mapping):
-            raise DataError(f"a row must be a dict, got {type(row).__name__}")
-        missing = [column for column in self.columns if row.get(column) is None]
-        if missing:
-            raise DataError(f"a row has no {', '.join(missing)}, only {', '.join(row)}")
-        texts = string_array(
-            [utf8_of(row[column], f"the column {column!r} of a row") for column in self.columns]
-        )
-        ids = self.encoding.encode(texts)
-        counters.counter(metric_names.DOCUMENTS_TOKENIZED).inc(len(ids))
-        counters.counter(metric_names.TOKENS_MADE).inc(len(ids.flatten()))
-        yield {**row, **dict(zip(self.columns, ids.to_pylist(), strict=True))}
+def _encode_columns(row: Any, columns: list[str], encoding: Encoding) -> dict[str, Any]:
+    """Return a row with lists of ids in some columns in place of texts."""
+    if not isinstance(row, Mapping):
+        raise DataError(f"a row must be a dict, got {type(row).__name__}")
+    missing = [column for column in columns if row.get(column) is None]
+    if missing:
+        raise DataError(f"a row has no {', '.join(missing)}, only {', '.join(row)}")
+    utf8 = [utf8_of(row[column], f"the column {column!r} of a row") for column in columns]
+    ids = encode_texts(encoding, string_array(utf8))
+    count_tokens(ids)
+    return {**row, **dict(zip(columns, ids.to_pylist(), strict=True))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from bpe_beam.corpus.record_names import names_in
 from bpe_beam.corpus.rejects import Reject, RejectWriter
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import make_plan
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, require
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
@@ -30,8 +30,12 @@ from bpe_beam.transforms.spread_tasks import SpreadTasks
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import SplitTask, split_tasks, task_name, text_bytes_of
 
-_EDGES = "edges"
-_LOSSES = "losses"
+_REPORTS = "reports"
+
+_UNSPLITTABLE = (
+    "if a large file that is compressed, CSV or WARC is sound, it cannot be split: set range_bytes "
+    "to its size"
+)
 
 
 @beam.typehints.with_output_types(pa.RecordBatch)
@@ -73,8 +77,8 @@ class ReadDocuments(beam.PTransform):
     ) -> None:
         super().__init__()
         for name, value in (("inputs", inputs), ("exclude", exclude)):
-            if isinstance(value, str):
-                raise UsageError(f"{name} must be a list, such as [{value!r}], got {value!r}")
+            is_list = not isinstance(value, str)
+            require(is_list, f"must be a list, such as [{value!r}], got {value!r}", name)
         self.settings = settings or ReadSettings()
         self.rejects = None if rejects is None else absolute(rejects)
         self.max_lost = Limit.parse(max_lost, "max_lost")
@@ -98,70 +102,64 @@ class ReadDocuments(beam.PTransform):
             | "Splits" >> SpreadTasks(split_tasks(self.plan))
             | "ReadSplit"
             >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects, self.max_lost))
-            .with_outputs(_EDGES, _LOSSES, main="documents")
-            .with_output_types(pa.RecordBatch | str)
+            .with_outputs(_REPORTS, main="documents")
+            .with_output_types(pa.RecordBatch | tuple[int, str])
         )
         # A hint is of all outputs together: Beam's checks at run time know no other.
         read["documents"].element_type = pa.RecordBatch
-        read[_EDGES].element_type = str
-        read[_LOSSES].element_type = str
-        guessed = speculative_part(self.plan)
-        if guessed.splits:
+        read[_REPORTS].element_type = beam.typehints.Tuple[int, str]
+        boundaries = speculative_part(self.plan)
+        if boundaries.splits or self.max_lost.numerator:
             (
-                read[_EDGES]
-                | "KeyBoundaries" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
-                | "GatherBoundaries" >> beam.GroupByKey()
-                | "CheckBoundaries" >> beam.ParDo(_CheckBoundaries(guessed))
-            )
-        if self.max_lost.numerator:
-            (
-                read[_LOSSES]
-                | "KeyLosses" >> beam.Map(_under_one_key).with_output_types(tuple[int, str])
-                | "GatherLosses" >> beam.GroupByKey()
-                | "LimitLosses" >> beam.ParDo(_LimitLosses(self.max_lost, self.plan.size))
+                read[_REPORTS]
+                | "GatherReports" >> beam.GroupByKey()
+                | "CheckReports"
+                >> beam.ParDo(_CheckReports(boundaries, self.max_lost, self.plan.size))
             )
         return read["documents"]
 
 
-def _under_one_key(edges: str) -> tuple[int, str]:
-    return 0, edges
+class _Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the reader of a split reports: a boundary or a loss, one an element."""
+
+    boundaries: list[Boundaries] = []
+    losses: list[FileLoss] = []
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[str]])
 @beam.typehints.with_output_types(str)
-class _CheckBoundaries(beam.DoFn):
-    """Fails unless the slices of every file with speculative boundaries are contiguous."""
+class _CheckReports(beam.DoFn):
+    """Fails unless the slices of each file are contiguous, and few enough bytes are lost."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-
-    def process(self, element: tuple[int, Iterable[str]]) -> None:
-        """Check the boundaries that all slices reported."""
-        reported = [msgspec.json.decode(row, type=Boundaries) for row in element[1]]
-        wrong = files_with_gaps(self.plan, reported)
-        if wrong:
-            names = [self.plan.files[number].name for number in sorted(wrong)]
-            raise DataError(
-                f"{list_few(names)}: cannot be read "
-                "in slices (broken, or written so that boundaries cannot be found); set "
-                "cut_compressed=False in ReadDocuments, or range_bytes to the file's size"
-            )
-
-
-@beam.typehints.with_input_types(tuple[int, Iterable[str]])
-@beam.typehints.with_output_types(str)
-class _LimitLosses(beam.DoFn):
-    """Fails if more bytes are lost, over all splits, than the limit allows."""
-
-    def __init__(self, limit: Limit, stored_bytes: int) -> None:
-        self.limit = limit
+    def __init__(self, boundaries: Plan, max_lost: Limit, stored_bytes: int) -> None:
+        self.boundaries = boundaries
+        self.max_lost = max_lost
         self.stored_bytes = stored_bytes
 
     def process(self, element: tuple[int, Iterable[str]]) -> None:
-        """Add the losses that all splits reported."""
-        losses = add_losses(msgspec.json.decode(row, type=FileLoss) for row in element[1])
+        """Check the boundaries and the losses that all splits reported."""
+        reported: list[Boundaries] = []
+        losses: list[FileLoss] = []
+        for row in element[1]:
+            report = msgspec.json.decode(row, type=_Report)
+            reported += report.boundaries
+            losses += report.losses
+        self._check_boundaries(reported)
+        self._check_losses(add_losses(losses))
+
+    def _check_boundaries(self, reported: list[Boundaries]) -> None:
+        wrong = files_with_gaps(self.boundaries, reported) if self.boundaries.splits else ()
+        if wrong:
+            names = [self.boundaries.files[number].name for number in sorted(wrong)]
+            raise DataError(
+                f"{list_few(names)}: cannot be read in slices (broken, or written so that "
+                "boundaries cannot be found); set cut_compressed=False in ReadDocuments, or "
+                "range_bytes to the file's size"
+            )
+
+    def _check_losses(self, losses: Sequence[FileLoss]) -> None:
         lost = sum(loss.bytes for loss in losses)
-        if self.limit.exceeded(lost, self.stored_bytes):
+        if lost and self.max_lost.exceeded(lost, self.stored_bytes):
             raise DataError(
                 f"{lost:,} of {self.stored_bytes:,} stored bytes are lost in {len(losses):,} "
                 f"damaged files ({list_few([loss.file for loss in losses])}), more than max_lost "
@@ -171,9 +169,9 @@ class _LimitLosses(beam.DoFn):
 
 
 @beam.typehints.with_input_types(str)
-@beam.typehints.with_output_types(pa.RecordBatch | str)
+@beam.typehints.with_output_types(pa.RecordBatch | tuple[int, str])
 class _ReadSplit(beam.DoFn):
-    """Splits to batches of documents."""
+    """Splits to batches of documents, and reports of boundaries and losses under one key."""
 
     def __init__(
         self,
@@ -189,66 +187,46 @@ class _ReadSplit(beam.DoFn):
 
     def process(self, element: str) -> Iterator[Any]:
         """Read one split."""
-        work = SplitTask.from_json(element)
-        losses: tuple[FileLoss, ...] = ()
+        task = SplitTask.from_json(element)
+        boundaries: list[Boundaries] = []
+        writer = None
         with ExitStack() as stack:
-            on_reject: Callable[[Reject], None] = partial(_fail, self.settings.text_field)
             if self.rejects is not None:
-                name = f"{task_name('rejects', work.split.index, work.splits)}.jsonl"
-                writer = RejectWriter(self.storage, self.storage.join(self.rejects, name))
-                on_reject = stack.enter_context(writer).add
-                if not self.max_lost.numerator:
-                    on_reject = _unless_lost(on_reject)
-            seen: list[Boundaries] = []
+                name = f"{task_name('rejects', task.split.index, task.splits)}.jsonl"
+                url = self.storage.join(self.rejects, name)
+                writer = stack.enter_context(RejectWriter(self.storage, url))
             for batch in read_split(
                 self.storage,
-                work.plan,
-                work.split,
+                task.plan,
+                task.split,
                 self.settings,
-                _counting(on_reject),
-                seen.append,
+                partial(self._reject, writer),
+                boundaries.append,
             ):
                 counters.counter(metric_names.TEXT_BYTES_READ).inc(text_bytes_of(batch))
                 yield batch
-            if self.rejects is not None:
-                losses = writer.losses
-        for loss in losses:
-            counters.counter(metric_names.STORED_BYTES_LOST).inc(loss.bytes)
-            yield beam.pvalue.TaggedOutput(_LOSSES, msgspec.json.encode(loss).decode())
-        for edges in seen:
-            yield beam.pvalue.TaggedOutput(_EDGES, msgspec.json.encode(edges).decode())
+        losses = () if writer is None else writer.losses
+        counters.counter(metric_names.STORED_BYTES_LOST).inc(sum(loss.bytes for loss in losses))
+        for report in (
+            *(_Report(boundaries=[each]) for each in boundaries),
+            *(_Report(losses=[loss]) for loss in losses),
+        ):
+            yield beam.pvalue.TaggedOutput(_REPORTS, (0, msgspec.json.encode(report).decode()))
 
-
-def _fail(text_field: str, reject: Reject) -> None:
-    names = names_in(reject.to_json(), text_field, "text_field")
-    raise DataError(
-        f"{reject.file}, {reject.position}: {reject.reason} {reject.detail}{names}: correct it, or "
-        "set rejects in ReadDocuments to a folder; if a large file that is compressed, CSV or "
-        "WARC is sound, it cannot be split: set range_bytes to its size"
-    )
-
-
-def _unless_lost(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:
-    """Return `on_reject` with a check: a loss fails the run."""
-
-    def take(reject: Reject) -> None:
-        if reject.lost_bytes is not None:
+    def _reject(self, writer: RejectWriter | None, reject: Reject) -> None:
+        """Write and count a record that cannot be used; without a writer, or a limit, fail."""
+        counters.counter(metric_names.RECORDS_REJECTED).inc()
+        if writer is None:
+            field = self.settings.text_field
+            names = names_in(reject.to_json(), field, "text_field")
+            raise DataError(
+                f"{reject.file}, {reject.position}: {reject.reason} {reject.detail}{names}: "
+                f"correct it, or set rejects in ReadDocuments to a folder; {_UNSPLITTABLE}"
+            )
+        if reject.lost_bytes is not None and not self.max_lost.numerator:
             raise DataError(
                 f"{reject.file}, {reject.position}: {reject.reason}: {reject.detail}; "
                 f"{reject.lost_bytes:,} stored bytes are lost; get a sound copy of the file, "
-                "exclude it, or set max_lost in ReadDocuments; if a large file that is compressed, "
-                "CSV or WARC is sound, it cannot be split: set range_bytes to its size"
+                f"exclude it, or set max_lost in ReadDocuments; {_UNSPLITTABLE}"
             )
-        on_reject(reject)
-
-    return take
-
-
-def _counting(on_reject: Callable[[Reject], None]) -> Callable[[Reject], None]:
-    """Return `on_reject` with a counter of its calls."""
-
-    def count(reject: Reject) -> None:
-        counters.counter(metric_names.RECORDS_REJECTED).inc()
-        on_reject(reject)
-
-    return count
+        writer.add(reject)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -15,36 +14,25 @@ from apache_beam.utils.windowed_value import PaneInfo
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.dead_letters import DeadLetterTransform, dead_letter, in_window
+from bpe_beam.transforms.dead_letters import DeadLetterTransform
+from bpe_beam.transforms.document_fn import Document, DocumentFn
 from bpe_beam.transforms.elements import (
     ANY,
     Element,
     batch_with_tokens,
-    document_utf8,
-    has_texts,
-    is_batch,
-    string_array,
     text_column,
     tokens_type,
     with_tokens,
     with_value,
     without_key,
 )
-from bpe_beam.workers import metric_names
+from bpe_beam.transforms.metrics import count_tokens
 from bpe_beam.workers.document_encoding import (
     AllowedSpecial,
     Encoding,
     cached_tokenizer,
     cached_under,
 )
-
-GATHERED_DOCUMENTS = 1024
-GATHERED_BYTES = 1 << 20
-GATHERED_SECONDS = 0.1
-"""Single documents of a bundle wait for each other, until one of these limits is reached or the
-bundle ends. Encoding documents one at a time takes about 90 µs each, a thousand together 3 µs each
-(documents of 60 characters, one core)."""
 
 
 class Tokenize(DeadLetterTransform):
@@ -126,34 +114,21 @@ class _AddTimestamp(beam.DoFn):
         yield timestamp.micros, update
 
 
-class _WaitingDocument(NamedTuple):
-    """A document that waits to be encoded with others."""
-
-    element: Element
-    utf8: bytes
-    timestamp: Timestamp
-    window: BoundedWindow
-    pane: PaneInfo
-
-
 # Beam's checks cannot read annotations that are strings, so the parameters' types are given here.
 @beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
-class _Encode(beam.DoFn):
-    """Documents to their ids: single documents in groups, Arrow batches one by one."""
+class _Encode(DocumentFn):
+    """Documents to their ids."""
 
     def __init__(
         self, encoding: Encoding, storage: Storage, text_field: str, dead_letters: bool
     ) -> None:
+        super().__init__(text_field, dead_letters)
         self.encoding = encoding
         self.storage = storage
-        self.text_field = text_field
-        self.dead_letters = dead_letters
 
     def start_bundle(self) -> None:
-        """Begin without documents: those of a failed bundle are sent again."""
-        self.waiting: list[_WaitingDocument] = []
-        self.waiting_bytes = 0
-        self.since = 0.0
+        """Begin without documents and without an update."""
+        super().start_bundle()
         self.updates: Any = None
         self.update: str | None = None
 
@@ -165,108 +140,48 @@ class _Encode(beam.DoFn):
         pane: PaneInfo = beam.DoFn.PaneInfoParam,
         updates: list[tuple[int, str]] | None = None,
     ) -> Iterator[Any]:
-        """Add a document to those that wait, or encode a batch."""
+        """Encode an element, at once or with later ones."""
         if updates is not self.updates:
             update = max(updates)[1] if updates else None
             if update != self.update:
-                yield from self.finish_bundle()
+                yield from self.take_waiting()
             self.updates, self.update = updates, update
-        value = without_key(element)
-        if is_batch(value):
-            for each in self._encode_batch(element, value):
-                yield in_window(each, timestamp, window, pane)
-            return
-        if not self.waiting:
-            self.since = time.monotonic()
-        try:
-            utf8 = document_utf8(value, self.text_field)
-        except DataError as error:
-            yield in_window(self._dead(element, error), timestamp, window, pane)
-            return
-        self.waiting.append(_WaitingDocument(element, utf8, timestamp, window, pane))
-        self.waiting_bytes += len(utf8)
-        if (
-            len(self.waiting) >= GATHERED_DOCUMENTS
-            or self.waiting_bytes >= GATHERED_BYTES
-            or time.monotonic() - self.since >= GATHERED_SECONDS
-        ):
-            yield from self.finish_bundle()
+        yield from self.take(Document(element, timestamp, window, pane))
 
     def finish_bundle(self) -> Iterator[Any]:
         """Encode the waiting documents."""
-        waiting, self.waiting = self.waiting, []
-        self.waiting_bytes = 0
-        if not waiting:
-            return
-        try:
-            ids = self._encode(string_array([each.utf8 for each in waiting]))
-        except DataError:
-            if not self.dead_letters:
-                raise
-            for each in waiting:  # one of them cannot be encoded: find out which
-                output = self._encode_alone(each)
-                yield in_window(output, each.timestamp, each.window, each.pane)
-            return
-        flat, offsets = ids.values, ids.offsets.to_pylist()
-        for i, each in enumerate(waiting):
-            tokens = flat.slice(offsets[i], offsets[i + 1] - offsets[i])
-            output = self._output_of(each.element, tokens)
-            yield in_window(output, each.timestamp, each.window, each.pane)
+        yield from self.take_waiting()
 
-    def _encode_alone(self, each: _WaitingDocument) -> Any:
+    def use_texts(self, documents: list[Document], texts: pa.Array) -> Iterable[Any]:
+        """Return the documents with their ids."""
+        ids = self._ids(texts)
+        count_tokens(ids)
+        flat, bounds = ids.values, ids.offsets.to_pylist()
+        return [
+            self._with_tokens(document, flat.slice(start, end - start))
+            for document, start, end in zip(documents, bounds[:-1], bounds[1:], strict=True)
+        ]
+
+    def use_batch(self, document: Document, batch: Any) -> Iterable[Any]:
+        """Return the batch with its ids."""
+        ids = self._ids(text_column(batch, self.text_field))
+        encoded = batch_with_tokens(batch, self.text_field, ids)
+        count_tokens(ids)
+        return [document.output(with_value(document.element, encoded))]
+
+    def check_batch(self, batch: Any) -> None:
+        """See `DocumentFn`."""
+        self._ids(text_column(batch, self.text_field))
+
+    def _with_tokens(self, document: Document, tokens: pa.UInt32Array) -> Any:
         try:
-            tokens = self._encode(string_array([each.utf8])).values
+            encoded = with_tokens(without_key(document.element), self.text_field, tokens)
         except DataError as error:
-            return self._dead(each.element, error)
-        return self._output_of(each.element, tokens)
-
-    def _output_of(self, element: Element, tokens: pa.UInt32Array) -> Any:
-        try:
-            encoded = with_tokens(without_key(element), self.text_field, tokens)
-        except DataError as error:
-            return self._dead(element, error)
-        return with_value(element, encoded)
-
-    def _encode_batch(self, element: Element, batch: Any) -> Iterator[Any]:
-        """Yield the batch with its tokens, and each unusable row by itself."""
-        try:
-            ids = self._encode(text_column(batch, self.text_field))
-            encoded = batch_with_tokens(batch, self.text_field, ids)
-        except DataError as error:
-            if not (self.dead_letters and has_texts(batch, self.text_field)):
-                yield self._dead(element, error)
-                return
-            good = []
-            for number in range(batch.num_rows):
-                row = batch.slice(number, 1)
-                try:
-                    self._ids(text_column(row, self.text_field))
-                    good.append(number)
-                except DataError as row_error:
-                    yield self._dead(with_value(element, row), row_error)
-            if len(good) == batch.num_rows:
-                yield self._dead(element, error)
-            elif good:
-                yield from self._encode_batch(element, batch.take(good))
-            return
-        yield with_value(element, encoded)
-
-    def _dead(self, element: Element, error: DataError) -> beam.pvalue.TaggedOutput:
-        if not self.dead_letters:
-            raise error
-        return dead_letter(element, error)
+            return self.unusable(document, error)
+        return document.output(with_value(document.element, encoded))
 
     def _ids(self, texts: pa.Array) -> pa.LargeListArray:
-        try:
-            return self.encoding.encode(texts, self._updated())
-        except TextError as error:
-            raise DataError(f"a document cannot be encoded: {error.reason}") from None
-
-    def _encode(self, texts: pa.Array) -> pa.LargeListArray:
-        ids = self._ids(texts)
-        counters.counter(metric_names.DOCUMENTS_TOKENIZED).inc(len(ids))
-        counters.counter(metric_names.TOKENS_MADE).inc(len(ids.flatten()))
-        return ids
+        return encode_texts(self.encoding, texts, self._updated())
 
     def _updated(self) -> Tokenizer | None:
         """Return the tokenizer of the current update; None without an update."""
@@ -276,3 +191,23 @@ class _Encode(beam.DoFn):
         if update.lstrip()[:1] == "{":
             return cached_tokenizer(update)
         return cached_under(update, lambda: Tokenizer.from_file(update, storage=self.storage))
+
+
+def encode_texts(
+    encoding: Encoding, texts: pa.Array, tokenizer: Tokenizer | None = None
+) -> pa.LargeListArray:
+    """Return the ids of each text.
+
+    Args:
+        encoding: How texts become ids.
+        texts: The texts, large_string.
+        tokenizer: A tokenizer in place of that of the encoding.
+
+    Raises:
+        DataError: A text cannot be encoded.
+        UsageError: The tokenizer lacks a token of the encoding.
+    """
+    try:
+        return encoding.encode(texts, tokenizer)
+    except TextError as error:
+        raise DataError(f"a document cannot be encoded: {error.reason}") from None

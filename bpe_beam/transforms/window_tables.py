@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import apache_beam as beam
 from apache_beam.transforms import trigger
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
 
 TABLE_BYTES = 128_000_000
 """The default memory of a worker's tables, in bytes."""
@@ -78,8 +78,11 @@ def check_table_bytes(table_bytes: int) -> None:
     Raises:
         UsageError: It is below 1,000,000 bytes.
     """
-    if table_bytes < _MIN_TABLE_BYTES:
-        raise UsageError(f"table_bytes must be at least {_MIN_TABLE_BYTES:,}, got {table_bytes:,}")
+    require(
+        table_bytes >= _MIN_TABLE_BYTES,
+        f"must be at least {_MIN_TABLE_BYTES:,}, got {table_bytes:,}",
+        "table_bytes",
+    )
 
 
 def max_seconds_of(elements: beam.pvalue.PCollection, transform: str) -> float | None:

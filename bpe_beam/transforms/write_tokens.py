@@ -8,20 +8,21 @@ arrive and however often they are retried.
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import apache_beam as beam
+import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, UsageError, require, require_between
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
@@ -35,7 +36,6 @@ from bpe_beam.transforms.elements import TOKENS, fields_of, is_batch, without_ke
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import require_visible
 
-_THREADS = 16
 _MAX_SHARDS = 100_000
 
 CHUNK_TOKENS = 240_000
@@ -44,8 +44,8 @@ CHUNK_TOKENS = 240_000
 
 Chunk = tuple[bytes, int, bytes]
 """A chunk of a document: a hash of the document's ids, the number of the chunk in the document, and
-the ids of the chunk, little-endian uint32. A chunk without a hash has the final number and name of
-its shard instead, or no name, which only makes sure that the shard has an element."""
+the ids of the chunk, little-endian uint32. A chunk without a hash has the final name of its shard
+instead, or no name for a shard without tokens; each shard has one."""
 
 
 Tokens: TypeAlias = Any
@@ -84,14 +84,13 @@ class WriteTokens(beam.PTransform):
         self, folder: str, tokenizer: Tokenizer, *, shards: int = 1, storage: Storage | None = None
     ) -> None:
         super().__init__()
-        if not 1 <= shards <= _MAX_SHARDS:
-            raise UsageError(f"shards must be from 1 to {_MAX_SHARDS:,}, got {shards}")
+        require_between("shards", shards, 1, _MAX_SHARDS)
         self.folder = absolute(folder)
         self.tokenizer = tokenizer
         self.shards = shards
         self.storage = storage or Storage()
-        if self.storage.list_names(folder):
-            raise UsageError(f"folder must be empty or new, got {folder}, which has files")
+        is_empty = not self.storage.list_names(folder)
+        require(is_empty, f"must be empty or new, got {folder}, which has files", "folder")
 
     def expand(self, tokens: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the URL of the manifest."""
@@ -109,21 +108,17 @@ class WriteTokens(beam.PTransform):
         self.storage.make_folder(self.folder)
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
         chunks = tokens | "SplitToChunks" >> beam.ParDo(_SplitToChunks(self.shards))
-        # An empty chunk for each shard: each shard has a row, and there is at least one key.
-        openers = tokens.pipeline | "Shards" >> CreateElements(
-            [(shard, (b"", 0, b"")) for shard in range(self.shards)], tuple[int, Chunk]
-        )
+        # A number that is no shard's: there is at least one element to gather.
+        begin = tokens.pipeline | "Begin" >> CreateElements([(0, -1)], tuple[int, int])
         names = (
-            chunks
-            | "WithTokens" >> beam.ParDo(_ShardsWithTokens())
-            | "EachOnce" >> beam.GroupByKey()
-            | "UnderOneKey" >> beam.ParDo(_UnderOneKey())
+            (chunks | "WithTokens" >> beam.ParDo(_ShardsWithTokens()), begin)
+            | "WithBegin" >> beam.Flatten().with_output_types(tuple[int, int])
             | "GatherNumbers" >> beam.GroupByKey()
-            | "NameShards" >> beam.ParDo(_NameShards())
+            | "NameShards" >> beam.ParDo(_NameShards(self.shards))
         )
         return (
-            (chunks, openers, names)
-            | "WithOpeners" >> beam.Flatten().with_output_types(tuple[int, Chunk])
+            (chunks, names)
+            | "WithNames" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
             | "WriteShard" >> beam.ParDo(_WriteShard(target))
             # Not as a side input, which Dataflow gives a coder of its own, a pickling one.
@@ -209,40 +204,36 @@ def _ids_in_list(ids: Any) -> Any:
 @beam.typehints.with_input_types(tuple[int, Chunk])
 @beam.typehints.with_output_types(tuple[int, int])
 class _ShardsWithTokens(beam.DoFn):
-    """Chunks to the numbers of the shards with tokens, as keys; each number once a bundle."""
+    """Chunks to the numbers of the shards with tokens, under one key; each number once a bundle."""
 
     def start_bundle(self) -> None:
         """Begin without shards."""
         self.seen: set[int] = set()
 
     def process(self, element: tuple[int, Chunk]) -> Iterator[tuple[int, int]]:
-        """Return the number of the chunk's shard, if it is new."""
+        """Yield the number of the chunk's shard, if it is new."""
         shard, (_, _, ids) = element
         if ids and shard not in self.seen:
             self.seen.add(shard)
-            yield shard, 0
-
-
-@beam.typehints.with_input_types(tuple[int, Iterable[int]])
-@beam.typehints.with_output_types(tuple[int, int])
-class _UnderOneKey(beam.DoFn):
-    """Numbers of shards to the same numbers under one key."""
-
-    def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, int]]:
-        """Return the number under the key 0."""
-        yield 0, element[0]
+            yield 0, shard
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[int]])
 @beam.typehints.with_output_types(tuple[int, Chunk])
 class _NameShards(beam.DoFn):
-    """The numbers of shards with tokens to their final names, which are numbered without gaps."""
+    """The numbers of shards with tokens to the final names of all shards, numbered without gaps."""
+
+    def __init__(self, shards: int) -> None:
+        self.shards = shards
 
     def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, Chunk]]:
-        """Return a name for each shard, in their order."""
-        numbers = sorted(set(element[1]))
-        for index, shard in enumerate(numbers):
-            yield shard, (b"", index, shard_name(index, len(numbers)).encode())
+        """Yield a name for each shard; an empty one for a shard without tokens."""
+        with_tokens = sorted(set(element[1]) - {-1})
+        names = {
+            shard: shard_name(index, len(with_tokens)) for index, shard in enumerate(with_tokens)
+        }
+        for shard in range(self.shards):
+            yield shard, (b"", 0, names.get(shard, "").encode())
 
 
 class _StoredChunk(NamedTuple):
@@ -254,129 +245,82 @@ class _StoredChunk(NamedTuple):
     size: int
 
 
-class _ShardRow(NamedTuple):
-    """A shard that a worker wrote, or that got no tokens, for the manifest.
-
-    Attributes:
-        number: The number of the shard among those asked for.
-        name: The final name of the shard.
-        documents: Number of documents.
-        tokens: Number of tokens.
-        files: Name, bytes and SHA-256 of each file.
-    """
-
-    number: int
-    name: str
-    documents: int
-    tokens: int
-    files: list[tuple[str, int, str]]
-
-    def to_json(self) -> str:
-        """Return the row as text that `from_json` reads."""
-        return json.dumps(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> _ShardRow:
-        """Return the row that `to_json` wrote."""
-        return cls(*json.loads(text))
-
-    @property
-    def shard(self) -> Shard:
-        """The shard in the manifest."""
-        return Shard(
-            name=self.name,
-            files=tuple(FileInfo(*file) for file in self.files),
-            tokens=self.tokens,
-            split=self.number,
-            slices=(),
-            documents=self.documents,
-            text_bytes=0,
-            rejects=0,
-        )
-
-    @property
-    def without_tokens(self) -> TokenlessSplit:
-        """The shard without tokens in the manifest."""
-        return TokenlessSplit(
-            split=self.number, slices=(), documents=self.documents, text_bytes=0, rejects=0
-        )
-
-
 @beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
-@beam.typehints.with_output_types(tuple[int, str])
+@beam.typehints.with_output_types(tuple[int, bytes])
 class _WriteShard(beam.DoFn):
-    """A shard's chunks to its files, and a row for the manifest under one key."""
+    """A shard's chunks to its files, and its row of the manifest under one key."""
 
     def __init__(self, target: _Target) -> None:
         self.target = target
 
-    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[tuple[int, str]]:
+    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[tuple[int, bytes]]:
         """Write one shard, with its documents in the order of their hashes."""
-        shard, chunks = element
+        number, chunks = element
         target = self.target
-        names: set[str] = set()
         require_visible(target.storage, target.folder)
         with tempfile.TemporaryFile() as spool:
+            names: set[str] = set()
             stored: list[_StoredChunk] = []
-            for document, number, ids in chunks:
-                if not document and ids:
-                    names.add(ids.decode())
-                elif document:
-                    stored.append(_StoredChunk(document, number, spool.tell(), len(ids)))
+            for document, position, ids in chunks:
+                if document:
+                    stored.append(_StoredChunk(document, position, spool.tell(), len(ids)))
                     spool.write(ids)
+                else:
+                    names.add(ids.decode())
             stored.sort()
-            if len(names) != any(chunk.size for chunk in stored):
+            name = names.pop() if len(names) == 1 else None
+            if name is None or bool(name) != any(chunk.size for chunk in stored):
                 raise DataError(_LOST)
-            name = min(names, default=f"shard {shard} without tokens")
             format_ = shard_format(DEFAULT_SHARD_FORMAT)
+            # Without tokens no file is made.
+            name = name or f"shard {number} without tokens"
             with format_.writer(target.storage, target.folder, name, target.vocab_size) as writer:
-                for document_chunks in _documents(stored):
-                    read = []
-                    for chunk in document_chunks:
-                        spool.seek(chunk.offset)
-                        read.append(spool.read(chunk.size))
-                    ids = b"".join(read)
-                    if _digest(ids) != document_chunks[0].document:
-                        raise DataError(_LOST)
-                    tokens = np.frombuffer(ids, "<u4").astype(np.uint32, copy=False)
+                for tokens in _documents(spool, stored):
                     writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
         files = writer.result()
         counters.counter(metric_names.DOCUMENTS_WRITTEN).inc(files.documents)
         counters.counter(metric_names.TOKENS_WRITTEN).inc(files.tokens)
-        row = _ShardRow(
-            shard,
-            name,
-            files.documents,
-            files.tokens,
-            [(file.name, file.bytes, file.sha256) for file in files.files],
+        shard = Shard(
+            name=name,
+            split=number,
+            slices=(),
+            documents=files.documents,
+            text_bytes=0,
+            tokens=files.tokens,
+            rejects=0,
+            files=tuple(files.files),
         )
-        yield 0, row.to_json()
+        yield 0, msgspec.json.encode(shard)
 
 
-def _documents(chunks: list[_StoredChunk]) -> Iterator[list[_StoredChunk]]:
-    """Yield the chunks of each document; equal documents have as many copies of each chunk.
+def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[npt.NDArray[np.uint32]]:
+    """Yield the ids of each document; equal documents have as many copies of each chunk.
 
     Args:
+        spool: The file of the chunks.
         chunks: The chunks, sorted.
 
     Raises:
-        DataError: The copies of equal documents have different chunks.
+        DataError: The copies of equal documents have different chunks, or a chunk is missing.
     """
-    start = 0
-    while start < len(chunks):
-        end = start
-        while end < len(chunks) and chunks[end].document == chunks[start].document:
-            end += 1
-        equal = chunks[start:end]
-        copies = sum(chunk.number == 0 for chunk in equal)
-        if copies == 0 or len(equal) % copies:
+    for document, equal in groupby(chunks, key=lambda chunk: chunk.document):
+        copied = list(equal)
+        copies = sum(chunk.number == 0 for chunk in copied)
+        if copies == 0 or len(copied) % copies:
             raise DataError(_LOST)
         for copy in range(copies):
-            yield equal[copy::copies]
-        start = end
+            ids = b"".join(_read(spool, chunk) for chunk in copied[copy::copies])
+            if _digest(ids) != document:
+                raise DataError(_LOST)
+            yield np.frombuffer(ids, "<u4").astype(np.uint32, copy=False)
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[str]])
+def _read(spool: IO[bytes], chunk: _StoredChunk) -> bytes:
+    spool.seek(chunk.offset)
+    return spool.read(chunk.size)
+
+
+@beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
 @beam.typehints.with_output_types(str)
 class _WriteManifest(beam.DoFn):
     """All rows to the manifest, which completes the folder."""
@@ -384,19 +328,23 @@ class _WriteManifest(beam.DoFn):
     def __init__(self, target: _Target) -> None:
         self.target = target
 
-    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[str]:
         """Write the tokenizer and the manifest."""
         storage, folder = self.target.storage, self.target.folder
-        rows = sorted(map(_ShardRow.from_json, element[1]))
-        if [row.number for row in rows] != list(range(self.target.shards)):
+        rows = [msgspec.json.decode(row, type=Shard) for row in element[1]]
+        rows.sort(key=lambda row: row.split)
+        shards = tuple(row for row in rows if row.tokens)
+        names = [shard_name(index, len(shards)) for index in range(len(shards))]
+        numbers = [row.split for row in rows]
+        if numbers != list(range(self.target.shards)) or [row.name for row in shards] != names:
             raise DataError(_LOST)
-        shards = tuple(row.shard for row in rows if row.tokens)
-        tokenless = tuple(row.without_tokens for row in rows if not row.tokens)
-        if [shard.name for shard in shards] != [
-            shard_name(index, len(shards)) for index in range(len(shards))
-        ]:
-            raise DataError(_LOST)
-        _check_files(storage, folder, [file for shard in shards for file in shard.files])
+        tokenless = tuple(
+            TokenlessSplit(row.split, slices=(), documents=row.documents, text_bytes=0, rejects=0)
+            for row in rows
+            if not row.tokens
+        )
+        files = [(storage.join(folder, f.name), f.bytes) for shard in shards for f in shard.files]
+        side_by_side(lambda file: _check_file(storage, *file), files)
         data = self.target.tokenizer_json.encode()
         storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
         manifest = Manifest(
@@ -419,16 +367,11 @@ class _WriteManifest(beam.DoFn):
         yield url
 
 
-def _check_files(storage: Storage, folder: str, files: Sequence[FileInfo]) -> None:
-    """Check that the files of all shards exist, before the manifest lists them.
+def _check_file(storage: Storage, url: str, size: int) -> None:
+    """Check that a file of a shard exists, before the manifest lists it.
 
     Raises:
-        DataError: A file does not exist, or has another size.
+        DataError: It does not exist, or has another size.
     """
-
-    def check(file: FileInfo) -> None:
-        if storage.size(storage.join(folder, file.name)) != file.bytes:
-            raise DataError(f"{storage.join(folder, file.name)}: changed after it was written")
-
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(check, files))
+    if storage.size(url) != size:
+        raise DataError(f"{url}: changed after it was written")

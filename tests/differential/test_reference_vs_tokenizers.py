@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import tokenizers
-
-from bpe_beam.training.reference import learn_bpe
+from reference_bpe import learn_bpe
 
 
 def hugging_face(

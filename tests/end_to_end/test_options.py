@@ -417,14 +417,14 @@ def learned_in_rounds(ground: Ground, job: str) -> None:
     assert summary["runner"] == runner[1]
     own = ("--output", ground.own / "never")
     for refused, said in (
-        (("--tie-break", "first_seen"), "tie_break 'first_seen' needs to know"),
+        (("--tie-break", "first_seen"), "first_seen needs to know"),
         (("--model", "word_level"), "has no merges"),
     ):
         ran = run(*given, *refused, "--merge-rounds", "distributed", *own)
         assert ran.code == 2
-        assert "merge_rounds cannot be 'distributed': " in ran.message
+        assert "--merge-rounds cannot be distributed: " in ran.message
         assert said in ran.message
-        assert "give --merge-rounds local" in ran.message
+        assert "set --merge-rounds to local" in ran.message
     assert not (ground.own / "never").exists()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import reference_bpe
 from made_text import documents
 from read_back import read_pair, read_shards, tree
 
@@ -29,7 +30,6 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
-from bpe_beam.training import reference
 
 QUIET = Progress(quiet=True, stream=io.StringIO())
 TEXTS = [text for text in documents(60, seed=4) if text]
@@ -39,7 +39,7 @@ TEXTS = [text for text in documents(60, seed=4) if text]
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A tokenizer without merges: its tokens are bytes, and an empty text has none."""
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    vocab, merges = reference.learn_bpe([("Ġa", 2)], vocab_size=256)
+    vocab, merges = reference_bpe.learn_bpe([("Ġa", 2)], vocab_size=256)
     Tokenizer.from_learned(vocab, merges, []).save(str(path))
     return str(path)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import reference_bpe
 from counted_words import words_of
 
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training import reference
 from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Learned
 from bpe_beam.training.recipe import BpeRecipe
@@ -19,7 +19,7 @@ def check(counted: Counted, recipe: BpeRecipe) -> Learned:
     """Train, and compare vocabulary, merges and their counts; return the result."""
     learned = learn_merges(words_of(counted), recipe)
     as_chars = [(byte_level.to_chars(word), count) for word, count in counted]
-    vocab, merges = reference.learn_bpe(
+    vocab, merges = reference_bpe.learn_bpe(
         as_chars,
         vocab_size=recipe.vocab_size,
         alphabet="bytes" if recipe.all_bytes else "seen",
@@ -39,8 +39,10 @@ def check(counted: Counted, recipe: BpeRecipe) -> Learned:
 
 
 def check_counts(words: Sequence[tuple[str, int]], learned: Learned) -> None:
-    rules = reference.Rules(0)
-    split = reference.split_words(words, {*"".join(word for word, _ in words)})
+    rules = reference_bpe.Rules(0)
+    split = reference_bpe.split_words(words, {*"".join(word for word, _ in words)})
     for pair, count in zip(learned.merges, learned.counts, strict=True):
-        assert reference.count_pairs(split)[pair] == count
-        split = [(reference.merge_pair(symbols, pair, rules), times) for symbols, times in split]
+        assert reference_bpe.count_pairs(split)[pair] == count
+        split = [
+            (reference_bpe.merge_pair(symbols, pair, rules), times) for symbols, times in split
+        ]

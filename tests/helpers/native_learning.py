@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from reference_bpe import CountedWord, Pair, Rules
 
 from bpe_beam import _native
-from bpe_beam.training.reference import CountedWord, Pair, Rules
 
 
 def native_learn(
@@ -17,7 +17,10 @@ def native_learn(
     decorated: bool,
     with_spans: bool,
 ) -> tuple[dict[str, int], list[Pair]]:
-    """Return what `reference.continue_bpe` returns, by the native trainer; characters as UTF-8."""
+    """Return what `reference_bpe.continue_bpe` returns, by the native trainer.
+
+    Characters are UTF-8.
+    """
     size = max(ids.values(), default=-1) + 1
     tokens = [b""] * size
     for token, token_id in ids.items():

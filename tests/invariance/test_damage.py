@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import reference_bpe
 from damage import all_edits, pretty, sample
 from made_text import documents, write
 from stream_by_hand import stream_of
@@ -38,7 +39,6 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
-from bpe_beam.training import reference
 from bpe_beam.workers.stream.tokenize_window import tokenize_window_split
 from bpe_beam.workers.stream.watcher import Watcher
 
@@ -65,7 +65,7 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("damage")
-    vocab, merges = reference.learn_bpe([("Ġthe", 5)], vocab_size=258)
+    vocab, merges = reference_bpe.learn_bpe([("Ġthe", 5)], vocab_size=258)
     Tokenizer.from_learned(vocab, merges, []).save(str(folder / "tokenizer.json"))
     inputs = [write(folder / f"{name}.jsonl", documents(12, seed=i)) for i, name in enumerate("ab")]
     with inputs[1].open("a") as file:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import reference_bpe
 import stream_by_hand
 from made_text import write
 
@@ -17,14 +18,13 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
-from bpe_beam.training import reference
 
 
 @pytest.fixture
 def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A tokenizer's file, for a job without a runner."""
     monkeypatch.setattr(stream_tokenize, "run_pipeline", stream_by_hand.run_pipeline)
-    vocab, merges = reference.learn_bpe([("Ġa", 2)], vocab_size=256)
+    vocab, merges = reference_bpe.learn_bpe([("Ġa", 2)], vocab_size=256)
     path = str(tmp_path / "tokenizer.json")
     Tokenizer.from_learned(vocab, merges, []).save(path)
     return path

@@ -9,6 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
+import reference_bpe
 import regex
 import yaml
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -22,7 +23,6 @@ from made_text import documents
 from bpe_beam import Tokenizer
 from bpe_beam.engines.runner_flags import from_mapping
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
-from bpe_beam.training import reference
 from bpe_beam.transforms import CountWords, Tokenize
 
 pytestmark = pytest.mark.runners
@@ -33,7 +33,7 @@ STEP = 0.4
 
 def learned(texts: list[str]) -> Tokenizer:
     counts = Counter(f"Ġ{word}" for text in texts for word in text.split() if word.isascii())
-    vocab, merges = reference.learn_bpe(list(counts.items()), vocab_size=290)
+    vocab, merges = reference_bpe.learn_bpe(list(counts.items()), vocab_size=290)
     return Tokenizer.from_learned(vocab, merges, [])
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+import reference_bpe
 from stores import Store
 from stream_by_hand import work_off
 from twins import Meeting
@@ -16,7 +17,6 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.verify import verify
-from bpe_beam.training import reference
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import Stream
 from bpe_beam.workers.stream.watcher import Watcher
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.servers
 def test_both_end_well(name: str, at: str, start_store: Callable[[str], Store]) -> None:
     store = start_store(name)
     storage, folder = store.storage, store.folder()
-    vocab, merges = reference.learn_bpe([("\u0120the", 5)], vocab_size=258)
+    vocab, merges = reference_bpe.learn_bpe([("\u0120the", 5)], vocab_size=258)
     for file, text in (("a", "the words"), ("b", ""), ("c", "more of the words")):
         line = f'{{"text": "{text}"}}\n'.encode()
         storage.write_bytes(f"{folder}/data/{file}.jsonl", line * 20)

@@ -7,6 +7,7 @@ import random
 
 import pyarrow as pa
 import pytest
+import reference_bpe
 from bpe_checks import check
 from counted_words import random_words, words_of
 from made_text import documents
@@ -15,7 +16,6 @@ from reference_encoding import pretokenize
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training import reference
 from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, Alphabet, BpeRecipe, TieBreak
 from bpe_beam.training.tokenizer_parts import tokenizer_of
@@ -106,7 +106,8 @@ class TestCases:
 
         words = words_of([(b"abc", 3)])
         for least, alphabet in ((257, "bytes"), (4, "seen")):
-            with pytest.raises(UsageError, match=f"vocab_size is {least - 1}.* at least {least},"):
+            message = f"vocab_size must be at least {least} .*got {least - 1};"
+            with pytest.raises(UsageError, match=message):
                 learn_merges(words, recipe(least - 1, alphabet))
             assert len(learn_merges(words, recipe(least, alphabet)).merges) == 0
             assert len(learn_merges(words, recipe(least + 1, alphabet)).merges) == 1
@@ -170,7 +171,7 @@ class TestGatherWords:
             assert from_batches.counts.tolist() == from_table.counts.tolist()
 
     def test_no_places(self) -> None:
-        with pytest.raises(UsageError, match="do not tell where words occurred first"):
+        with pytest.raises(UsageError, match="do not have the position where each word occurred"):
             gather_words(counted_texts(documents(5), False), True)
 
     def test_no_words(self) -> None:
@@ -192,7 +193,7 @@ def test_from_texts(tie_break: TieBreak) -> None:
         for word in pretokenize(text):
             chars = byte_level.to_chars(word.encode())
             counts[chars] = counts.get(chars, 0) + 1
-    vocab, merges = reference.learn_bpe(
+    vocab, merges = reference_bpe.learn_bpe(
         counts.items(), vocab_size=330, tie_break=tie_break, special_tokens=["<s>"]
     )
     assert list(learned.vocab) == vocab

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
+import reference_bpe
 from counted_words import random_words, words_of
 from msgspec import structs
 
@@ -18,7 +19,6 @@ from bpe_beam.tokenizer.models import BPE, WordLevel
 from bpe_beam.tokenizer.pretokenizers import WhitespaceSplit
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training import reference
 from bpe_beam.training.continue_training import (
     check_same_words,
     continued,
@@ -62,11 +62,11 @@ def test_in_two_steps_as_in_one(symbols: Any, tie_break: Any) -> None:
         few = BpeRecipe(300, **options, **decorations)
         least = len(learn_merges(words_of(words), few).vocab) - made.randint(0, 8)
         try:
-            few = replace(few, vocab_size=max(1, least))
+            few = msgspec.structs.replace(few, vocab_size=max(1, least))
             begun = tokenizer_of(learn_merges(words_of(words), few), few, "none", SPLIT)
         except UsageError:  # below the alphabet
             continue
-        many = replace(few, vocab_size=320)
+        many = msgspec.structs.replace(few, vocab_size=320)
         whole = tokenizer_of(learn_merges(words_of(words), many), many, "none", SPLIT)
         assert go_on(begun, words, BpeRecipe(320, **options)).to_json() == whole.to_json()
 
@@ -80,10 +80,9 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
         recipe = BpeRecipe(
             300, symbols="characters", continuing_subword_prefix=prefix, special_tokens=("<s>",)
         )
-        old = tokenizer_of(
-            learn_merges(words_of(random_words(made, "ab#")), replace(recipe, vocab_size=12)),
-            recipe, "none", SPLIT,
-        )  # fmt: skip
+        smaller = msgspec.structs.replace(recipe, vocab_size=12)
+        learned_before = learn_merges(words_of(random_words(made, "ab#")), smaller)
+        old = tokenizer_of(learned_before, recipe, "none", SPLIT)
         model = old.spec.model
         assert isinstance(model, BPE)
         spread = {token: 3 * i for token, i in model.vocab.items()}
@@ -97,18 +96,18 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
         size = made.randint(30, 60)
         new = go_on(old, words, BpeRecipe(size, symbols="characters", special_tokens=("<n>",)))
 
-        ids = reference.number({**spread, "<added>": 1000}, ["<n>"])
-        ids = reference.number(ids, sorted({*"".join(word for word, _ in words)}))
-        first = [symbol.text for word, _ in reference.split_words(words, ids, prefix)
+        ids = reference_bpe.number({**spread, "<added>": 1000}, ["<n>"])
+        ids = reference_bpe.number(ids, sorted({*"".join(word for word, _ in words)}))
+        first = [symbol.text for word, _ in reference_bpe.split_words(words, ids, prefix)
                  for symbol in word]  # fmt: skip
-        ids = reference.number(ids, sorted(set(first)))
+        ids = reference_bpe.number(ids, sorted(set(first)))
         ranks = {pair: rank for rank, pair in enumerate(model.merges)}
         counted = [
             (merged_by_rank(symbols, ranks, prefix), count)
-            for symbols, count in reference.split_words(words, ids, prefix)
+            for symbols, count in reference_bpe.split_words(words, ids, prefix)
         ]
-        rules = reference.Rules(size, prefix=prefix)
-        vocab, merges = reference.continue_bpe(counted, ids, rules)
+        rules = reference_bpe.Rules(size, prefix=prefix)
+        vocab, merges = reference_bpe.continue_bpe(counted, ids, rules)
         assert new.vocab == vocab
         assert new.merges == [*model.merges, *merges]
         assert (new.token_to_id("<added>"), new.token_to_id("<n>")) == (1000, 1001)
@@ -118,7 +117,7 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
 
 def merged_by_rank(
     symbols: Any, ranks: dict[tuple[str, str], int], prefix: str
-) -> list[reference.Symbol]:
+) -> list[reference_bpe.Symbol]:
     """Section 3: the pair of the lowest rank, leftmost first, until none has one."""
     word = list(symbols)
     while True:
@@ -132,7 +131,7 @@ def merged_by_rank(
         _, i = min(places)
         joined = word[i].text + word[i + 1].text.removeprefix(prefix)
         length = word[i].length + word[i + 1].length
-        word[i : i + 2] = [reference.Symbol(joined, length)]
+        word[i : i + 2] = [reference_bpe.Symbol(joined, length)]
 
 
 def test_merges_in_no_order_that_training_gives() -> None:
@@ -159,7 +158,7 @@ def test_what_cannot_go_on() -> None:
             check_same_words(characters, *names)
     words = words_of([("ab", 1)])
     recipe = recipe_like(characters, BpeRecipe(1, symbols="characters"))
-    with pytest.raises(UsageError, match="give at least 2"):
+    with pytest.raises(UsageError, match="must be at least 2 "):
         learn_merges(words, recipe, base_tokenizer=characters)
 
 

@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-
-from bpe_beam.training.merge_batches import plain_batch
-from bpe_beam.training.recipe import TieBreak
-from bpe_beam.training.reference import (
+from reference_bpe import (
     CountedWord,
     Pair,
     Rules,
@@ -21,6 +18,9 @@ from bpe_beam.training.reference import (
     merge_pair,
     number,
 )
+
+from bpe_beam.training.merge_batches import plain_batch
+from bpe_beam.training.recipe import TieBreak
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies

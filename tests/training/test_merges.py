@@ -6,10 +6,12 @@ import random
 from typing import Any
 
 import pytest
+import reference_bpe
+import reference_wordpiece
 from counted_words import random_words, words_of
 
 from bpe_beam.errors import UsageError
-from bpe_beam.training import reference, reference_wordpiece, symbols
+from bpe_beam.training import symbols
 from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.word_level import learn_word_level
@@ -22,7 +24,7 @@ LETTERS = ["a", "ab", "ab#", "é語#", "aé語😀_", "abcdef"]
 @pytest.fixture(autouse=True, params=[1 << 22, 40])
 def piece_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words are read in one piece, and in many."""
-    monkeypatch.setattr(symbols, "PIECE_BYTES", request.param)
+    monkeypatch.setattr(symbols, "CHUNK_BYTES", request.param)
 
 
 def some_words(made: random.Random, letters: str) -> list[tuple[str, int]]:
@@ -68,7 +70,9 @@ def test_bpe_over_characters(letters: str) -> None:
             continue
 
         def learn(words: Any = words, **options: Any) -> Any:
-            return reference.learn_bpe(words, alphabet="seen", symbol_bytes=str.encode, **options)
+            return reference_bpe.learn_bpe(
+                words, alphabet="seen", symbol_bytes=str.encode, **options
+            )
 
         size = larger(made, learn, options)
         vocab, merges = learn(vocab_size=size, **options)
@@ -120,7 +124,7 @@ def test_word_level() -> None:
 
 def test_a_word_that_holds_the_end_of_word_symbol() -> None:
     recipe = BpeRecipe(99, symbols="characters", end_of_word_symbol="_")
-    with pytest.raises(UsageError, match="'_', which stands in the word 'éa_b'"):
+    with pytest.raises(UsageError, match="'_', which the word 'éa_b' has"):
         learn_merges(words_of([("ab", 1), ("éa_b", 2), ("c", 1)]), recipe)
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 from native_learning import native_learn
-
-from bpe_beam.training.reference import (
+from reference_bpe import (
     TIE_BREAKS,
     CountedWord,
     Rules,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.quick
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"vocab_size": 0}, "vocab_size must be from 1 to 2,147,483,648, got 0"),
+        ({"vocab_size": 0}, "vocab_size must be at least 1, got 0"),
         ({"vocab_size": -5}, "vocab_size must be .*, got -5"),
         ({"vocab_size": MAX_VOCAB_SIZE + 1}, "vocab_size must be .*, got 2,147,483,649"),
         ({"min_frequency": -1}, "min_frequency must be at least 0, got -1"),
@@ -37,7 +36,7 @@ pytestmark = pytest.mark.quick
             {"special_tokens": ("é",)},
             "'é', which is also how byte 0xE9",
         ),
-        ({"special_tokens": ("x" * 4097,)}, r"at most 4,096 characters, got .* of 4,097"),
+        ({"special_tokens": ("x" * 4097,)}, r"at most 4,096 characters long, got .* of 4,097"),
         ({"unk_token": "Ġ"}, "special_tokens must not contain 'Ġ', which is also how byte 0x20"),
         ({"unk_token": ""}, "unk_token must not be empty"),
         (
@@ -57,7 +56,7 @@ pytestmark = pytest.mark.quick
         ({"byte_fallback": True}, "byte_fallback needs symbols 'characters'"),
         (
             {"symbols": "characters", "end_of_word_symbol": "</w>"},
-            "end_of_word_symbol must be a single character, got '</w>'",
+            "end_of_word_symbol must be a single character other than whitespace, got '</w>'",
         ),
         (
             {"symbols": "characters", "end_of_word_symbol": "_", "end_of_word_suffix": "x"},
@@ -80,5 +79,5 @@ def test_what_is_taken() -> None:
     assert BpeRecipe(9, special_tokens=("a",), unk_token="b").specials == ("b", "a")
     assert WordPieceRecipe(9, special_tokens=("a", "[UNK]")).specials == ("a", "[UNK]")
     assert WordLevelRecipe(9).specials == ("<unk>",)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         recipe.vocab_size = 2  # type: ignore[misc]

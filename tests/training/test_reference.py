@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reference_encoding import encode_word, pretokenize
-
-from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.reference import (
+from reference_bpe import (
     TIE_BREAKS,
     CountedWord,
     Rules,
@@ -16,6 +12,10 @@ from bpe_beam.training.reference import (
     merge_pair,
     split_words,
 )
+from reference_encoding import encode_word, pretokenize
+
+from bpe_beam.errors import UsageError
+from bpe_beam.tokenizer import byte_level
 
 pytestmark = pytest.mark.quick
 

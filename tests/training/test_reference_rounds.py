@@ -1,4 +1,4 @@
-"""Rounds over cold cuts learn what one learner over all words does."""
+"""Rounds over segments learn what one learner over all words does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
-
-from bpe_beam.training import reference_rounds
-from bpe_beam.training.reference import CountedWord, Pair, Rules, Symbol, learn, merge_pair, number
-from bpe_beam.training.reference import split_words as split
-from bpe_beam.training.reference_rounds import cut, learn_in_rounds
+import reference_rounds
+from reference_bpe import CountedWord, Pair, Rules, Symbol, learn, merge_pair, number
+from reference_bpe import split_words as split
+from reference_rounds import cut, learn_in_rounds
 
 pytestmark = pytest.mark.quick
 
@@ -49,8 +48,10 @@ def test_the_example_of_the_docs() -> None:
     """Two rounds over five words, as docs/algorithm.md tells them."""
     words = {"hug": 10, "pug": 5, "pun": 12, "bun": 4, "hugs": 5}
     counted = [(tuple(map(Symbol, word)), count) for word, count in words.items()]
-    hot = {("h", "u"), ("u", "g"), ("p", "u"), ("u", "n")}
-    segments = [("".join(s.text for s in row), n) for row, n in cut(counted, hot, singles=False)]
+    frequent = {("h", "u"), ("u", "g"), ("p", "u"), ("u", "n")}
+    segments = [
+        ("".join(s.text for s in row), n) for row, n in cut(counted, frequent, singles=False)
+    ]
     assert segments == [("hug", 15), ("pug", 5), ("pun", 12), ("un", 4)]
     case = Case(counted, number({}, sorted(set("".join(words)))), Rules(100))
     rounds, _ = case.rounds(lambda best: best // 2)
@@ -214,7 +215,9 @@ def test_frequencies_want_segments_of_one_symbol(monkeypatch: pytest.MonkeyPatch
     case = Case(words, number({}, "abcd"), Rules(5, min_frequency=2, likelihood=True))
     assert flat(case.rounds(THRESHOLDS["one"])[0]) == case.learn()[0] == [("c", "d")]
     monkeypatch.setattr(
-        reference_rounds, "cut", lambda counted, hot, singles: cut(counted, hot, singles=False)
+        reference_rounds,
+        "cut",
+        lambda counted, frequent, singles: cut(counted, frequent, singles=False),
     )
     assert flat(case.rounds(THRESHOLDS["one"])[0]) != case.learn()[0]
 
@@ -230,11 +233,11 @@ def test_segments() -> None:
     ]
 
 
-def test_one_hot_pair_taken_for_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_frequent_pair_taken_for_infrequent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes other merges: so the comparison can fail."""
 
-    def harder(counted: Any, hot: Any, *, singles: bool) -> list[CountedWord]:
-        return cut(counted, sorted(hot)[1:], singles=singles)
+    def harder(counted: Any, frequent: Any, *, singles: bool) -> list[CountedWord]:
+        return cut(counted, sorted(frequent)[1:], singles=singles)
 
     monkeypatch.setattr(reference_rounds, "cut", harder)
     made = random.Random(5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from reference_bpe import count_pairs, frequencies, split_words
+from reference_wordpiece import learn_word_level, learn_wordpiece
 
 from bpe_beam.errors import UsageError
-from bpe_beam.training.reference import count_pairs, frequencies, split_words
-from bpe_beam.training.reference_wordpiece import learn_word_level, learn_wordpiece
 
 pytestmark = pytest.mark.quick
 

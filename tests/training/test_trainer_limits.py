@@ -12,7 +12,7 @@ from counted_words import words_of
 from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.training import trainer_limits as room
-from bpe_beam.training.initial_vocabulary import begin_vocabulary, see_for
+from bpe_beam.training.initial_vocabulary import begin_vocabulary, find_symbols_for
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import next_divisor
 from bpe_beam.training.tokenizer_parts import learn
@@ -59,7 +59,7 @@ def test_who_keeps_spans(recipe: Any, continued: bool, spans: bool) -> None:
     assert has_spans(recipe, continued=continued, widths=True)
     if not continued:
         words = words_of([("ab", 2)])
-        start = begin_vocabulary(recipe, see_for(words, recipe))
+        start = begin_vocabulary(recipe, find_symbols_for(words, recipe))
         assert start.decorated == spans
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
+import msgspec
 import pytest
 from counted_words import words_of
 
@@ -30,7 +30,9 @@ def test_frequent_words_are_entries_or_people_are_told() -> None:
     best = sorted(words, key=lambda word: -word[1])[:50]
     few = WordPieceRecipe(3_000, min_frequency=5)
     by_likelihood = learn(words_of(words), few)
-    enough = learn(words_of(words), replace(few, vocab_size=2_200, min_frequency=40))
+    enough = learn(
+        words_of(words), msgspec.structs.replace(few, vocab_size=2_200, min_frequency=40)
+    )
     by_count = learn(
         words_of(words),
         BpeRecipe(

@@ -9,6 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
+import reference_bpe
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -16,7 +17,6 @@ from kept_elements import Keep, kept_in
 from sentences import sentences
 
 from bpe_beam import Tokenizer
-from bpe_beam.training import reference
 from bpe_beam.transforms.metrics import add_metrics
 from bpe_beam.workers.measured import Measured
 
@@ -57,7 +57,7 @@ def tokenizer() -> Tokenizer:
     counts: dict[str, int] = {}
     for word in " ".join(sentences(50)).split():
         counts[f"Ġ{word}"] = counts.get(f"Ġ{word}", 0) + 1
-    vocab, merges = reference.learn_bpe(
+    vocab, merges = reference_bpe.learn_bpe(
         list(counts.items()), vocab_size=300, special_tokens=special
     )
     return Tokenizer.from_learned(vocab, merges, special)

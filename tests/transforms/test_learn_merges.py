@@ -7,6 +7,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 import pytest
+import reference_bpe
 import regex
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import FixedWindows
@@ -17,7 +18,6 @@ from bpe_beam.counts.word_table import WORD_SCHEMA
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
-from bpe_beam.training import reference
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.transforms import (
     CountWords,
@@ -63,7 +63,7 @@ def test_documents_to_a_tokenizer(run, corpus) -> None:
         for word in regex.findall(GPT2_PATTERN, document):
             chars = byte_level.to_chars(word.encode())
             counts[chars] = counts.get(chars, 0) + 1
-    vocab, merges = reference.learn_bpe(
+    vocab, merges = reference_bpe.learn_bpe(
         list(counts.items()), vocab_size=300, special_tokens=["<|end|>"]
     )
     learned = Tokenizer.from_json(text)

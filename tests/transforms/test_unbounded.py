@@ -12,6 +12,7 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
+import reference_bpe
 import regex
 from apache_beam.options.pipeline_options import PipelineOptions, TypeOptions
 from apache_beam.runners.direct.direct_runner import BundleBasedDirectRunner
@@ -26,8 +27,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
-from bpe_beam.training import reference
-from bpe_beam.transforms import CountWords, Tokenize, count_words, tokenize
+from bpe_beam.transforms import CountWords, Tokenize, count_words, document_fn, tokenize
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
 from bpe_beam.workers import document_encoding as encoding
 from bpe_beam.workers.document_encoding import Encoding
@@ -60,7 +60,7 @@ def stream(tmp_path: Path) -> Stream:
 
 def learned(text: str, size: int = 275) -> Tokenizer:
     counts = Counter(f"Ġ{word}" for word in text.split())
-    vocab, merges = reference.learn_bpe(
+    vocab, merges = reference_bpe.learn_bpe(
         list(counts.items()), vocab_size=size, special_tokens=["<|end|>"]
     )
     return Tokenizer.from_learned(vocab, merges, ["<|end|>"])
@@ -98,7 +98,7 @@ TIMED = [
 
 @pytest.mark.parametrize("gathered", [1024, 1, 2])
 def test_windows_and_times_stay(stream: Stream, monkeypatch, gathered: int) -> None:
-    monkeypatch.setattr(tokenize, "GATHERED_DOCUMENTS", gathered)
+    monkeypatch.setattr(document_fn, "GATHERED_DOCUMENTS", gathered)
     kept = stream(lambda p: p | events() | beam.WindowInto(FixedWindows(10)) | Tokenize(OLD))
     expected = [(time // 10 * 10, float(time), OLD.encode(text)) for text, time in TIMED]
     assert sorted((w, t, ids.to_pylist()) for w, t, _, ids in kept) == sorted(expected)
@@ -144,13 +144,13 @@ def test_gathering_is_bounded_within_a_bundle(monkeypatch) -> None:
         return [*sizes, len(list(do_fn.finish_bundle()))]
 
     assert sent(3) == [0, 0, 0, 3]
-    monkeypatch.setattr(tokenize, "GATHERED_BYTES", 2 * len(text))
+    monkeypatch.setattr(document_fn, "GATHERED_BYTES", 2 * len(text))
     assert sent(3) == [0, 2, 0, 1]
-    monkeypatch.setattr(tokenize, "GATHERED_BYTES", 1 << 20)
-    monkeypatch.setattr(tokenize, "GATHERED_SECONDS", 0.0)
+    monkeypatch.setattr(document_fn, "GATHERED_BYTES", 1 << 20)
+    monkeypatch.setattr(document_fn, "GATHERED_SECONDS", 0.0)
     assert sent(2) == [1, 1, 0]
-    monkeypatch.setattr(tokenize, "GATHERED_SECONDS", 60.0)
-    monkeypatch.setattr(tokenize, "GATHERED_DOCUMENTS", 3)
+    monkeypatch.setattr(document_fn, "GATHERED_SECONDS", 60.0)
+    monkeypatch.setattr(document_fn, "GATHERED_DOCUMENTS", 3)
     assert sent(4) == [0, 0, 3, 0, 1]
 
 
@@ -336,9 +336,8 @@ def test_words_of_a_stream_are_not_held_for_long(monkeypatch) -> None:
     """If a runner's bundle lasts, words are handed on in the middle of it; not those of a batch."""
     for seconds, sent in ((0.0, True), (None, False)):
         do_fn = count_words._CountInTables(CountWords(partitions=1, table_bytes=10**8), seconds)
-        do_fn.setup()
         do_fn.start_bundle()
-        made = list(do_fn.process("a b", GlobalWindows().assign(None)[0]))
+        made = list(do_fn.process("a b", 0, GlobalWindows().assign(None)[0], 0))
         assert bool(made) == sent
         assert bool(list(do_fn.finish_bundle())) != sent
 

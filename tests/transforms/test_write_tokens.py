@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def test_a_folder_that_holds_something_is_refused(tokenizer, tmp_path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(UsageError, match="must be empty"):
         WriteTokens(str(tmp_path), tokenizer)
-    with pytest.raises(UsageError, match="shards must be from 1 to 100,000, got 0"):
+    with pytest.raises(UsageError, match="shards must be at least 1, got 0"):
         WriteTokens(str(tmp_path / "new"), tokenizer, shards=0)
 
 
@@ -162,7 +163,7 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
     write = write_tokens._WriteShard(target)
     random.Random(gone).shuffle(chunks)
     (row,) = write.process((0, [*chunks, name, name]))
-    assert write_tokens._ShardRow.from_json(row[1]).tokens == 11
+    assert json.loads(row[1])["tokens"] == 11
     other = (b"", 0, b"shard-00000-of-00002")
     for wrong in (
         [*chunks[:gone], *chunks[gone + 1 :], name],

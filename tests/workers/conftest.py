@@ -6,18 +6,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import reference_bpe
 from stream_by_hand import DOCUMENTS, STORAGE, stream_of
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.training import reference
 from bpe_beam.workers.stream.tokenize_window import Stream
 
 
 @pytest.fixture(scope="module")
 def stream_tokenizer() -> Tokenizer:
     counts = Counter(f"Ġ{word}" for text in DOCUMENTS for word in text.split() if word.isascii())
-    vocab, merges = reference.learn_bpe(list(counts.items()), vocab_size=280)
+    vocab, merges = reference_bpe.learn_bpe(list(counts.items()), vocab_size=280)
     return Tokenizer.from_learned(vocab, merges, [])
 
 

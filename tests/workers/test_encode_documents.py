@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import reference_bpe
 from read_back import read_shards
 
 from bpe_beam import Tokenizer
@@ -20,7 +21,6 @@ from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.formats import megatron
-from bpe_beam.training import reference
 
 QUIET = Progress(quiet=True, stream=io.StringIO())
 TEXTS = ["four", "ten tokens", "eleven-long", "", "and a much longer one", "five5"]
@@ -31,7 +31,7 @@ LIMIT = 10
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A tokenizer without merges: its tokens are bytes."""
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    vocab, merges = reference.learn_bpe([("Ġa", 2)], vocab_size=256)
+    vocab, merges = reference_bpe.learn_bpe([("Ġa", 2)], vocab_size=256)
     Tokenizer.from_learned(vocab, merges, []).save(str(path))
     return str(path)
 

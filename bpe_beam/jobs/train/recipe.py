@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
+
+import msgspec
 
 from bpe_beam.errors import UsageError
 from bpe_beam.settings.train import TrainSettings
@@ -144,4 +145,4 @@ def identity_of(settings: TrainSettings, recipe: Recipe) -> dict[str, Any]:
         settings: The job's settings; the recipe has all that count, except the model's name.
         recipe: What is trained.
     """
-    return {"model": settings.model, **asdict(recipe)}
+    return {"model": settings.model, **msgspec.structs.asdict(recipe)}

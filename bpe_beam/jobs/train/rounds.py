@@ -35,13 +35,11 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
 from bpe_beam.training.merge_batches import plain_batch
-from bpe_beam.training.native_trainer import Learned, WordTotals
+from bpe_beam.training.native_trainer import Learned, NewMerges, Vocabulary, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import (
     DIVISOR,
-    Round,
     ShardPairs,
-    Vocabulary,
     batches_of,
     learn_round,
     next_divisor,
@@ -270,7 +268,7 @@ class RoundsJob:
 
     def _learn(
         self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
-    ) -> tuple[Round, int, str]:
+    ) -> tuple[NewMerges, int, str]:
         """Return a round's merges, the count down to which they are learned, and from what."""
         best_pairs = (result.most, _BEST_PAIRS)
         if not task.cuts:
@@ -298,7 +296,7 @@ class RoundsJob:
 
     def _learn_by_likelihood(
         self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult, floor: int
-    ) -> Round:
+    ) -> NewMerges:
         """Return all merges of a WordPiece training, whose score needs all segments at once."""
         if floor > self._least:
             raise _unproven("more pairs are frequent than a round can look at")
@@ -309,7 +307,9 @@ class RoundsJob:
             raise _unproven("a token is made in two ways, since words hold the prefix")
         return merges
 
-    def _learn_batch(self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult) -> Round:
+    def _learn_batch(
+        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
+    ) -> NewMerges:
         """Return the longest run of best pairs that cannot affect one another."""
         best, complete = read_best(task, result.best, vocabulary.ranks())
         enough = best[2] >= self._least
@@ -337,7 +337,7 @@ class RoundsJob:
         found = counts[: len(rows)].tolist()
         # Occurrences of a pair of equal symbols overlap, in a run; those of others do not.
         joined = None if any(left == right for left, right, _ in rows) else sum(found)
-        return Round(rows, found, at_end=not rows, text_full=text_left < 0, joined=joined)
+        return NewMerges(rows, found, at_end=not rows, text_full=text_left < 0, joined=joined)
 
     def _too_many_segments(self, result: _RoundResult) -> UsageError:
         segments = result.segments

@@ -92,7 +92,8 @@ class Trainer:
         )
         if distributed:
             if refusal is not None:
-                raise UsageError(refusal if fits else f"{where}; {refusal}")
+                problem = refusal.problem if fits else f"{refusal.problem} ({where})"
+                raise UsageError(problem, refusal.parameters, refusal.remedy)
         elif impossible:
             ways = [] if within else [f"{{driver_memory}} {-(-needed // 10**6)}MB"]
             ways += [] if refusal else ["{merge_rounds} distributed"]
@@ -103,14 +104,14 @@ class Trainer:
         )
         return distributed
 
-    def _refusal(self) -> str | None:
+    def _refusal(self) -> UsageError | None:
         """Return why the recipe cannot be trained in rounds; None if it can."""
         runner, output = self._settings.run.runner, self._settings.output
         try:
             check_distributed(self._recipe)
             require_reachable(runner, counts=(self._counts.url,), output=(output,))
         except UsageError as error:
-            return str(error)
+            return error
         return None
 
     def _here(self, progress: Progress) -> Learned:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,7 +103,7 @@ def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
             f"{recipe.min_frequency:,}",
             ("min_frequency",),
         )
-    return replace(recipe, min_frequency=least)
+    return msgspec.structs.replace(recipe, min_frequency=least)
 
 
 @contextlib.contextmanager

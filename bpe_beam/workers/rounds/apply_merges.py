@@ -24,7 +24,7 @@ from bpe_beam.counts.packed_words import (
     write_words,
 )
 from bpe_beam.counts.pair_counts import PairCounts
-from bpe_beam.training.initial_vocabulary import InitialVocabulary, see_for
+from bpe_beam.training.initial_vocabulary import InitialVocabulary, find_symbols_for
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.special_token_conflicts import refuse_spelled
 from bpe_beam.training.words import gather_words, weighted_total
@@ -65,7 +65,7 @@ def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) ->
     """
     require_visible(task.folder.storage, task.folder.url, task.counts)
     batches = _part_words(task, PartSlice(part, 0, 1))
-    seen = see_for(gather_words(batches, in_order_of_place=False), recipe)
+    seen = find_symbols_for(gather_words(batches, in_order_of_place=False), recipe)
     parts = len(task.manifest.parts)
     data = seen.to_bytes()
     file = write_file(task, seen_file(part, parts), data)
@@ -190,7 +190,7 @@ def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]
         kept = lengths >= least
         read.singles += _total(words.counts[(lengths == 1) & ~kept])
         read.all_words += _total(words.counts)
-        read.all_bytes += words.word_bytes
+        read.all_bytes += counted.total_bytes
         yield _packed(words.ids, words.offsets, words.counts, kept)
 
 

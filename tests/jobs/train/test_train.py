@@ -134,7 +134,7 @@ def test_what_no_tokenizer_can_hold_is_refused_first(tmp_path: Path) -> None:
     given = ("train", "--input", corpus(tmp_path), "--vocab-size", "400")
     ran = run(*given, "--special-token", "x" * 4_097, "--output", tmp_path / "tok")
     assert ran.code == 2
-    assert "at most 4,096 characters, got" in ran.message
+    assert "at most 4,096 characters long, got" in ran.message
     assert "of 4,097" in ran.message
     assert not (tmp_path / "tok").exists()
 

@@ -115,15 +115,15 @@ def test_widths(words: list[Word], widths: list[int], max_length: int) -> None:
 @given(SOME, st.data(), st.booleans())
 def test_cutting(words: list[Word], data: st.DataObject, singles: bool) -> None:
     pairs = sorted(pairs_of(words))
-    hot = set(data.draw(st.lists(st.sampled_from(pairs)))) if pairs else set()
+    frequent = set(data.draw(st.lists(st.sampled_from(pairs)))) if pairs else set()
     expected = []
     for symbols, count in words:
-        ends = [i for i in range(1, len(symbols)) if (symbols[i - 1], symbols[i]) not in hot]
+        ends = [i for i in range(1, len(symbols)) if (symbols[i - 1], symbols[i]) not in frequent]
         bounds = [0, *ends, len(symbols)]
         for start, end in itertools.pairwise(bounds):
             if end - start > 1 or (singles and end > start):
                 expected.append((symbols[start:end], count))
-    lefts, rights = (np.array([pair[side] for pair in hot], np.uint32) for side in (0, 1))
+    lefts, rights = (np.array([pair[side] for pair in frequent], np.uint32) for side in (0, 1))
     found = _native.FrequentPairs(lefts, rights).segments(*packed(words), singles)
     assert unpacked(*found) == expected
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bpe_beam.errors import UsageError
-from bpe_beam.training.reference import (
+from reference_bpe import (
     Pair,
     Rules,
     choose_alphabet,
@@ -14,6 +13,8 @@ from bpe_beam.training.reference import (
     number,
     split_words,
 )
+
+from bpe_beam.errors import UsageError
 
 
 def learn_wordpiece(
@@ -32,7 +33,7 @@ def learn_wordpiece(
     """Learns WordPiece's vocabulary by likelihood.
 
     The best pair is that of the highest count / (frequency of left x frequency of right). (What
-    Hugging Face calls WordPiece training is `reference.learn_bpe` with a prefix.)
+    Hugging Face calls WordPiece training is `reference_bpe.learn_bpe` with a prefix.)
 
     Args:
         words: (word, count) in order of first occurrence.
@@ -40,11 +41,11 @@ def learn_wordpiece(
         special_tokens: The first entries.
         unk_token: The unknown token: a special token, the first unless it is among them.
         min_frequency: A pair that counts less is passed over.
-        tie_break: Which of the pairs with the highest score to take; see `reference.Rules`.
+        tie_break: Which of the pairs with the highest score to take; see `reference_bpe.Rules`.
         initial_alphabet: Characters that stand in the vocabulary even if they do not occur, as
             the first of a word and as a later one.
         limit_alphabet: How many characters to keep; the others are deleted from the words.
-        max_token_length: See `reference.Rules`.
+        max_token_length: See `reference_bpe.Rules`.
         continuing_subword_prefix: Put before each character of a word but the first.
 
     Returns:
