@@ -22,7 +22,6 @@ from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
 
 _FIELD_FLAWS = (RejectReason.FIELD_MISSING.value, RejectReason.FIELD_NOT_A_STRING.value)
-_METERED_BYTES = 1 << 20
 
 
 def _ignore_boundaries(boundaries: Boundaries) -> None:
@@ -61,8 +60,7 @@ class _Meter:
     """Reports how much of a slice has been read, never more than all of it.
 
     Readers look beyond a slice, read footers, or skip columns, so the bytes that they read differ
-    from the slice's size. Small reads are gathered: each report costs a lock, or a message to
-    another process.
+    from the slice's size.
 
     Args:
         size: Stored bytes of the slice.
@@ -72,23 +70,17 @@ class _Meter:
     def __init__(self, size: int, report: Callable[[int], None]) -> None:
         self._left = size
         self._report = report
-        self._gathered = 0
 
     def add(self, count: int) -> None:
         """Add bytes that were read."""
-        self._gathered += count
-        if self._gathered >= _METERED_BYTES:
-            self._flush(min(self._gathered, self._left))
-
-    def finish(self) -> None:
-        """Report the rest of the slice, which is done."""
-        self._flush(self._left)
-
-    def _flush(self, count: int) -> None:
-        self._gathered = 0
+        count = min(count, self._left)
         self._left -= count
         if count:
             self._report(count)
+
+    def finish(self) -> None:
+        """Report the rest of the slice, which is done."""
+        self.add(self._left)
 
 
 def read_split(

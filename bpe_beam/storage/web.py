@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from fsspec.asyn import sync
+
 from bpe_beam.storage.ranges import RangeSource
 from bpe_beam.storage.retry import (
     CONNECT_SECONDS,
@@ -50,8 +52,6 @@ def stat_web(fs: Any, url: str) -> StoredFile:
         FileNotFoundError: Status 404 or 410.
         WebError: Any other failure.
     """
-    from fsspec.asyn import sync
-
     return stored_file(url, sync(fs.loop, _stat, fs, url))
 
 
@@ -131,13 +131,9 @@ class _WebReader:
         self._streamed = 0
 
     def fetch(self, start: int, end: int) -> bytes:
-        from fsspec.asyn import sync
-
         return cast(bytes, sync(self._fs.loop, self._fetch, start, end))
 
     def close(self) -> None:
-        from fsspec.asyn import sync
-
         if self._stream is not None:
             sync(self._fs.loop, self._drop)
 

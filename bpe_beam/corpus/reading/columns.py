@@ -13,7 +13,6 @@ resolved one batch at a time, so that a short column cannot become an endless ba
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -100,39 +99,6 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return (kind.value_type if pa.types.is_dictionary(kind) else kind) in _BINARY_VIEWS
 
 
-@dataclass
-class CheckedRows:
-    """Columns of bytes, dictionaries of bytes or integers, whose memory is sound."""
-
-    text: pa.Array
-    id: pa.Array | None
-    source: pa.Array | None
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.text)
-
-    def lengths(self) -> np.ndarray[Any, Any]:
-        """Return the bytes of each row, `int64[n]`."""
-        total = np.zeros(len(self.text), np.int64)
-        for column in (self.text, self.id, self.source):
-            if column is not None and not pa.types.is_integer(column.type):
-                total += _lengths(column)
-        return total
-
-    def resolved(self, start: int, stop: int) -> CheckedRows:
-        """Return some of the rows, without dictionaries.
-
-        Args:
-            start: The number of the first row.
-            stop: The number after that of the last row.
-        """
-        columns = (self.text, self.id, self.source)
-        return CheckedRows(
-            *(None if each is None else _resolve(each[start:stop]) for each in columns)
-        )
-
-
 class RowReader:
     """Makes batches of documents of a file's rows.
 
@@ -143,73 +109,80 @@ class RowReader:
     def __init__(self, request: SliceRequest) -> None:
         self._request = request
 
-    def check(self, rows: pa.RecordBatch) -> CheckedRows:
+    def check(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of text, id and source, whose memory is safe to read.
+
+        They are of bytes, dictionaries of bytes or integers; a column that the file lacks is null.
 
         Raises:
             BROKEN: The rows are broken.
         """
         rows.validate()
-        texts, ids, sources = (_column(rows, path) for path in self._request.settings.paths)
-        if texts is None:
+        columns = [_column(rows, path) for path in self._request.settings.paths]
+        if columns[0] is None:
             raise ValueError("a batch is without the column of the text")
-        return CheckedRows(texts, ids, sources)
+        missing = pa.nulls(len(rows), pa.large_binary())
+        columns = [missing if column is None else column for column in columns]
+        return pa.RecordBatch.from_arrays(columns, ["text", "id", "source"])
 
     def documents(
-        self, rows: CheckedRows, place: int, row: int, where: str = ""
+        self, rows: pa.RecordBatch, place: int, row: int, where: str = ""
     ) -> Iterator[pa.RecordBatch]:
         """Yield the documents of rows, and reject the others.
 
         Args:
-            rows: The rows.
+            rows: The rows, checked.
             place: The position of the first row in the file.
             row: The number of the first row, for rejects.
             where: What this number counts from, if not from the file's start; for rejects.
         """
         request = self._request
-        for start, stop in _runs(rows.lengths(), request.batch_bytes, request.max_rows):
-            run = rows.resolved(start, stop)
+        lengths = np.add.reduce([_lengths(column) for column in rows.columns])
+        for start, stop in _runs(lengths, request.batch_bytes, request.max_rows):
+            texts, ids, sources = map(_resolve, rows.slice(start, stop - start).columns)
             places = np.arange(place + start, place + stop, dtype=np.uint64)
             places |= np.uint64(request.number << PLACE_BITS)
             columns = [
-                _names(run.id, len(run)),
-                self._sources(run),
+                _names(ids),
+                self._sources(sources),
                 pa.array(places),
-                run.text.view(pa.large_string()),
+                texts.view(pa.large_string()),
             ]
-            flaws = self._flaws(run)
+            flaws = self._flaws(texts, ids, sources)
             for number, (reason, detail, data) in sorted(flaws.items()):
                 request.reject(reason, detail + where, data, row=row + start + number)
             if flaws:
-                good = np.ones(len(run), bool)
+                good = np.ones(len(texts), bool)
                 good[list(flaws)] = False
                 columns = [column.filter(pa.array(good)) for column in columns]
-            if len(flaws) < len(run):
+            if len(flaws) < len(texts):
                 yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)
 
-    def _flaws(self, rows: CheckedRows) -> dict[int, tuple[RejectReason, str, bytes]]:
+    def _flaws(
+        self, texts: pa.Array, ids: pa.Array, sources: pa.Array
+    ) -> dict[int, tuple[RejectReason, str, bytes]]:
         """Return the reason, the details and the bytes of each bad row, by its number."""
         settings = self._request.settings
         flaws: dict[int, tuple[RejectReason, str, bytes]] = {}
         for column, name in (
-            (rows.source, settings.source_field),
-            (rows.id, settings.id_field),
-            (rows.text, settings.text_field),
+            (sources, settings.source_field),
+            (ids, settings.id_field),
+            (texts, settings.text_field),
         ):
-            if column is not None and pa.types.is_large_binary(column.type):
+            if pa.types.is_large_binary(column.type):
                 flaws.update(_bad_utf8(column, str(name)))
-        if rows.text.null_count:
+        if texts.null_count:
             detail = f"{settings.text_field!r} is null"
-            for row in np.flatnonzero(rows.text.is_null().to_numpy(zero_copy_only=False)).tolist():
+            for row in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist():
                 flaws[row] = (RejectReason.FIELD_MISSING, detail, b"")
-        for row in np.flatnonzero(_lengths(rows.text) > MAX_RECORD_BYTES).tolist():
+        for row in np.flatnonzero(_lengths(texts) > MAX_RECORD_BYTES).tolist():
             flaws[row] = (RejectReason.TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
         return flaws
 
-    def _sources(self, rows: CheckedRows) -> pa.Array:
-        if rows.source is None:
-            return pa.repeat(pa.scalar(self._request.source, pa.large_string()), len(rows))
-        names = _names(rows.source, len(rows))
+    def _sources(self, column: pa.Array) -> pa.Array:
+        if self._request.settings.source_field is None:
+            return pa.repeat(pa.scalar(self._request.source, pa.large_string()), len(column))
+        names = _names(column)
         return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
 
 
@@ -226,9 +199,7 @@ def _bad_utf8(column: pa.Array, name: str) -> Iterator[tuple[int, tuple[RejectRe
                 yield row, (RejectReason.INVALID_UTF8, f"at byte {error.start} of {name!r}", data)
 
 
-def _names(column: pa.Array | None, count: int) -> pa.Array:
-    if column is None:
-        return pa.nulls(count, pa.large_string())
+def _names(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.large_string())
     return column.view(pa.large_string())
@@ -257,6 +228,9 @@ def _checked(column: pa.Array) -> pa.Array:
 
 
 def _lengths(column: pa.Array) -> np.ndarray[Any, Any]:
+    """Return the bytes of each value, `int64[n]`; 0 for integers."""
+    if pa.types.is_integer(column.type):
+        return np.zeros(len(column), np.int64)
     if pa.types.is_dictionary(column.type):
         lengths = pc.binary_length(column.dictionary).take(column.indices)
     else:
