@@ -171,7 +171,12 @@ def test_workers_build_what_beam_packs(staged: Path, tmp_path: Path) -> None:
         [python, "-I", "-c", check],
     ):
         done = subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600
+            [*map(str, command)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+            timeout=600,
         )
         assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout == "[2, 2]\n"

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import ROOT
@@ -41,7 +42,7 @@ class Machine:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
-    def start(self, *args: str, **env: str) -> subprocess.Popen[str]:
+    def start(self, *args: str, **env: Any) -> subprocess.Popen[str]:
         """Starts the script."""
         paths = {"PATH": str(self.bin), "BPE_BEAM_CACHE": str(self.cache), "JAVA_HOME": ""}
         return subprocess.Popen(

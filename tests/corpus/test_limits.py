@@ -48,4 +48,4 @@ def test_what_is_no_limit(limit: str) -> None:
 def test_other_types_are_no_limit() -> None:
     for limit in (True, 0.1, None):
         with pytest.raises(UsageError, match="max_rejects must be"):
-            Limit.parse(limit)  # type: ignore[arg-type]
+            Limit.parse(limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def _corpus(root: Path) -> Path:
     return root
 
 
-def _names(*inputs: str, **settings: object) -> list[str]:
+def _names(*inputs: str, **settings: Any) -> list[str]:
     return [file.name for file in make_plan(STORAGE, list(inputs), **settings).files]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -37,7 +38,7 @@ MAKERS = {
 )
 def test_a_long_file(tmp_path: Path, name: str, packed: str, separator: str, size: int) -> None:
     fast_gzip = functools.partial(gzip.open, compresslevel=1)
-    opener = {"": open, ".gz": fast_gzip, ".zst": zstandard.open}[packed]
+    opener: Any = {"": open, ".gz": fast_gzip, ".zst": zstandard.open}[packed]
     small, large = tmp_path / f"small{packed}", tmp_path / f"{name}{packed}"
     with opener(small, "wb") as stream:
         stream.write(MAKERS[name](0) * 10)

@@ -141,7 +141,7 @@ def test_settings_are_checked(tmp_path: Path) -> None:
         ({"range_bytes": 1}, "range_bytes must be at least 3, got 1, .* over 1000000 slices"),
     ):
         with pytest.raises(UsageError, match=message):
-            make_plan(STORAGE, [str(tmp_path / "a")], **options)  # type: ignore[arg-type]
+            make_plan(STORAGE, [str(tmp_path / "a")], **options)
 
 
 def test_several_protocols_and_hosts(tmp_path: Path) -> None:

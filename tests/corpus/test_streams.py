@@ -7,6 +7,7 @@ import io
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -62,11 +63,11 @@ def drain(data: bytes, view_size: int = 100_000, path: Path | None = None) -> tu
     return out.getvalue(), ""
 
 
-def read(path: Path, **options: str) -> tuple[list[str], list[Reject]]:
+def read(path: Path, **options: Any) -> tuple[list[str], list[Reject]]:
     rejects: list[Reject] = []
     plan = make_plan(STORAGE, [str(path)])
     texts: list[str] = []
-    for batch in read_split(STORAGE, plan, plan.splits[0], ReadSettings(**options), rejects.append):  # type: ignore[arg-type]
+    for batch in read_split(STORAGE, plan, plan.splits[0], ReadSettings(**options), rejects.append):
         texts += batch.column("text").to_pylist()
     return texts, rejects
 

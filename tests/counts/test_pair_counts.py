@@ -69,7 +69,7 @@ def rows(block: pa.RecordBatch) -> list[tuple[tuple[int, int], int]]:
 
 
 def block_of(*pairs: tuple[int, int, int]) -> pa.RecordBatch:
-    columns = list(zip(*pairs, strict=True)) or [[], [], []]
+    columns = list(zip(*pairs, strict=True)) or [[], [], []]  # type: ignore[list-item]
     return pa.record_batch([list(column) for column in columns], schema=PAIR_SCHEMA)
 
 

@@ -99,7 +99,7 @@ class TestTexts:
         held: list[int] = []
 
         def on_full(blocks: Any) -> None:
-            held.append(sum(gathered.add_block(block) or block.num_rows for _, block in blocks))
+            held.append(sum(gathered.add_block(block) or block.num_rows for _, block in blocks))  # type: ignore[func-returns-value]
 
         words = counts.add_texts(texts, places, max_bytes=limit, on_full=on_full)
         assert words == whole.add_texts(texts, places) == 40_003

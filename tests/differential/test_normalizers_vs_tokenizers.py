@@ -147,7 +147,7 @@ def placed_there(normalizer: normalizers.Normalizer, text: str) -> Placed:
     pieces.normalize(normalizer.normalize)
     # Cut into characters, each piece's offsets are its character's alignment.
     pieces.split(lambda _, piece: piece.split(Regex("(?m:.)"), "isolated"))
-    return [(piece, tuple(place)) for piece, place, _ in pieces.get_splits("original", "byte")]
+    return [(piece, tuple(place)) for piece, place, _ in pieces.get_splits("original", "byte")]  # type: ignore[misc]
 
 
 # Marks of many classes, also two that stay when nonspacing ones go; what decomposes into marks,

@@ -126,7 +126,7 @@ def test_the_ids_of_a_file_are_kept() -> None:
 
 def test_a_prefix_is_no_text_that_falls_back_to_bytes() -> None:
     names = {f"<0x{byte:02X}>": byte + 10 for byte in range(256)}
-    model = {**BPE, "vocab": {**BPE["vocab"], **names}, "byte_fallback": True}
+    model = {**BPE, "vocab": {**BPE["vocab"], **names}, "byte_fallback": True}  # type: ignore[dict-item]
     model["continuing_subword_prefix"] = "##"
     file = with_added({**model, "merges": []})
     assert Tokenizer.from_json(file).encode_with_offsets("aé")[0] == ["a", "<0xC3>", "<0xA9>"]

@@ -82,7 +82,7 @@ def our_pieces(pattern: Pattern, text: str) -> set[tuple[int, int]]:
     return {(start, end) for start, end in found if start < end}
 
 
-class AsItIs(Pattern):
+class AsItIs(Pattern):  # type: ignore[misc]
     """An expression that `regex` runs without translation."""
 
     def __post_init__(self) -> None:

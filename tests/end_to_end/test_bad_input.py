@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -674,10 +675,10 @@ def test_a_run_beside_this_one_is_named(
     """What one sees whose pieces another run took for left over, or had no more use for."""
     write(place / "a.txt", GOOD)
     given = (*job_args(job, tokenizer), "--input", "a.txt")
-    real = corpus_job.run_steps
+    real = corpus_job.run_steps  # type: ignore[attr-defined]
 
-    def disturbed(*args: object, **more: object) -> object:
-        done = real(*args, **more)  # type: ignore[arg-type]
+    def disturbed(*args: object, **more: Any) -> object:
+        done = real(*args, **more)
         max((place / "out").rglob("work/*.json")).unlink()
         return done
 

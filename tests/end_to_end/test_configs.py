@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -35,8 +36,8 @@ def tokenizer(corpus: Path) -> Path:
     return out / "tokenizer.json"
 
 
-def settings(config: Path) -> dict[str, object]:
-    found: dict[str, object] = yaml.safe_load(config.read_text())
+def settings(config: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(config.read_text())
     return found
 
 

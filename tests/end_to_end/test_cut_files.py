@@ -7,6 +7,7 @@ import json
 import shutil
 import zlib
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -188,10 +189,10 @@ def test_a_late_attempt_changes_nothing(
     run_whole(*given, "--output", tmp_path / "alone")
     out = tmp_path / "out"
     passes: list[dict[Path, bytes]] = []
-    real = corpus_job.run_steps
+    real = corpus_job.run_steps  # type: ignore[attr-defined]
 
     def run_steps(*args: object, **kwargs: object) -> object:
-        done = real(*args, **kwargs)  # type: ignore[arg-type]
+        done = real(*args, **kwargs)
         passes.append({path: path.read_bytes() for path in out.glob("work/run-*/work/counts-*")})
         if len(passes) == 2:
             for path, data in passes[0].items():
@@ -212,11 +213,11 @@ def test_parts_of_another_reading_are_made_again(
     given = ("count", "--input", f"{misleading}/*", *ANYTHING, *SMALL)
     run_whole(*given, "--output", tmp_path / "alone")
     out = tmp_path / "out"
-    real = corpus_job.run_steps
+    real = corpus_job.run_steps  # type: ignore[attr-defined]
     passes: list[Path] = []
 
-    def killed_in_the_second_pass(*args: object, **kwargs: object) -> object:
-        done = real(*args, **kwargs)  # type: ignore[arg-type]
+    def killed_in_the_second_pass(*args: object, **kwargs: Any) -> object:
+        done = real(*args, **kwargs)
         passes.append(next(path for path in out.glob("work/run-*") if path not in passes))
         if len(passes) == 1:
             shutil.copytree(passes[0], tmp_path / "orphan")
@@ -305,12 +306,12 @@ def test_in_a_pipeline_of_ones_own(misleading: Path, tmp_path: Path) -> None:
     path = tmp_path / "fine.txt.gz"
     path.write_bytes(members(TEXTS, 900))
 
-    def texts(**options: object) -> list[str]:
+    def texts(**options: Any) -> list[str]:
         FOUND.clear()
         with beam.Pipeline(runner=FnApiRunner()) as pipeline:
             (
                 pipeline
-                | ReadDocuments([options.pop("path", str(path))], range_bytes=700, **options)  # type: ignore[list-item, arg-type]
+                | ReadDocuments([options.pop("path", str(path))], range_bytes=700, **options)
                 | beam.Map(keep)
             )
         return FOUND

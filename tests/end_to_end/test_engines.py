@@ -37,7 +37,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def given(job: str, ground: Path) -> tuple[str | Path, ...]:
     reading = ("--input", ground / "a.jsonl", "--range-bytes", "8KB", "--max-rejects", "1")
     rounds = ("--vocab-size", "400", "--merge-rounds", "distributed", "--driver-memory", "1MB")
-    return {
+    return {  # type: ignore[return-value]
         "count": ("count", *reading, "--tie-break", "first_seen"),
         "count in processes": ("count", *reading, "--pretokenizer", OWN_PATTERN),
         "tokenize": ("tokenize", *reading, "--tokenizer", ground / "tok" / "tokenizer.json"),

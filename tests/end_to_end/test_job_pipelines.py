@@ -85,7 +85,7 @@ def test_a_template_finishes_where_it_runs(
     given = options(job, corpus, tokenizer)
     template = ("--template_location", tmp_path / "template", "--overwrite", *RUNNER, *STRICT)
     launched = []
-    real = corpus_job.run_steps
+    real = corpus_job.run_steps  # type: ignore[attr-defined]
 
     def counting(*args: Any, **more: Any) -> None:
         launched.append(args)

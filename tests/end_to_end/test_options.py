@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import recording_runner
@@ -38,12 +39,12 @@ class Ground:
     shared: Path
     own: Path
     patch: pytest.MonkeyPatch
-    plain: dict[tuple[str, ...], object]
+    plain: dict[tuple[str, ...], Any]
 
     def base(self, job: str) -> list[str | Path]:
         """The least that a job needs, but for its output."""
         tokenizer = ("--tokenizer", self.shared / "tok" / "tokenizer.json")
-        return {
+        return {  # type: ignore[return-value]
             "count": ["--input", self.shared / "a.jsonl"],
             "train": ["--input", self.shared / "a.jsonl", "--vocab-size", "300"],
             "tokenize": ["--input", self.shared / "a.jsonl", *tokenizer],
@@ -61,7 +62,7 @@ class Ground:
         output = ("--output", self.own / out) if job in WRITERS else ()
         return run(job, *self.base(job), *output, *extra)
 
-    def seen(self, job: str, *extra: str | Path, out: str = "out") -> object:
+    def seen(self, job: str, *extra: str | Path, out: str = "out") -> Any:
         """What a job that ends well makes, `job.json` left out; or what it writes to stdout."""
         ran = self.run(job, *extra, out=out)
         assert ran.code == 0, ran.err
@@ -107,7 +108,7 @@ def output_is_where_it_was_asked_for(ground: Ground, job: str) -> None:
 def other_input(ground: Ground, job: str) -> None:
     """One file instead of another, and both together."""
     _, _, *rest = ground.base(job)
-    found = []
+    found: list[Any] = []
     for names in (["a.jsonl"], ["b.txt"], ["a.jsonl", "b.txt"]):
         base = ["--input", *(ground.shared / name for name in names), *rest]
         ground.patch.setattr(Ground, "base", lambda *_, base=base: base)
@@ -268,11 +269,11 @@ def threads(ground: Ground, job: str) -> None:
     """So many threads, where there is so much to do."""
     given: list[int] = []
     if job == "verify":
-        real = verify.verify
+        real = verify.verify  # type: ignore[attr-defined]
 
-        def counting(*args: object, workers: int, **more: object) -> object:
+        def counting(*args: object, workers: int, **more: Any) -> Any:
             given.append(workers)
-            return real(*args, workers=workers, **more)  # type: ignore[arg-type]
+            return real(*args, workers=workers, **more)
 
         ground.patch.setattr(verify, "verify", counting)
     else:
@@ -793,7 +794,7 @@ def ground(
     shared: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    plain: dict[tuple[str, ...], object],
+    plain: dict[tuple[str, ...], Any],
 ) -> Ground:
     """A folder of its own for each case."""
     few = (str(shared / "b.txt"), str(shared / "a.jsonl"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import apache_beam as beam
@@ -29,7 +30,7 @@ READING = ("--input", "in/a.jsonl", "--range-bytes", "2000")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The working directory, with a corpus; workers have another."""
     for name in ("here", "elsewhere"):
         (tmp_path / name).mkdir()

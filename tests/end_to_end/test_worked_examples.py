@@ -73,7 +73,7 @@ TIES = [
         f"wordpiece_{rule}",
         GA,
         ("--model", "wordpiece", "--tie-break", rule, "--vocab-size", "9"),
-        WordPieceRecipe(9, tie_break=rule),  # type: ignore[arg-type]
+        WordPieceRecipe(9, tie_break=rule),
     )
     for rule in ("first_seen", "lowest_id")
 ]

@@ -62,7 +62,7 @@ def test_an_interrupt_waits_for_nothing() -> None:
 
     try:
         with pytest.raises(KeyboardInterrupt), local_workers(1) as workers:
-            threading.Thread(target=lambda: running.wait(WAIT) and interrupt()).start()
+            threading.Thread(target=lambda: running.wait(WAIT) and interrupt()).start()  # type: ignore[func-returns-value]
             workers.map(call, range(3))
         assert started == [0]
     finally:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.quick
 MESSAGE = "corpus/a [b].jsonl, byte 12: broken JSON ('x')\n  mend it"
 
 
-class Fails(beam.DoFn):  # type: ignore[misc]
+class Fails(beam.DoFn):
     def __init__(self, error: Exception) -> None:
         self.error = error
 

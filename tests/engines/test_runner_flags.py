@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bpe_beam.engines.runner_flags import check, check_runner, from_mapping, known_flags
@@ -75,7 +77,7 @@ def test_a_mapping_becomes_flags() -> None:
         ({"experiments": [["a"]]}, "experiments must have a value"),
     ],
 )
-def test_a_mapping_that_cannot_be_is_refused(options: dict[str, object], said: str) -> None:
+def test_a_mapping_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as error:
         from_mapping(options)
     assert said in str(error.value)

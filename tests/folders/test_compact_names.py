@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_names_outside_the_folder_are_refused(name: str) -> None:
         {"count": "many"},
     ],
 )
-def test_a_damaged_run_of_names_is_refused(run: dict[str, object]) -> None:
+def test_a_damaged_run_of_names_is_refused(run: dict[str, Any]) -> None:
     good = {"before": "a", "digits": 5, "after": "", "first": 0, "count": 2}
     assert len(unpack_names({"numbered": [good], "single": []})) == 2
     with pytest.raises(DataError):

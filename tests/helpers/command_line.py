@@ -53,7 +53,7 @@ class Ran:
         return found
 
 
-def run(*args: str | Path, stdin: bytes = b"") -> Ran:
+def run(*args: object, stdin: bytes = b"") -> Ran:
     """Run a job in this process."""
     out, err = io.BytesIO(), io.StringIO()
     before = sys.stdin
@@ -68,7 +68,7 @@ def run(*args: str | Path, stdin: bytes = b"") -> Ran:
     return Ran(code, out.getvalue(), err.getvalue())
 
 
-def run_whole(*args: str | Path, stdin: bytes = b"") -> Ran:
+def run_whole(*args: object, stdin: bytes = b"") -> Ran:
     """Run a job that must succeed: warnings only on stderr, and the summary on stdout."""
     ran = run(*args, "--quiet", "--summary-file", "-", stdin=stdin)
     assert ran.code == 0, ran.err
@@ -77,7 +77,7 @@ def run_whole(*args: str | Path, stdin: bytes = b"") -> Ran:
 
 
 def run_process(
-    *args: str | Path,
+    *args: object,
     stdin: bytes = b"",
     command: tuple[str, ...] = COMMAND,
     cwd: Path | None = None,
@@ -107,7 +107,7 @@ def run_process(
 
 
 def run_for_output(
-    *args: str | Path, stdin: bytes = b"", code: int = 0, encoding: str = "utf-8"
+    *args: object, stdin: bytes = b"", code: int = 0, encoding: str = "utf-8"
 ) -> tuple[bytes, str]:
     """Run a job as users do, which must end with an exit code and without a traceback.
 

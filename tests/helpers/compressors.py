@@ -17,7 +17,7 @@ def lz4(data: bytes) -> bytes:
     out = pa.BufferOutputStream()
     with pa.CompressedOutputStream(out, "lz4") as stream:
         stream.write(data)
-    return out.getvalue().to_pybytes()
+    return bytes(out.getvalue())
 
 
 COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {

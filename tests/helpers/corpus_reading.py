@@ -49,7 +49,7 @@ class Found:
         self.sources += rows.column("source").to_pylist()
 
     @property
-    def bad(self) -> list[tuple[int, str]]:
+    def bad(self) -> list[tuple[int | None, str]]:
         return [(reject.offset, reject.reason) for reject in self.rejects]
 
 
@@ -71,9 +71,9 @@ def cut(plan: Plan, cuts: Iterable[int]) -> list[Split]:
 
 
 def read_file(
-    path: Path, *, cuts: Iterable[int] = (), batch: int = 1 << 20, **options: str
+    path: Path, *, cuts: Iterable[int] = (), batch: int = 1 << 20, **options: Any
 ) -> Found:
-    read_settings = ReadSettings(**options)  # type: ignore[arg-type]
+    read_settings = ReadSettings(**options)
     plan = make_plan(
         STORAGE,
         [str(path)],
@@ -123,7 +123,7 @@ def expected_json(
         found = value_of(field)
         if found is None:
             return None
-        return found[0][0] if isinstance(found[0], tuple) else found[0]
+        return found[0][0] if isinstance(found[0], tuple) else found[0]  # type: ignore[no-any-return]
 
     if not line.strip(b" \t\r\n"):
         return None
@@ -154,7 +154,7 @@ def expected_json(
     return (names[0], text[0], names[1] or "other") if source_field else (names[0], text[0])
 
 
-def check_json(path: Path, lines: list[bytes], batch: int = 1 << 20, **fields: str) -> None:
+def check_json(path: Path, lines: list[bytes], batch: int = 1 << 20, **fields: Any) -> None:
     """Check that these lines are read as expected."""
     path.write_bytes(b"\n".join(lines))
     found = read_file(path, batch=batch, input_format="jsonl", **fields)

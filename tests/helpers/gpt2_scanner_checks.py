@@ -37,7 +37,7 @@ def differs(text: str) -> bool:
     """Return whether the scanner's words differ from the pattern's; fast for short texts."""
     data = text.encode()
     ends = [len(text[: match.end()].encode()) for match in PATTERN.finditer(text)]
-    return _native.scan_words(data, "gpt2")[:, 1].tolist() != ends
+    return bool(_native.scan_words(data, "gpt2")[:, 1].tolist() != ends)
 
 
 @cache

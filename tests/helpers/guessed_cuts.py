@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from corpus_reading import STORAGE, Found
 
@@ -24,14 +25,14 @@ def plan_of(path: Path, kind: str) -> Plan:
 
 
 def read_cut(
-    plan: Plan, cuts: Iterable[int] = (), batch: int = 1 << 20, **options: str
+    plan: Plan, cuts: Iterable[int] = (), batch: int = 1 << 20, **options: Any
 ) -> tuple[Found, bool]:
     """Read the plan's one file sliced at offsets; return also whether slices are contiguous."""
     bounds = [0, *sorted(cuts), plan.size]
     pieces = [Slice(0, *each) for each in itertools.pairwise(bounds)]
     plan = Plan(plan.root, plan.files, tuple(Split(i, (p,)) for i, p in enumerate(pieces)))
     found, edges = Found(), list[Boundaries]()
-    settings = ReadSettings(**options)  # type: ignore[arg-type]
+    settings = ReadSettings(**options)
     for split in plan.splits:
         for rows in read_split(
             STORAGE, plan, split, settings, found.rejects.append, edges.append, batch_bytes=batch

@@ -26,7 +26,7 @@ class Kept(NamedTuple):
     element: Any
 
 
-class Keep(beam.DoFn):
+class Keep(beam.DoFn):  # type: ignore[misc]
     """Write each element to a file of a folder."""
 
     def __init__(self, folder: Path) -> None:

@@ -218,7 +218,7 @@ PRE_TOKENIZERS: dict[str, Any] = {
     "digits, each": pre_tokenizers.Digits(True),
     **{f"punctuation {name}": pre_tokenizers.Punctuation(name) for name in BEHAVIORS},
     **{
-        f"split {name} {behavior} {invert}": pre_tokenizers.Split(pattern, behavior, invert)
+        f"split {name} {behavior} {invert}": pre_tokenizers.Split(pattern, behavior, invert)  # type: ignore[arg-type]
         for name, pattern in SPLITS.items()
         for behavior in BEHAVIORS
         for invert in (False, True)

@@ -173,4 +173,4 @@ def learn_by_hand(
         for (module, name), value in limits.items():
             stack.enter_context(mock.patch.object(module, name, value))
         learned, commit = job.learn(progress)
-    return learned, commit.history
+    return learned, commit.history  # type: ignore[return-value]

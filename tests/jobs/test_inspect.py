@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pytest
@@ -34,7 +35,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def inspect(
     path: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> tuple[str, dict[str, object]]:
+) -> tuple[str, dict[str, Any]]:
     facts = tmp_path / "facts.json"
     capsys.readouterr()  # what the pipeline before has written, such as Beam's own messages
     assert cli.main(["inspect", str(path), "--summary-file", str(facts)]) == 0
@@ -162,7 +163,7 @@ def test_a_token_is_shown_as_the_text_that_it_stands_for(
         r"b'\xe3\x80' + b'\x82' = '。'",
         "'。' + '。' = '。。'",
     ]
-    assert facts["longest_tokens"][0] == "'。。'"  # type: ignore[index]
+    assert facts["longest_tokens"][0] == "'。。'"
     assert facts["tokens_by_characters"] == {"1": 129, "2": 1}
     assert facts["parts_of_characters"] == 129
     assert full_stop not in text

@@ -130,7 +130,7 @@ def wait_for_round(client: subprocess.Popen[bytes], out: Path, number: int, piec
 def test_rounds_on_every_runner(engine: Engine, few_rounds: Counted, tmp_path: Path) -> None:
     """The same bytes, and one job server for all rounds."""
     out = tmp_path / "out"
-    servers = set()
+    servers: set[int] = set()
     with few_rounds.launched(engine, out) as client:
 
         def look() -> bool:

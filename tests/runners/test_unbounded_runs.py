@@ -129,7 +129,7 @@ def test_each_window_has_its_latest_tokenizer(
     assert len(kept) == len(TEXTS)
     for number, (window, _, _, ids) in enumerate(kept):
         # the last of each window; later ones have none, and what the step was given counts
-        expected = {0: OLD, 4: NEW}.get(int(window - start), NEW)
+        expected = {0: OLD, 4: NEW}.get(int(window - start), NEW)  # type: ignore[operator]
         assert ids.to_pylist() == expected.encode(TEXTS[number])
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from command_line import environment
@@ -26,7 +27,7 @@ DATA = random.Random(5).randbytes(3 * BLOCK)
 S3_AND_GCS = pytest.mark.parametrize("name", ["versitygw", "fake-gcs-server"])
 
 
-def cut(after: int, toxicity: float = 1.0) -> dict[str, object]:
+def cut(after: int, toxicity: float = 1.0) -> dict[str, Any]:
     """Ends a connection after so many bytes of answers."""
     attributes = {"bytes": after}
     return {"type": "limit_data", "attributes": attributes, "toxicity": toxicity}

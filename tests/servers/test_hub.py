@@ -59,7 +59,8 @@ class Hub:
         name = path.removeprefix("datasets/somebody/texts/resolve/main/")
         if name not in self.files:
             raise web.HTTPNotFound
-        data, first, last = self.files[name], *request.headers["Range"][6:].split("-")
+        data = self.files[name]
+        first, last = request.headers["Range"][6:].split("-")
         headers = {"Content-Range": f"bytes {first}-{last}/{len(data)}"}
         part = data[int(first) : int(last) + 1]
         if self.short:
@@ -71,7 +72,7 @@ class Hub:
         from aiohttp import web
 
         head = f"{folder}/".lstrip("/")
-        entries: dict[str, dict[str, object]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         for name, data in self.files.items():
             if name.startswith(head):
                 part, slash, _ = name[len(head) :].partition("/")

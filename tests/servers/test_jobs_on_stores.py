@@ -214,7 +214,7 @@ def test_a_killed_job_goes_on(
     for share in (0.1, 0.4):
         assert kill_when(
             command,
-            lambda share=share: finished(store, killed) >= share * shards,
+            lambda share=share: finished(store, killed) >= share * shards,  # type: ignore[misc]
             f"{share} of all",
         ), "ended before it was killed"
         assert not store.storage.exists(f"{killed}/manifest.json")

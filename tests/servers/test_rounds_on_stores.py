@@ -97,7 +97,7 @@ def test_a_killed_job_goes_on(start_store: Callable[[str], Store], long: Made) -
     for rounds in (1, 2):
         assert kill_when(
             [*COMMAND, *command, "--quiet"],
-            lambda rounds=rounds: last_commit(store, out).get("number", 0) >= rounds,
+            lambda rounds=rounds: last_commit(store, out).get("number", 0) >= rounds,  # type: ignore[misc]
             f"round {rounds}",
         ), "ended before it was killed"
     history = last_commit(store, out)["history"]

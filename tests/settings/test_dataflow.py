@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import run
@@ -49,7 +50,7 @@ def test_passwords_in_urls() -> None:
         {"hf": {"token": "SECRET"}},
     ],
 )
-def test_secrets_in_storage_options(options: dict[str, dict[str, object]]) -> None:
+def test_secrets_in_storage_options(options: dict[str, dict[str, Any]]) -> None:
     (protocol,) = options
     with pytest.raises(UsageError, match=rf"must have no secrets .*{protocol}\.") as error:
         require_no_secrets("DataflowRunner", options)

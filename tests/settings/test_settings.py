@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
 
@@ -130,7 +131,7 @@ def test_defaults_are_the_promised_ones() -> None:
     ],
 )
 def test_what_cannot_work_is_refused_by_name(
-    settings: object, change: dict[str, object], said: str
+    settings: object, change: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UsageError) as error:
         replace(settings, **change)  # type: ignore[type-var]

@@ -16,7 +16,7 @@ from bpe_beam.storage.file_systems import secrets_of
 pytestmark = pytest.mark.quick
 
 
-class Cloud(AsyncFileSystem):  # type: ignore[misc]
+class Cloud(AsyncFileSystem):
     """A store with options, the way the clouds' are made."""
 
     protocol = ("s3", "s3a")

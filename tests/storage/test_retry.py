@@ -159,5 +159,5 @@ def test_silence_is_tried_again_for_longer_than_errors(clock: list[float]) -> No
     for error, calls in ((TimeoutError(), ATTEMPTS), (ConnectionResetError(), 1)):
         before = clock.count(SILENCE_SECONDS)
         with pytest.raises(type(error)):
-            retried(lambda error=error: call(error))
+            retried(lambda error=error: call(error))  # type: ignore[misc]
         assert clock.count(SILENCE_SECONDS) - before == calls

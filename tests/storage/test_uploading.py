@@ -15,7 +15,7 @@ from bpe_beam.storage.uploading import LARGE_PART, PART, Upload
 pytestmark = pytest.mark.quick
 
 
-class File(fsspec.spec.AbstractBufferedFile):  # type: ignore[misc]
+class File(fsspec.spec.AbstractBufferedFile):
     """An upload in memory, the way fsspec's stores do it."""
 
     def __init__(self, sent: list[bytes], **settings: Any) -> None:

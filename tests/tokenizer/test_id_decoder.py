@@ -58,4 +58,4 @@ def test_unknown_ids(tokenizer: Tokenizer) -> None:
     with pytest.raises(UsageError, match="ids must be integers"):
         tokenizer.decode([1.0])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="ids must be integers"):
-        tokenizer.decode("12")  # type: ignore[arg-type]
+        tokenizer.decode("12")

@@ -40,7 +40,7 @@ TYPES = [
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    inner = value.items() if isinstance(value, dict) else ()
+    inner: Any = value.items() if isinstance(value, dict) else ()
     inner = enumerate(value) if isinstance(value, list) else inner
     for key, one in inner:
         yield from places(one, (*path, key))
@@ -56,7 +56,7 @@ def some_value(rng: random.Random) -> Any:
     deep: Any = None
     for _ in range(rng.choice([5, 60, 150, 400])):
         deep = [deep]
-    plain = [
+    plain = [  # type: ignore[var-annotated]
         None,
         True,
         False,

@@ -57,7 +57,7 @@ def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_error_in_python_comes_through() -> None:
-    class Broken(Pattern):
+    class Broken(Pattern):  # type: ignore[misc]
         def byte_spans(self, data: bytes) -> list[tuple[int, int]]:
             raise ZeroDivisionError(len(data))
 

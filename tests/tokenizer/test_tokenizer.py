@@ -66,7 +66,7 @@ class TestEncode:
 
     def test_not_a_string(self, tokenizer: Tokenizer) -> None:
         with pytest.raises(UsageError, match="the text is of type bytes; must be str"):
-            tokenizer.encode(b"ab")  # type: ignore[arg-type]
+            tokenizer.encode(b"ab")
         with pytest.raises(UsageError, match="chunks: number 1 is of type int; must be str"):
             list(tokenizer.encode_iterable(["a", 3]))  # type: ignore[list-item]
         with pytest.raises(UsageError, match="chunks must be a sequence of texts, got"):
@@ -179,7 +179,7 @@ class TestEncodeBatch:
         with pytest.raises(UsageError, match="texts: str; must be a sequence of str"):
             tokenizer.encode_batch("ab")
         with pytest.raises(UsageError, match="text 1: the text is of type NoneType"):
-            tokenizer.encode_batch(["a", None])  # type: ignore[list-item]
+            tokenizer.encode_batch(["a", None])
 
     def test_threads_share_a_tokenizer(self, tokenizer: Tokenizer, sample: str) -> None:
         texts = sample.split() * 20

@@ -300,7 +300,11 @@ def test_a_token_as_long_as_a_text() -> None:
     tokenizer = Tokenizer.from_json(json.dumps(change(f"model.vocab.{long}", 9)))
     assert tokenizer.decode([9]) == long
     assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
-    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
+    model: dict[str, Any] = {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+    }
     model |= {"max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "x" * 5_000: 1, "xx": 2}}
     file = {**golden(), "model": model, "added_tokens": [], "pre_tokenizer": None}
     assert Tokenizer.from_json(json.dumps({**file, "decoder": None})).encode("xx") == [2]

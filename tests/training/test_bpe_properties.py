@@ -18,7 +18,7 @@ LETTERS = st.sampled_from([b"a", b"ab", b"ab ", b"abcd", b"\x00\xff\n", b"a\xc3\
 
 
 @st.composite
-def corpora(draw: hypothesis.strategies.DrawFn) -> tuple[list[tuple[bytes, int]], BpeRecipe]:
+def corpora(draw: hypothesis.strategies.DrawFn) -> tuple[list[tuple[bytes, int]], BpeRecipe]:  # type: ignore[name-defined]
     """Counted words over a few letters, and a recipe."""
     letters = draw(LETTERS)
     word = st.lists(st.sampled_from(letters), min_size=1, max_size=16).map(bytes)

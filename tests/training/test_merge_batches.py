@@ -107,7 +107,7 @@ def learn_in_batches(
     """A batch, all its merges, the next batch; at most `limit` pairs are looked at for each."""
     words = list(counted)
     ids = dict(ids)
-    batches = []
+    batches = []  # type: ignore[var-annotated]
     while len(ids) < rules.vocab_size:
         listed = best_pairs(words, ids, rules, limit)
         if not listed.pairs:
@@ -128,7 +128,7 @@ def flat(batches: list[list[Pair]]) -> list[Pair]:
 
 @st.composite
 def corpora(
-    draw: hypothesis.strategies.DrawFn,
+    draw: st.DrawFn,  # type: ignore[name-defined]
 ) -> tuple[list[CountedWord], dict[str, int], Rules, int]:
     """A few words over a few letters, some already joined; special tokens that merges make."""
     letters = draw(st.sampled_from(["a", "ab", "abc", "ab#", "abcdef"]))
@@ -176,7 +176,7 @@ def whole(text: str) -> list[CountedWord]:
     for word in text.split(", "):
         *symbols, times = word.split() if " x" in word else (*word.split(), "x1")
         counted.append(([Symbol(symbol) for symbol in symbols], int(times[1:])))
-    return counted
+    return counted  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ def random_case(made: random.Random, **fixed: Any) -> Case:
         "likelihood": made.random() < 0.25,
     }
     return Case(
-        counted, ids, Rules(len(ids) + made.randint(1, 25), prefix=prefix, **settings | fixed)
+        counted,
+        ids,
+        Rules(len(ids) + made.randint(1, 25), prefix=prefix, **settings | fixed),
     )
 
 

@@ -22,7 +22,7 @@ SECONDS = 3.0
 
 @beam.typehints.with_input_types(int)
 @beam.typehints.with_output_types(tuple[int, int])
-class Give(beam.DoFn):  # type: ignore[misc]
+class Give(beam.DoFn):
     """Gives elements for a while, and tells how many they were."""
 
     def __init__(self, folder: Path) -> None:
@@ -39,7 +39,7 @@ class Give(beam.DoFn):  # type: ignore[misc]
 
 @beam.typehints.with_input_types(tuple[int, Iterable[int]])
 @beam.typehints.with_output_types(int)
-class Keep(beam.DoFn):  # type: ignore[misc]
+class Keep(beam.DoFn):
     """Tells how many came."""
 
     def __init__(self, folder: Path) -> None:

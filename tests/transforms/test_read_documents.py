@@ -29,7 +29,7 @@ def damaged(tmp_path: Path) -> Path:
 
 def read(folder: Path, rejects: Path, **options: str | int) -> None:
     with beam.Pipeline("FnApiRunner") as pipeline:
-        batches = pipeline | ReadDocuments([f"{folder}/*"], rejects=str(rejects), **options)  # type: ignore[arg-type]
+        batches = pipeline | ReadDocuments([f"{folder}/*"], rejects=str(rejects), **options)
         rows = batches | beam.Map(lambda batch: batch.num_rows) | beam.CombineGlobally(sum)
         assert_that(rows, equal_to([2000]))
 

@@ -188,7 +188,7 @@ def test_a_few_are_held(monkeypatch) -> None:
         return OLD
 
     for name in "abacab":
-        encoding.cached_under(name, lambda name=name: make(name))
+        encoding.cached_under(name, lambda name=name: make(name))  # type: ignore[misc]
     assert made == ["a", "b", "c", "b"], "the one that was not asked for the longest goes"
 
 

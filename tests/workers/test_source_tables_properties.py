@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -68,7 +69,7 @@ def test_a_part_of_them(
     assert part.unique_words == len({word for words in twin.values() for word in words})
 
 
-def _gather(tables: SourceTables, into: dict[str, object]) -> None:
+def _gather(tables: SourceTables, into: dict[str, Any]) -> None:
     """Empties the tables as the job does: by blocks."""
     from bpe_beam.counts.word_table import WordTable
 

@@ -200,7 +200,7 @@ def test_a_path_is_as_deep_as_it_may_be(tmp_path: Path) -> None:
 
 
 def test_depth_has_a_limit_and_costs_no_stack(tmp_path: Path) -> None:
-    limit = _native.MAX_JSON_DEPTH
+    limit = _native.MAX_JSON_DEPTH  # type: ignore[attr-defined]
     path = tmp_path / "x"
     for opening, closing in ((b"[", b"]"), (b'{"a":', b"}")):
         for depth, good in ((limit - 1, True), (limit, False), (1_000_000, False)):

@@ -30,7 +30,7 @@ FILES = [
 ]
 
 
-def made(files: list[tuple[str, bytes]], form: int = tarfile.PAX_FORMAT, **more: str) -> bytes:
+def made(files: list[tuple[str, bytes]], form: int = tarfile.PAX_FORMAT, **more: Any) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=form) as archive:
         for name, content in files:

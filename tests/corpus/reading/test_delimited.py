@@ -125,7 +125,7 @@ def test_rejects_with_place_and_bytes(tmp_path: Path) -> None:
         for reject, (_, _, detail) in zip(found.rejects, bad, strict=True):
             assert detail in (None, reject.detail)
             assert content[reject.offset :].startswith(reject.data)
-            assert content[reject.offset - 2 : reject.offset] == b"\r\n"
+            assert content[reject.offset - 2 : reject.offset] == b"\r\n"  # type: ignore[operator]
 
 
 def is_record(line: bytes) -> bool:

@@ -131,7 +131,9 @@ def test_a_merge_that_broke_goes_on_and_one_that_is_done_is_mended(
     assert (ran.code, ran.err) == (1, "bpe-beam counts merge: the disk is full\n")
     again: list[int] = []
     monkeypatch.setattr(
-        counts_merge, "_merge_part", lambda *args: (again.append(args[-1]), make(*args))[1]
+        counts_merge,
+        "_merge_part",
+        lambda *args: (again.append(args[-1]), make(*args))[1],  # type: ignore[func-returns-value]
     )
     assert run(*given).code == 0
     assert (done, again) == ([*range(5)], [*range(5, 32)])

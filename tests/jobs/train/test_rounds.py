@@ -132,7 +132,7 @@ def test_the_text_of_all_merges_is_limited(
 @pytest.mark.parametrize("seed", range(4))
 def test_broken_off_lists_and_full_tables_change_nothing(seed: int, tmp_path: Path) -> None:
     tie_break = ("lowest_id", "greatest_bytes")[seed % 2]
-    recipe = BpeRecipe(60, symbols="characters", tie_break=tie_break)  # type: ignore[arg-type]
+    recipe = BpeRecipe(60, symbols="characters", tie_break=tie_break)
     counts = counts_folder(tmp_path / "counts", made_words(seed))
     job = job_of(tmp_path / "rounds", counts, recipe, (NOTHING, 3_000)[seed // 2])
     same(learn_by_hand(job, seed=seed, small=True)[0], learned_here(counts, recipe))
@@ -326,7 +326,7 @@ class TestDamage:
     )
     def test_within_a_round(self, name: str, tmp_path: Path) -> None:
         counts = counts_folder(tmp_path / "counts", made_words(5, "abcdefgh", 200))
-        damaged = []
+        damaged: list[Any] = []
 
         def damage(url: str) -> None:
             path = Path(url)
@@ -381,7 +381,7 @@ class TestDamage:
                 assert TestResuming().killed_at(rounds, counts, 200)
             commit(mine)
 
-        late.folder.commit = asleep  # type: ignore[method-assign]
+        late.folder.commit = asleep  # type: ignore[assignment, method-assign]
         with pytest.raises(DataError, match="another run of this job"):
             learn_by_hand(late)
         assert [path.name for path in rounds.glob("commit-*")] > ["commit-00002.json"]

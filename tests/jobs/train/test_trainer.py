@@ -85,7 +85,7 @@ def test_no_round_learns_from_more_than_a_learner_holds(
 
     def limited(*args: Any, **options: Any) -> _native.BpeLearner:
         held.append(len(args[0]))
-        return native(*args, **options, max_positions=most)
+        return native(*args, **options, max_positions=most)  # type: ignore[misc]
 
     monkeypatch.setattr(room, "MAX_POSITIONS", most)
     monkeypatch.setattr(room, "MAX_SPANNED_POSITIONS", most)

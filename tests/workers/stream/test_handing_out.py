@@ -34,7 +34,7 @@ class Tracked:
         self.deferred: float | None = None
 
     def current_restriction(self) -> Any:
-        return stream_shards.OffsetRange(self.position, stream_shards._END)
+        return stream_shards.OffsetRange(self.position, stream_shards._END)  # type: ignore[attr-defined]
 
     def try_claim(self, position: int) -> bool:
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stream_by_hand import (
@@ -224,8 +225,8 @@ def test_of_two_watchers_one_has_each_file(stream: Stream, monkeypatch) -> None:
     put(stream, "a.jsonl", 0)
     old, new = Watcher(stream), Watcher(stream)
     assert old.look(1.0) == new.look(1.0) == []
-    describe = watching.described
-    works = []
+    describe = watching.described  # type: ignore[attr-defined]
+    works: list[Any] = []
 
     def meanwhile(*args):
         monkeypatch.setattr(watching, "described", describe)
@@ -282,7 +283,7 @@ def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
     put(stream, "a.jsonl", 0, 1)
     path = put(stream, "b.jsonl", *range(2, 7))
     watcher = Watcher(stream)
-    now, works = 1000.0, []
+    now, works = 1000.0, []  # type: ignore[var-annotated]
     while not works:
         works = watcher.look(now)
         now = watcher.next_look
