@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from reference_bpe import (
-    TIE_BREAKS,
     CountedWord,
     Rules,
     count_pairs,
@@ -16,6 +15,7 @@ from reference_encoding import encode_word, pretokenize
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.training.recipe import TIE_BREAKS
 
 pytestmark = pytest.mark.quick
 
