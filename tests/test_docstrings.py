@@ -17,7 +17,6 @@ PACKAGE = Path(bpe_beam.__file__).parent
 NOT_YET = {
     "counts",
     "folders",
-    "jobs",
     "shards",
     "workers",
 }

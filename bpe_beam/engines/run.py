@@ -89,7 +89,7 @@ def run_steps(
         run: How the job runs.
         label: The name of the steps in a pipeline.
         steps: The steps.
-        tasks: The number of tasks of the first step, which bounds the workers in this process.
+        tasks: The number of tasks of the first step, which bounds processes and Beam's threads.
         measured: Gets the metrics.
         watch: Called every few seconds where workers are elsewhere and cannot report.
         min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
@@ -102,7 +102,9 @@ def run_steps(
         TemplateMade: The pipeline was only described.
     """
     if run.is_local:
-        with local_workers(workers_of(run, tasks), in_processes=holds_gil) as workers:
+        # Threads without a task cost nothing, and later steps may have more tasks.
+        count = workers_of(run, tasks if holds_gil else None)
+        with local_workers(count, in_processes=holds_gil) as workers:
             steps(LocalEngine(workers, measured))
         return
     from bpe_beam.engines.beam import StepsTransform, run_pipeline

@@ -286,8 +286,8 @@ def threads(ground: Ground, job: str) -> None:
     finely = ("--range-bytes", "2KB") if job in READERS else ()
     for number in ("1", "3"):
         assert ground.run(job, *finely, "--workers", number, out=number).code == 0
-    # What there is to do bounds the threads; the quickstart's few sources are one split.
-    expected = [1, 1, 1, 1] if job == "quickstart" else [1, 3]
+    # The quickstart counts and tokenizes.
+    expected = [1, 1, 3, 3] if job == "quickstart" else [1, 3]
     assert given == expected
     assert ground.run(job, "--workers", "0", out="never").code == 2
 
