@@ -208,8 +208,9 @@ def _read_model(node: Node) -> Model:
         fields["dropout"].expect(None, 0, 0.0)
         large["merges"] = _read_merges(fields["merges"])
     small = {key: entries[key] for key in entries if key not in ("dropout", *large)}
-    empty = {key: type(value)() for key, value in large.items()}
-    model = Node(node.source, node.path, {**small, **empty}).convert(model_class)
+    empty: dict[str, Any] = {"vocab": {}, "merges": []}
+    small |= {key: empty[key] for key in large}
+    model = Node(node.source, node.path, small).convert(model_class)
     return replace(model, **large)
 
 
@@ -224,10 +225,12 @@ def read_vocab(node: Node) -> dict[str, int]:
     return vocab if in_order else in_order_of_ids(vocab.items())
 
 
-def _read_merges(node: Node) -> list[tuple[str, str]]:
+def _read_merges(node: Node) -> _native.Merges:
     """Return merges from a list of pairs or, in older files, of strings with one space."""
+    if isinstance(node.value, _native.Merges):  # by the native reader, which refuses others
+        return node.value
     entries = node.array()
-    merges = _native.merge_pairs(entries)
+    merges = _native.Merges(entries)
     if len(merges) < len(entries):
         rank = len(merges)
         merge = entries[rank]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -389,6 +390,28 @@ def test_text_of_absurd_size() -> None:
 
     with pytest.raises(UsageError, match="1073741825 bytes; a tokenizer has at most 1073741824"):
         Tokenizer.from_json(Huge())
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("as_strings", [False, True])
+def test_merges_are_a_sequence_of_pairs(ascii_only: bool, as_strings: bool) -> None:
+    """Whatever the spelling of the file, whether they are kept natively or as a list."""
+    vocab = [*byte_level.BYTE_TO_CHAR, "Ġa", "éa", "éaĠa"]
+    pairs = [("Ġ", "a"), ("é", "a"), ("éa", "Ġa")]
+    file = json.loads(Tokenizer.from_learned(vocab, pairs).to_json())
+    file["model"]["merges"] = [" ".join(pair) if as_strings else list(pair) for pair in pairs]
+    tokenizer = Tokenizer.from_json(json.dumps(file, ensure_ascii=ascii_only))
+    merges = tokenizer.spec.model.merges
+    assert len(merges) == 3
+    assert [*merges] == pairs == tokenizer.merges
+    assert merges[-1] == pairs[2]
+    assert merges == Tokenizer.from_json(json.dumps(file)).spec.model.merges
+    with pytest.raises(IndexError):
+        merges[3]
+    again = pickle.loads(pickle.dumps(tokenizer))
+    for text in ("é a", " a a", "éa aéa a"):
+        assert again.encode(text) == tokenizer.encode(text)
+    assert again == tokenizer
 
 
 def test_every_byte_there_and_back() -> None:

@@ -15,6 +15,7 @@
 #include "bind/binding.hpp"
 #include "read/json_reader.hpp"
 #include "read/json_string.hpp"
+#include "text/utf8_check.hpp"
 
 namespace bpe_beam {
 
@@ -34,21 +35,61 @@ class CollectorPause {
 
 /// Makes the objects that Python's `json` would make; refuses what needs an explanation: a key that
 /// occurs twice, half a surrogate pair, a string that is not UTF-8, a number of many digits.
+///
+/// The list `model.merges` becomes a PyMerges; a merge that is none needs an explanation, too.
 class PythonJson {
  public:
-  bool begin_object() { return push(py::reinterpret_steal<py::object>(PyDict_New()), true); }
-  bool begin_array() { return push(py::reinterpret_steal<py::object>(PyList_New(0)), false); }
+  /// Reads from `source`, bytes, which the merges keep alive.
+  explicit PythonJson(py::object source) : source_(std::move(source)) {}
+
+  bool begin_object() {
+    return !in_merges_ && push(py::reinterpret_steal<py::object>(PyDict_New()), true);
+  }
+
+  bool begin_array() {
+    if (in_merges_) return !std::exchange(in_pair_, true);
+    if (!at_merges()) return push(py::reinterpret_steal<py::object>(PyList_New(0)), false);
+    in_merges_ = true;
+    merges_ = PyMerges();
+    merges_.source = source_;
+    return true;
+  }
+
   bool end_object() { return pop(); }
-  bool end_array() { return pop(); }
+
+  bool end_array() {
+    if (!in_merges_) return pop();
+    if (in_pair_) {
+      in_pair_ = false;
+      const bool is_pair = pair_.size() == 2 && merges_.add(pair_[0], pair_[1]);
+      pair_.clear();
+      return is_pair;
+    }
+    in_merges_ = false;
+    return add(py::cast(std::move(merges_)));
+  }
 
   bool key(const JsonString& string) {
     keys_.back() = text_of(string);
     return static_cast<bool>(keys_.back());
   }
 
-  bool string(const JsonString& string) { return add(text_of(string)); }
+  bool string(const JsonString& string) {
+    if (!in_merges_) return add(text_of(string));
+    std::string_view token = string.raw;
+    if (string.escaped) {
+      Strings resolved(string.raw.size());
+      if (!append_unescaped(string, resolved)) return false;
+      token = merges_.keep(std::string(resolved.bytes()));
+    }
+    if (valid_utf8_prefix(token) != token.size()) return false;
+    if (!in_pair_) return merges_.add_spaced(token);
+    pair_.push_back(token);
+    return true;
+  }
 
   bool number(std::string_view digits) {
+    if (in_merges_) return false;
     std::int64_t integer = 0;
     const auto [end, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), integer);
@@ -63,6 +104,7 @@ class PythonJson {
   }
 
   bool literal(char first) {
+    if (in_merges_) return false;
     if (first == 'n') return add(py::none());
     return add(py::bool_(first == 't'));
   }
@@ -87,6 +129,16 @@ class PythonJson {
     }
     if (made == nullptr) PyErr_Clear();
     return py::reinterpret_steal<py::object>(made);
+  }
+
+  /// Whether the next value is that of `model.merges`.
+  [[nodiscard]] bool at_merges() const {
+    return keys_.size() == 2 && objects_[0] && objects_[1] && is_key(0, "model") &&
+           is_key(1, "merges");
+  }
+
+  [[nodiscard]] bool is_key(std::size_t depth, const char* name) const {
+    return PyUnicode_CompareWithASCIIString(keys_[depth].ptr(), name) == 0;
   }
 
   bool push(py::object container, bool object) {
@@ -123,69 +175,61 @@ class PythonJson {
     return PyDict_Size(container) > before;  // else the key occurs twice
   }
 
+  py::object source_;
   py::object result_;
+  PyMerges merges_;                      // while they are read
+  std::vector<std::string_view> pair_;  // the tokens of the merge at hand
+  bool in_merges_ = false;
+  bool in_pair_ = false;
   std::vector<py::object> containers_;
   std::vector<bool> objects_;
   std::vector<py::object> keys_;  // the last of each container that is an object
 };
 
 /// What Python's `json` makes of UTF-8 JSON; NotImplemented for what it must explain.
-inline py::object read_json(const py::buffer& data) {
-  const py::buffer_info info = data.request();
+inline py::object read_json(const py::bytes& data) {
   const CollectorPause pause;
-  PythonJson made;
-  JsonReader<PythonJson> reader(bytes_of(info), made);
+  PythonJson made(data);
+  JsonReader<PythonJson> reader(std::string_view(data), made);
   if (!reader.read()) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
   return made.result();
 }
 
-/// The two tokens of a merge: a list of two strings, or one string with one space. Null if it is
-/// neither.
-inline py::object merge_pair(PyObject* merge) {
-  PyObject* left = nullptr;
-  PyObject* right = nullptr;
-  if (PyList_Check(merge) && PyList_GET_SIZE(merge) == 2) {
-    left = Py_NewRef(PyList_GET_ITEM(merge, 0));
-    right = Py_NewRef(PyList_GET_ITEM(merge, 1));
-  } else if (PyUnicode_Check(merge)) {
-    const py::ssize_t size = PyUnicode_GET_LENGTH(merge);
-    const py::ssize_t space = PyUnicode_FindChar(merge, ' ', 0, size, 1);
-    if (space < 0 || PyUnicode_FindChar(merge, ' ', space + 1, size, 1) >= 0) return {};
-    left = PyUnicode_Substring(merge, 0, space);
-    right = PyUnicode_Substring(merge, space + 1, size);
-  } else {
-    return {};
-  }
-  const py::object first = py::reinterpret_steal<py::object>(left);
-  const py::object second = py::reinterpret_steal<py::object>(right);
-  for (const py::object& part : {first, second}) {
-    if (!PyUnicode_Check(part.ptr()) || PyUnicode_GET_LENGTH(part.ptr()) == 0) return {};
-  }
-  return py::reinterpret_steal<py::object>(PyTuple_Pack(2, first.ptr(), second.ptr()));
-}
-
-/// The merges of a file as pairs, up to the first that is none.
-inline py::list merge_pairs(const py::list& merges) {
-  const CollectorPause pause;
-  py::list pairs;
-  for (const py::handle merge : merges) {
-    const py::object pair = merge_pair(merge.ptr());
-    if (!pair) break;
-    pairs.append(pair);
-  }
-  return pairs;
+/// The merge of a rank, counted from the end if it is negative.
+inline py::tuple merge_at(const PyMerges& merges, py::ssize_t rank) {
+  const auto count = static_cast<py::ssize_t>(merges.pairs.size());
+  if (rank < 0) rank += count;
+  if (rank < 0 || rank >= count) throw py::index_error("no merge has this rank");
+  const auto& [left, right] = merges.pairs[static_cast<std::size_t>(rank)];
+  return py::make_tuple(py::str(left.data(), left.size()), py::str(right.data(), right.size()));
 }
 
 inline void bind_json(py::module_& m) {
   using namespace pybind11::literals;
   m.def("read_json", &read_json, "data"_a,
         "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");
-  m.def("merge_pairs", &merge_pairs, "merges"_a,
-        "The merges of a file, two strings or one with a space each, as pairs of strings, up to "
-        "the first that is none.");
+  py::class_<PyMerges>(m, "Merges", "Merges by rank: a sequence of pairs of str.")
+      .def(py::init(&merges_of), "merges"_a,
+           "Of two str or one with a space each, up to the first that is neither.")
+      .def("__len__", [](const PyMerges& merges) { return merges.pairs.size(); })
+      .def("__getitem__", &merge_at, "rank"_a)
+      .def("__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
+           py::is_operator())
+      .def("__reduce__", [](const py::object& merges) {
+        const auto list = py::type::of(py::list());
+        return py::make_tuple(list, py::make_tuple(py::list(merges)));
+      });
   py::class_<PyMergeIds>(m, "MergeIds", "The ids of merges: left, right and joined token of each.")
-      .def(py::init([](const py::dict& vocab, const py::sequence& merges, const py::str& prefix) {
-             return PyMergeIds{merge_ids(vocab, merges, prefix)};
+      .def(py::init([](const py::dict& vocab, const py::object& merges,
+                       const std::string& prefix) {
+             if (py::isinstance<PyMerges>(merges)) {
+               return PyMergeIds{merge_ids(vocab, merges.cast<const PyMerges&>(), prefix)};
+             }
+             const PyMerges pairs = merges_of(merges);
+             if (pairs.pairs.size() != py::len(merges)) {
+               throw std::invalid_argument("a merge must be a pair");
+             }
+             return PyMergeIds{merge_ids(vocab, pairs, prefix)};
            }),
            "vocab"_a, "merges"_a, "prefix"_a,
            "Of pairs of tokens, up to the first pair of which a token is not in the vocabulary; the "

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -61,87 +62,90 @@ inline TokenIds byte_token_ids(const py::object& tokens) {
   return found;
 }
 
+/// Merges as a Python sequence of pairs of str, each made when it is asked for: a list of them would
+/// be ten times the file, and encoding needs none.
+struct PyMerges {
+  PyMerges() = default;
+  PyMerges(const PyMerges&) = delete;
+  PyMerges& operator=(const PyMerges&) = delete;
+  PyMerges(PyMerges&&) = default;
+  PyMerges& operator=(PyMerges&&) = default;
+  ~PyMerges() = default;
+
+  std::vector<std::pair<std::string_view, std::string_view>> pairs;  // UTF-8
+  std::deque<std::string> texts;  // the tokens that are not parts of `source`
+  py::object source;              // bytes
+
+  /// Adds a merge that was written as one string; false if it is not two tokens with one space.
+  bool add_spaced(std::string_view merge) {
+    const std::size_t space = merge.find(' ');
+    if (space == std::string_view::npos) return false;
+    return add(merge.substr(0, space), merge.substr(space + 1)) &&
+           pairs.back().second.find(' ') == std::string_view::npos;
+  }
+
+  bool add(std::string_view left, std::string_view right) {
+    pairs.emplace_back(left, right);
+    return !left.empty() && !right.empty();
+  }
+
+  std::string_view keep(std::string text) { return texts.emplace_back(std::move(text)); }
+};
+
+/// Adds a merge: a list or tuple of two str, or one str with one space. False if it is neither.
+inline bool add_merge(PyMerges& merges, PyObject* merge) {
+  if (PyUnicode_Check(merge)) return merges.add_spaced(merges.keep(utf8_of(merge)));
+  if (!PyList_Check(merge) && !PyTuple_Check(merge)) return false;
+  if (PySequence_Fast_GET_SIZE(merge) != 2) return false;
+  PyObject* const left = PySequence_Fast_GET_ITEM(merge, 0);
+  PyObject* const right = PySequence_Fast_GET_ITEM(merge, 1);
+  if (!PyUnicode_Check(left) || !PyUnicode_Check(right)) return false;
+  const std::string_view first = merges.keep(utf8_of(left));
+  return merges.add(first, merges.keep(utf8_of(right)));
+}
+
+/// The merges of a sequence, up to the first that is none.
+inline PyMerges merges_of(const py::sequence& items) {
+  PyMerges merges;
+  const auto fast = py::reinterpret_steal<py::object>(
+      PySequence_Fast(items.ptr(), "merges must be a sequence"));
+  if (!fast) throw py::error_already_set();
+  const py::ssize_t count = PySequence_Fast_GET_SIZE(fast.ptr());
+  for (py::ssize_t i = 0; i < count; ++i) {
+    const std::size_t before = merges.pairs.size();
+    if (!add_merge(merges, PySequence_Fast_GET_ITEM(fast.ptr(), i))) {
+      merges.pairs.resize(before);
+      break;
+    }
+  }
+  return merges;
+}
+
 /// The ids of merges, as a Python object.
 struct PyMergeIds {
   std::vector<MergeRow> rows;
 };
 
-/// The id of a token, kNoId if the vocabulary has none.
-inline std::uint32_t id_in(const py::dict& vocab, PyObject* token) {
-  PyObject* const id = PyDict_GetItemWithError(vocab.ptr(), token);
-  if (id == nullptr && PyErr_Occurred() != nullptr) throw py::error_already_set();
-  return id == nullptr ? kNoId : id_of(id);
-}
-
-/// Finds the id of a joined token. Most files list the tokens in the order of the merges that make
-/// them, so the token after the last one that was found is tried first.
-class JoinedIds {
- public:
-  explicit JoinedIds(const py::dict& vocab) : vocab_(vocab) {
-    entries_.reserve(static_cast<std::size_t>(PyDict_Size(vocab.ptr())));
-    PyObject *token = nullptr, *id = nullptr;
-    for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
-      if (!PyUnicode_Check(token)) throw std::invalid_argument("a token must be a str");
-      entries_.emplace_back(token, id);
-    }
-  }
-
-  /// The id of `left` and `right` joined, kNoId if the vocabulary has none.
-  std::uint32_t find(PyObject* left, PyObject* right) {
-    if (!PyUnicode_Check(left) || !PyUnicode_Check(right)) {
-      throw std::invalid_argument("the tokens of a merge must be str");
-    }
-    if (next_ < entries_.size() && is_joined(entries_[next_].first, left, right)) {
-      return id_of(entries_[next_++].second);
-    }
-    const auto joined = py::reinterpret_steal<py::object>(PyUnicode_Concat(left, right));
-    if (!joined) throw py::error_already_set();
-    const std::uint32_t id = id_in(vocab_, joined.ptr());
-    if (id != kNoId) next_ = std::size_t{id} + 1;  // the position of the token, if ids have no holes
-    return id;
-  }
-
- private:
-  static bool is_joined(PyObject* token, PyObject* left, PyObject* right) {
-    const py::ssize_t left_size = PyUnicode_GET_LENGTH(left);
-    return PyUnicode_GET_LENGTH(token) == left_size + PyUnicode_GET_LENGTH(right) &&
-           PyUnicode_Tailmatch(token, left, 0, left_size, -1) == 1 &&
-           PyUnicode_Tailmatch(token, right, left_size, PY_SSIZE_T_MAX, -1) == 1;
-  }
-
-  const py::dict& vocab_;
-  std::vector<std::pair<PyObject*, PyObject*>> entries_;  // borrowed from the vocabulary
-  std::size_t next_ = 0;
-};
-
 /// The ids of each merge, up to the first of which a token is not in the vocabulary.
-inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const py::sequence& merges,
-                                       const py::str& prefix) {
-  const auto items = py::reinterpret_steal<py::object>(
-      PySequence_Fast(merges.ptr(), "merges must be a sequence"));
-  if (!items) throw py::error_already_set();
-  const py::ssize_t prefix_size = PyUnicode_GET_LENGTH(prefix.ptr());
-  JoinedIds joined_ids(vocab);
+inline std::vector<MergeRow> merge_ids(const py::dict& vocab, const PyMerges& merges,
+                                       std::string_view prefix) {
+  const TokenIds tokens = token_ids(vocab);
+  const TokenMap ids(tokens);
   std::vector<MergeRow> rows;
-  const py::ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
-  rows.reserve(static_cast<std::size_t>(count));
-  for (py::ssize_t i = 0; i < count; ++i) {
-    PyObject* const merge = PySequence_Fast_GET_ITEM(items.ptr(), i);
-    if (!PyTuple_Check(merge) || PyTuple_GET_SIZE(merge) != 2) {
-      throw std::invalid_argument("a merge must be a pair");
-    }
-    PyObject* const left = PyTuple_GET_ITEM(merge, 0);
-    PyObject* const right = PyTuple_GET_ITEM(merge, 1);
-    const std::uint32_t left_id = id_in(vocab, left);
-    const std::uint32_t right_id = left_id == kNoId ? kNoId : id_in(vocab, right);
-    if (right_id == kNoId) break;
-    auto rest = py::reinterpret_borrow<py::object>(right);
-    if (prefix_size > 0 && PyUnicode_Tailmatch(right, prefix.ptr(), 0, PY_SSIZE_T_MAX, -1) == 1) {
-      rest = py::reinterpret_steal<py::object>(
-          PyUnicode_Substring(right, prefix_size, PyUnicode_GET_LENGTH(right)));
-    }
-    const std::uint32_t joined_id = joined_ids.find(left, rest.ptr());
+  rows.reserve(merges.pairs.size());
+  std::size_t next = 0;
+  std::string joined;
+  for (const auto& [left, right] : merges.pairs) {
+    const std::uint32_t left_id = ids.find(left);
+    const std::uint32_t right_id = ids.find(right);
+    if (left_id == kNoId || right_id == kNoId) break;
+    joined.assign(left);
+    joined += right.starts_with(prefix) ? right.substr(prefix.size()) : right;
+    // Most files list the tokens in the order of the merges that make them.
+    const bool is_next = next < tokens.size() && tokens[next].first == joined;
+    const std::uint32_t joined_id = is_next ? tokens[next].second : ids.find(joined);
     if (joined_id == kNoId) break;
+    next = is_next ? next + 1 : std::size_t{joined_id} + 1;  // its position, if ids have no holes
     rows.push_back({left_id, right_id, joined_id});
   }
   return rows;
