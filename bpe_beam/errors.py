@@ -8,20 +8,8 @@ from collections.abc import Callable
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
 
-class UsageError(ValueError):
-    """Settings are wrong, missing or contradictory. Exit code 2.
-
-    A `ValueError`, since callers from Python expect one. Code that catches the `ValueError` of a
-    parser around a call that may raise this error must let this error pass first.
-
-    The error names parameters, not flags: the command line shows the flag of each, or the line of
-    the configuration file that set it.
-
-    Args:
-        problem: What is wrong; with `parameters` a predicate, such as "must be positive".
-        parameters: The settings that are wrong, by the names of their fields: the subject.
-        remedy: What to do. `{name}` in it is replaced by the name of another setting.
-    """
+class _NamesParameters(Exception):
+    """An error about parameters, whose names differ between the command line and Python."""
 
     def __init__(self, problem: str, parameters: tuple[str, ...] = (), remedy: str = "") -> None:
         self.problem = problem
@@ -36,38 +24,39 @@ class UsageError(ValueError):
             name_of: Returns the name to show for a parameter.
         """
         subject = " and ".join(map(name_of, self.parameters))
+        remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
         text = f"{subject} {self.problem}" if subject else self.problem
-        return _with_remedy(text, self.remedy, name_of)
+        return f"{text}; {remedy}" if remedy else text
 
-    def __reduce__(self) -> tuple[type[UsageError], tuple[str, tuple[str, ...], str]]:
+    def __reduce__(self) -> tuple[type[_NamesParameters], tuple[object, ...]]:
         """Return the constructor and its arguments, to copy the error to another process."""
         return type(self), (self.problem, self.parameters, self.remedy)
 
 
-class DataError(Exception):
+class UsageError(_NamesParameters, ValueError):
+    """Settings are wrong, missing or contradictory. Exit code 2.
+
+    A `ValueError`, since callers from Python expect one. Code that catches the `ValueError` of a
+    parser around a call that may raise this error must let this error pass first.
+
+    The error names parameters, not flags: the command line shows the flag of each, or the line of
+    the configuration file that set it.
+
+    Args:
+        problem: What is wrong; with `parameters` a predicate, such as "must be positive".
+        parameters: The settings that are wrong, by the names of their fields: the subject.
+        remedy: What to do. `{name}` in it is replaced by the name of another setting.
+    """
+
+
+class DataError(_NamesParameters):
     """A job ran and failed on what it read or wrote. Exit code 1.
 
     Args:
-        problem: What is wrong.
-        remedy: What to do. `{name}` in it is replaced by the name of a setting, as in UsageError.
+        problem: See UsageError.
+        parameters: See UsageError; the settings that the data does not fit.
+        remedy: See UsageError.
     """
-
-    def __init__(self, problem: str, remedy: str = "") -> None:
-        self.problem = problem
-        self.remedy = remedy
-        super().__init__(self.message(str))
-
-    def message(self, name_of: Callable[[str], str]) -> str:
-        """Return the error as one sentence.
-
-        Args:
-            name_of: Returns the name to show for a parameter.
-        """
-        return _with_remedy(self.problem, self.remedy, name_of)
-
-    def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
-        """Return the constructor and its arguments, to copy the error to another process."""
-        return type(self), (self.problem, self.remedy)
 
 
 class NotFoundError(DataError):
@@ -91,15 +80,9 @@ class TextError(DataError):
         self.number = number
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type[DataError], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[TextError], tuple[object, ...]]:
         """Return the constructor and its arguments, to copy the error to another process."""
         return TextError, (self.number, self.reason)
-
-
-def _with_remedy(text: str, remedy: str, name_of: Callable[[str], str]) -> str:
-    if not remedy:
-        return text
-    return f"{text}; {_PARAMETER.sub(lambda match: name_of(match[1]), remedy)}"
 
 
 def require(condition: bool, problem: str, *parameters: str, remedy: str = "") -> None:

@@ -28,7 +28,7 @@ def test_errors_name_parameters_in_the_words_of_the_caller() -> None:
 
 
 def test_bad_data_names_parameters_in_its_remedy() -> None:
-    error = DataError("3 records were lost, got 'a_b' {c}", "allow them with {c}")
+    error = DataError("3 records were lost, got 'a_b' {c}", remedy="allow them with {c}")
     assert str(error) == "3 records were lost, got 'a_b' {c}; allow them with c"
     assert error.message(str.upper) == "3 records were lost, got 'a_b' {c}; allow them with C"
     for each in (error, NotFoundError("x"), TextError(3, "y")):
