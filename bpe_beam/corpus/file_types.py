@@ -22,7 +22,7 @@ _MOST_LZMA_BYTES = 1 << 48
 _UNPACK = "which is not read; unpack it first"
 _RECOMPRESS = "which is not read; compress it by gzip or zstd instead"
 _CONVERT = "which is not read; write it as Parquet or JSON Lines"
-_NO_TEXT = "which has no text; leave it out (--exclude)"
+_NO_TEXT = "which has no text; leave it out (exclude)"
 _REFUSED: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", f"is a ZIP archive, {_UNPACK}"),
     (b"PK\x05\x06", "is a ZIP archive without files"),
@@ -115,7 +115,7 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
     known = [formats.input_format(each) for each in formats.INPUT_FORMATS]
     found = next((each for each in known if each.magic and head.startswith(each.magic)), None)
     if found is not None and found.columnar and named not in (None, found):
-        raise UsageError(f"is {found.name}, not {input_format}; leave --input-format out")
+        raise UsageError(f"is {found.name}, not {input_format}", remedy="leave {input_format} out")
     found = named or found or _by_name(name, known)
     if found.columnar and compression != "none":
         raise UsageError(

@@ -109,7 +109,8 @@ def described(
         try:
             format_ = format_of(name, head, compression, input_format)
         except UsageError as error:
-            raise UsageError(f"input {redact(file.url)!r} {error}") from None
+            problem = f"input {redact(file.url)!r} {error.problem}"
+            raise UsageError(problem, remedy=error.remedy) from None
         return InputFile(name, file.size, format_, compression, file.tag)
 
     if len(named) < _FEW_FILES:

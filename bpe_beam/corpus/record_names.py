@@ -14,20 +14,19 @@ from bpe_beam.messages import list_few
 _SHOWN_NAMES = 20
 
 
-def names_in(row: Mapping[str, Any], text_field: str, option: str = "--text-field") -> str:
+def names_in(row: Mapping[str, Any], text_field: str) -> str:
     """Return which field is missing in a rejected JSON record and which ones it has, for a message.
 
     Args:
         row: A row of a rejects file.
         text_field: The missing field.
-        option: The option that named it.
 
     Returns:
         A text that begins with a blank; empty if the reject has another reason.
     """
     if row["reason"] != RejectReason.FIELD_MISSING.value or "row" in row:
         return ""
-    sought = f": {option} {text_field!r} names no field"
+    sought = f": text_field {text_field!r} names no field"
     data = base64.b64decode(row["bytes"])
     try:
         record = json.loads(data)

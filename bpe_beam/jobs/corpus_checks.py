@@ -45,12 +45,13 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
         return
     first, files = tried.first, len(tried.files)
     begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
+    arrays = _ARRAYS if first.data.startswith(b"[") else ""
     raise DataError(
         f"{tried.records:,} records, the first of {files:,} of the {len(plan.files):,} files, all "
         f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
-        f"first is in {first.file} at {first.position}{begins}. No more was read: check "
-        f"--text-field and --input-format{_ARRAYS if first.data.startswith(b'[') else ''}, or read "
-        "all of it with --max-rejects 10% or more"
+        f"first is in {first.file} at {first.position}{begins}. No more was read",
+        remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "
+        "{max_rejects} 10% or more",
     )
 
 
@@ -98,29 +99,27 @@ def check_documents(
     lost = sum(loss.bytes for loss in found)
     if Limit.parse(given.max_lost, "max_lost").exceeded(lost, stored_bytes):
         raise DataError(
-            f"{_lost_in_words(found, stored_bytes)}, more than --max-lost {given.max_lost} allows: "
-            f"{rows.losses(found)}. Get sound copies of these files, leave them out (--exclude), "
-            f"or allow the loss with --max-lost: the command then goes on from here. Each loss has "
-            f"a line in {where}"
+            f"{given.max_lost} is exceeded: {_lost_in_words(found, stored_bytes)}: "
+            f"{rows.losses(found)}. Each loss has a line in {where}",
+            ("max_lost",),
+            "get intact copies of these files, leave them out with {exclude}, or allow the loss "
+            "with {max_lost}: the same command then resumes",
         )
     records = documents + rejects - sum(loss.positions for loss in found)
     bad = records - documents
     if Limit.parse(given.max_rejects).exceeded(bad, records):
-        what_to_do = (
-            "then mend the input, or allow more with --max-rejects: the command then goes on from "
-            "here"
-            if documents
-            else f"and check --text-field and --input-format{_ARRAYS}"
-        )
         raise DataError(
-            f"{bad:,} of {records:,} records could not be used, more than "
-            f"--max-rejects {given.max_rejects}; most of them in {rows.worst()}. "
-            f"Look at {where}, {what_to_do}"
+            f"{given.max_rejects} is exceeded: {bad:,} of {records:,} records could not be used, "
+            f"most of them in {rows.worst()}. They are listed in {where}",
+            ("max_rejects",),
+            "repair the input, or allow more with {max_rejects}: the same command then resumes"
+            if documents
+            else f"check {{text_field}} and {{input_format}}{_ARRAYS}",
         )
     if documents == 0 and rejects:
         raise DataError(
             f"there is no document: none of the {rejects:,} records could be used; most of them in "
-            f"{rows.worst()}. Look at {where}"
+            f"{rows.worst()}. They are listed in {where}"
         )
     if documents == 0:
         raise DataError(f"the corpus is empty: no document in {', '.join(given.inputs)}")

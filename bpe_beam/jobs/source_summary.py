@@ -58,7 +58,7 @@ def source_warnings(given: InputSettings, sources: Collection[str] | None) -> li
     if given.source_field is not None and set(found) == {OTHER_SOURCE}:
         return [f"no document names its source in {given.source_field!r}: all are {OTHER_SOURCE!r}"]
     missing = sorted({name for name, _ in given.sources}.difference(found))
-    return [f"no document is of --source {', '.join(missing)}"] if missing else []
+    return [f"no document has the source {', '.join(missing)}"] if missing else []
 
 
 def with_shares(

@@ -218,7 +218,7 @@ class _ReadSplit(beam.DoFn):
         counters.counter(metric_names.RECORDS_REJECTED).inc()
         if writer is None:
             field = self.settings.text_field
-            names = names_in(reject.to_json(), field, "text_field")
+            names = names_in(reject.to_json(), field)
             raise DataError(
                 f"{reject.file}, {reject.position}: {reject.reason} {reject.detail}{names}: "
                 f"correct it, or set rejects in ReadDocuments to a folder; {_UNSPLITTABLE}"

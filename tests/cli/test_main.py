@@ -201,7 +201,7 @@ def test_a_job_gets_its_settings_and_its_summary_is_shown(
 def test_warnings_are_shown_even_if_quiet(
     quiet: list[str], job: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    warnings = ["no document is of --source a", "merges.txt is not written"]
+    warnings = ["no document has the source a", "merges.txt is not written"]
     job("count", lambda settings, progress: {"job": "count", "warnings": warnings, "tokens": 7})
     path = tmp_path / "s.json"
     assert cli.main([*COUNT, *quiet, "--summary-file", str(path)]) == 0

@@ -12,7 +12,7 @@ from bpe_beam.corpus.rejects import Reject, RejectReason
 
 pytestmark = pytest.mark.quick
 
-SOUGHT = ": --text-field 'meta.body' names no field"
+SOUGHT = ": text_field 'meta.body' names no field"
 
 
 def named(record: Any, field: str = "meta.body") -> str:
@@ -25,7 +25,7 @@ def test_the_names_there_are() -> None:
     assert named({}) == f"{SOUGHT}; it has no field at all"
     many = {f"f{i}": i for i in range(1025)}
     assert named(many).endswith("'f18', 'f19' and 1,005 more")
-    assert named({"a.b": 1}, r"a\.c") == r": --text-field 'a\\.c' names no field; it has 'a.b'"
+    assert named({"a.b": 1}, r"a\.c") == r": text_field 'a\\.c' names no field; it has 'a.b'"
 
 
 def test_a_path_is_followed_as_far_as_it_leads() -> None:

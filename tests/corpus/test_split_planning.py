@@ -43,7 +43,7 @@ def test_compression_is_told_by_content(tmp_path: Path) -> None:
     ("head", "given", "message"),
     [
         (b"PK\x03\x04", "auto", "is a ZIP archive"),
-        (b"PAR1", "text", "is parquet, not text; leave --input-format out"),
+        (b"PAR1", "text", "is parquet, not text; leave input_format out"),
         (b"ARROW1\0\0", "jsonl", "is arrow, not jsonl"),
         (b"\x1f\x8b\x08", "parquet", "is parquet within gzip"),
     ],

@@ -243,7 +243,7 @@ def test_a_broken_stream_fails_the_job_with_its_place(
     file, data, why = BROKEN_STREAMS[name]
     (place / file).write_bytes(data)
     ran = run(*job_args(job, tokenizer), "--input", file)
-    said = (f"{file} (", " at byte ", "broken compressed stream", "more than --max-lost 0 allows")
+    said = (f"{file} (", " at byte ", "broken compressed stream", "--max-lost 0 is exceeded")
     refuses(ran, job, 1, *said)
     nothing_finished(place / "out")
     reject = next((place / "out").rglob("rejects-*.jsonl")).read_bytes()

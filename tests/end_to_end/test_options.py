@@ -178,7 +178,7 @@ def allowed_losses(ground: Ground, job: str) -> None:
     assert ground.run(job, *given).code == 1
     ran = ground.run(job, *given, "--max-lost", "50")
     assert ran.code == 1
-    assert "more than --max-lost 50 allows" in ran.message
+    assert "--max-lost 50 is exceeded" in ran.message
     assert "damaged.jsonl.gz" in ran.message
     assert ground.run(job, *given, "--max-lost", "100%").code == 0
     assert ground.run(job, *given, "--max-lost", "1MB").code == 0

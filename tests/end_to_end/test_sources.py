@@ -206,7 +206,7 @@ def test_a_source_that_nothing_is_of_is_told(corpus: Path, tmp_path: Path) -> No
         for number, (given, said) in enumerate(
             (
                 (SOURCES, None),
-                ((*SOURCES, "--source=zz=*zz/*"), ["no document is of --source zz"]),
+                ((*SOURCES, "--source=zz=*zz/*"), ["no document has the source zz"]),
                 (
                     ("--source-field", "nope"),
                     ["no document names its source in 'nope': all are 'other'"],

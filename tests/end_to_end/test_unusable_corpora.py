@@ -30,7 +30,7 @@ def test_a_wrong_field_is_named_before_the_corpus_is_read(tmp_path: Path, job: s
     assert ran.code == 1
     assert (
         " records, the first of 1 of the 1 files, all fail for one reason: field missing: "
-        "--text-field 'text' names no field; it has 'id', 'content'. The first is in a.jsonl at "
+        "text_field 'text' names no field; it has 'id', 'content'. The first is in a.jsonl at "
         'byte 0, which begins b\'{"id": 0, "content": '
     ) in ran.message
     assert not (tmp_path / "out").exists()
@@ -41,7 +41,7 @@ def test_a_few_records_without_the_field_are_named_too(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines("content", 20))
     ran = run("count", "--input", tmp_path / "a.jsonl", "--output", tmp_path / "out")
     assert ran.code == 1
-    assert "a.jsonl (20, the first at byte 0: field missing: --text-field 'text' names" in (
+    assert "a.jsonl (20, the first at byte 0: field missing: text_field 'text' names" in (
         ran.message
     )
     assert "it has 'id', 'content')" in ran.message
@@ -57,9 +57,7 @@ def test_two_damaged_files_of_twenty(tmp_path: Path) -> None:
     given = ("count", "--input", f"{tmp_path}/in/*", "--output", tmp_path / "out")
     ran = run(*given)
     assert ran.code == 1
-    assert "are lost, in 2 damaged files, more than --max-lost 0 allows: 03.jsonl.gz (" in (
-        ran.message
-    )
+    assert "are lost, in 2 damaged files: 03.jsonl.gz (" in (ran.message)
     assert "the gzip stream ends too soon" in ran.message
     assert not (tmp_path / "out" / "manifest.json").exists()
     summary = run_whole(*given, "--max-lost", "1%").summary

@@ -124,8 +124,8 @@ class _RowGroup:
                 why = str(error)
                 if _ENCRYPTED in why:
                     raise DataError(
-                        f"{self.request.file.name} is encrypted Parquet, which is not read; write "
-                        "it without encryption, or leave it out (--exclude)"
+                        f"{self.request.file.name} is encrypted Parquet, which is not read",
+                        remedy="write it without encryption, or leave it out with {exclude}",
                     ) from None
                 if not dictionaries:
                     break

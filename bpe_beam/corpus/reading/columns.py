@@ -64,12 +64,13 @@ def useful_paths(request: SliceRequest, schema: pa.Schema) -> list[tuple[str, ..
     text, *names = request.settings.paths
     found = _field_type(schema, text)
     if found is None or not _is_bytes(found):
-        option = f"--text-field {request.settings.text_field!r}"
         columns = ", ".join(f"{each.name} ({each.type})" for each in schema)[:1000]
         why = "names no column" if found is None else f"names a column of {found}, not of strings,"
         raise DataError(
-            f"{option} {why} in {request.file.name}; it has {columns or 'none at all'}. A dot "
-            r"leads into a struct; one that is part of a name is written \."
+            f"{request.settings.text_field!r} {why} in {request.file.name}; it has "
+            f"{columns or 'none at all'}. A dot leads into a struct; a dot that is part of a name "
+            r"is written \.",
+            ("text_field",),
         )
     paths = [text]
     for path in names:

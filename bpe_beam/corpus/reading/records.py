@@ -127,8 +127,9 @@ class RecordReader(SliceReader):
             if window.bytes(0, 2) in _UTF_16:
                 raise DataError(
                     f"{self.request.file.name} begins with the byte order mark of UTF-16: text "
-                    "must be UTF-8; convert the file (iconv -f utf-16 -t utf-8), or leave it out "
-                    "(--exclude)"
+                    "must be UTF-8",
+                    remedy="convert the file (iconv -f utf-16 -t utf-8), or leave it out with "
+                    "{exclude}",
                 )
             first = len(BOM) if window.data[: len(BOM)] == BOM else 0
             if start <= first:

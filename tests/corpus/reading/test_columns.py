@@ -304,7 +304,7 @@ def test_damage_anywhere(tmp_path: Path, kind: str) -> None:
         try:
             found = read_damaged(path, cuts=sorted(drawn.sample(range(1, len(content)), 2)))
         except DataError as error:
-            assert "--text-field" in str(error)  # its name was hit
+            assert "text_field" in str(error)  # its name was hit
             continue
         assert len(found.texts) <= 20
         assert len(found.texts) == 20 or found.rejects or kind != "parquet"
