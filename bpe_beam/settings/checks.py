@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bpe_beam.corpus.limits import Limit
-from bpe_beam.errors import UsageError, require_choice
-from bpe_beam.errors import require as require
-from bpe_beam.errors import require_between as require_between
+from bpe_beam.errors import UsageError, require, require_choice
 
 
 def require_not_empty(name: str, value: str | tuple[str, ...]) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
+from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.checks import (
-    require,
     require_limit,
     require_normalizer,
     require_not_empty,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bpe_beam.settings.checks import require
+from bpe_beam.errors import require
 from bpe_beam.settings.common import MESSAGES, WRITING, RunSettings, output_option
 from bpe_beam.settings.field import MAX_INT64, Settings, option, part
 

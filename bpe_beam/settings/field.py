@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from bpe_beam.errors import require_choice
-from bpe_beam.settings.checks import require_between, require_text
+from bpe_beam.errors import require_between, require_choice
+from bpe_beam.settings.checks import require_text
 from bpe_beam.settings.parsing import parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.settings.checks import require
+from bpe_beam.errors import require
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.field import Settings, option, part
 from bpe_beam.settings.tokenize import TokenizeSettings

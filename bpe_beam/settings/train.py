@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_beam.counts.weights import parse_temperature, parse_weight
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require
 from bpe_beam.limits import MAX_VOCAB_SIZE
-from bpe_beam.settings.checks import require
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
