@@ -147,7 +147,7 @@ def write_folder(storage: Storage, folder: str, words: int, seed: int) -> Counts
         inputs=((f"seed {seed}", text_bytes),),
         parts=tuple(parts),
     )
-    storage.write_bytes(storage.join(folder, MANIFEST_FILE), manifest.to_json())
+    storage.write_bytes(storage.join(folder, MANIFEST_FILE), manifest.to_bytes())
     return manifest
 
 

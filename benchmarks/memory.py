@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -144,7 +145,7 @@ def driver(folder: Path) -> Found:
             "documents": 7,
             "sources": json.dumps(facts),
             "ranges": [[p, p * 1_000_000, 999_999] for p in range(PARTITIONS)],
-            **SplitReading.of(plan, plan.splits[split], ()).to_json(),
+            **msgspec.to_builtins(SplitReading.of(plan, plan.splits[split], ())),
         }
 
     def work() -> object:
@@ -243,7 +244,7 @@ def round_sums(folder: Path) -> Found:
             data = RANDOM.integers(0, 30_000, 4 * 65_536, dtype=np.uint32)
             words = _native.pack_symbols(data, np.arange(0, len(data) + 1, 4, dtype=np.int64))
             table.add_words((*words, np.ones(65_536, np.int64)))
-        table.frequent(1, round_task.HOT_PAIRS)
+        table.frequent(1, round_task.FREQUENT_PAIRS)
         table.best(round_task.CANDIDATES, None)
         return table
 
@@ -253,12 +254,12 @@ def round_sums(folder: Path) -> Found:
 def hot_pairs(folder: Path) -> Found:
     """Measure as many frequent pairs as a round may have."""
     lefts, rights = (
-        RANDOM.integers(0, 30_000, round_task.HOT_PAIRS, dtype=np.uint32) for _ in range(2)
+        RANDOM.integers(0, 30_000, round_task.FREQUENT_PAIRS, dtype=np.uint32) for _ in range(2)
     )
     held = lefts.nbytes + rights.nbytes
     return Found(
         peak(lambda: _native.FrequentPairs(lefts, rights)) + held,
-        51 * round_task.HOT_PAIRS + BLOCKS,
+        51 * round_task.FREQUENT_PAIRS + BLOCKS,
     )
 
 

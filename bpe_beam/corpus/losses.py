@@ -7,10 +7,11 @@ records, and has a limit of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
+
+from bpe_beam.storage.json_file import Count
 
 
 class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -24,9 +25,9 @@ class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """
 
     file: str
-    bytes: int
-    positions: int
-    records: int | None = None
+    bytes: Count
+    positions: Count
+    records: Count | None = None
 
 
 def add_losses(losses: Iterable[FileLoss]) -> tuple[FileLoss, ...]:
@@ -43,11 +44,6 @@ def add_losses(losses: Iterable[FileLoss]) -> tuple[FileLoss, ...]:
         )
         for name in sorted(files)
     )
-
-
-def read_losses(rows: Iterable[Mapping[str, Any]]) -> tuple[FileLoss, ...]:
-    """Return the losses in the rows of a receipt or a manifest."""
-    return msgspec.convert(rows, tuple[FileLoss, ...])
 
 
 def lost_records(losses: Iterable[FileLoss]) -> int | None:

@@ -1,15 +1,14 @@
 """The parts of a counts folder: Parquet files of words.
 
-A part holds the words of one partition, sorted by their bytes: `word` (string) and `count`
-(int64), and on request where each word occurred first. With sources it has the column `source`
-before them, and is sorted by source first. Parts are a function of the documents alone, whatever
-files they came in and however those were cut. The manifest says by which normalizer and
-pre-tokenizer the words were made, so that nobody trains on words of another kind.
+A part has the words of one partition, sorted by their bytes: `word` (string) and `count` (int64),
+and on request the position where each word occurs first. With sources it has the column `source`
+before them, and is sorted by source first. Parts depend on the documents alone, not on the files
+that they came in, nor on how those were split. The manifest names the normalizer and the
+pre-tokenizer that made the words, so that nobody trains on words of another kind.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
@@ -19,8 +18,9 @@ import pyarrow.parquet as pq
 from bpe_beam.counts.manifest import CountsManifest, CountsPart
 from bpe_beam.counts.word_table import WordTable, schema_of
 from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
-from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.storage.hashing import HashingFile, read_hashed
 
 _ROW_GROUP = 1 << 20
 
@@ -28,14 +28,16 @@ _ROW_GROUP = 1 << 20
 def write_part(
     storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], with_places: bool
 ) -> CountsPart:
-    """Writes one part without sources, whole or not at all; equal blocks give equal bytes.
+    """Write a part without sources, whole or not at all, and return its description.
+
+    Equal blocks give equal bytes.
 
     Args:
-        storage: Where to.
+        storage: The storage client.
         folder: The counts folder.
-        name: See `part_name`.
-        blocks: The partition's words in order. Held until a row group is full.
-        with_places: Whether the blocks carry places.
+        name: The name of the part, see `part_name`.
+        blocks: The partition's words in order; kept in memory until a row group is full.
+        with_places: Whether the blocks have positions.
     """
     word_bytes = 0
 
@@ -45,8 +47,8 @@ def write_part(
             word_bytes += _word_bytes(block)
             yield block
 
-    rows, size, sha256 = _write(storage, folder, name, measured(), schema_of(with_places))
-    return CountsPart(name, rows, word_bytes, size, sha256)
+    rows, file = _write(storage, folder, name, measured(), schema_of(with_places))
+    return CountsPart(name, rows, word_bytes, file.bytes, file.sha256)
 
 
 def write_sources_part(
@@ -56,14 +58,16 @@ def write_sources_part(
     tables: Mapping[str, WordTable],
     with_places: bool,
 ) -> CountsPart:
-    """Writes one part with sources, whole or not at all; equal tables give equal bytes.
+    """Write a part with sources, whole or not at all, and return its description.
+
+    Equal tables give equal bytes.
 
     Args:
-        storage: Where to.
+        storage: The storage client.
         folder: The counts folder.
-        name: See `part_name`.
+        name: The name of the part, see `part_name`.
         tables: The partition's words by source; emptied as they are written.
-        with_places: Whether the tables have places.
+        with_places: Whether the tables have positions.
     """
     sources = {source: len(tables[source]) for source in sorted(tables) if len(tables[source])}
     every = WordTable()
@@ -72,17 +76,17 @@ def write_sources_part(
         for source in sources:
             for _, block in tables[source].blocks(partitions=1):
                 every.add_block(block.select(["word", "count"]))
-                yield with_source(block, source)
+                yield _with_source(block, source)
             tables[source].clear()
 
     schema = schema_of(with_places, with_sources=True)
-    _, size, sha256 = _write(storage, folder, name, blocks(), schema)
+    _, file = _write(storage, folder, name, blocks(), schema)
     word_bytes = sum(_word_bytes(block) for _, block in every.blocks(partitions=1))
-    return CountsPart(name, len(every), word_bytes, size, sha256, sources)
+    return CountsPart(name, len(every), word_bytes, file.bytes, file.sha256, sources)
 
 
-def with_source(block: pa.RecordBatch, source: str) -> pa.RecordBatch:
-    """A block of one source's words with the column that says so."""
+def _with_source(block: pa.RecordBatch, source: str) -> pa.RecordBatch:
+    """Return a block of one source's words with the column `source`."""
     column = pa.repeat(pa.scalar(source, pa.large_string()), block.num_rows)
     schema = schema_of("first_document" in block.schema.names, with_sources=True)
     return pa.RecordBatch.from_arrays([column, *block.columns], schema=schema)
@@ -90,8 +94,8 @@ def with_source(block: pa.RecordBatch, source: str) -> pa.RecordBatch:
 
 def _write(
     storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], schema: pa.Schema
-) -> tuple[int, int, str]:
-    """Writes a Parquet file; gives its rows, its size and its SHA-256."""
+) -> tuple[int, FileInfo]:
+    """Write a Parquet file; return the number of its rows, and its description."""
     rows = 0
     with storage.create(storage.join(folder, name)) as file:
         hashing = HashingFile(file)
@@ -100,7 +104,7 @@ def _write(
             for table in _row_groups(blocks, schema):
                 writer.write_table(table)
                 rows += table.num_rows
-    return rows, hashing.bytes, hashing.sha256
+    return rows, FileInfo.written(name, hashing)
 
 
 def _word_bytes(block: pa.RecordBatch) -> int:
@@ -108,44 +112,42 @@ def _word_bytes(block: pa.RecordBatch) -> int:
 
 
 def _row_groups(blocks: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Gathers blocks to row groups of a size that does not depend on the blocks' sizes."""
-    held: list[pa.RecordBatch] = []
+    """Yield row groups of a size that does not depend on the sizes of the blocks."""
+    gathered: list[pa.RecordBatch] = []
     rows = 0
     for block in blocks:
-        held.append(block)
+        gathered.append(block)
         rows += block.num_rows
         while rows >= _ROW_GROUP:
-            table = pa.Table.from_batches(held, schema)
+            table = pa.Table.from_batches(gathered, schema)
             yield table.slice(0, _ROW_GROUP)
-            held = table.slice(_ROW_GROUP).to_batches()
+            gathered = table.slice(_ROW_GROUP).to_batches()
             rows -= _ROW_GROUP
     if rows:
-        yield pa.Table.from_batches(held, schema)
-
-
-def iter_parts(storage: Storage, folder: str, manifest: CountsManifest) -> Iterator[pa.Table]:
-    """The parts of a counts folder as they stand, one after another; see `read_part`."""
-    for part in manifest.parts:
-        yield read_part(storage, folder, manifest, part)
+        yield pa.Table.from_batches(gathered, schema)
 
 
 def read_part(
     storage: Storage, folder: str, manifest: CountsManifest, part: CountsPart
 ) -> pa.Table:
-    """One part, checked against the manifest and for what every part keeps to.
+    """Return one part, after a comparison with the manifest and a check of its words.
+
+    Args:
+        storage: The storage client.
+        folder: The counts folder.
+        manifest: Its manifest.
+        part: The part.
 
     Raises:
-        DataError: A part that is missing, or is not what was written, or that no job writes: other
-            columns, nulls, counts below 1, words out of order or more than once.
+        DataError: The part is missing, is not the file that was written, or was written by no job:
+            it has other columns, nulls, counts below 1, or words out of order or twice.
     """
     url = storage.join(folder, part.name)
-    data = storage.read_bytes(url)
-    if hashlib.sha256(data).hexdigest() != part.sha256:
-        raise DataError(f"{url} is not the file that was written: its SHA-256 differs")
+    data = read_hashed(storage, url, part.sha256)
     schema = schema_of(manifest.with_places, manifest.sources is not None)
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        # Before anything is unpacked: its rows may be more than memory holds.
+        # Before anything is decompressed: the rows may be more than memory allows.
         if not file.schema_arrow.equals(schema) or file.metadata.num_rows != part.rows:
             raise DataError(f"{url}: expected {part.rows} rows of {schema.names}")
         # With threads, one of pyarrow's may release `data` after this has returned: at the end of
@@ -161,12 +163,12 @@ def read_part(
 
 
 def _fault(table: pa.Table, part: CountsPart) -> str | None:
-    """What is wrong with a part's rows, if anything."""
+    """Return what is wrong with the rows of a part; None if nothing is."""
     if table.num_rows == 0:
         return None
     for name in table.schema.names:
         if table[name].null_count:
-            return f"the column {name} holds nulls"
+            return f"the column {name} has nulls"
     if pc.min(table["count"]).as_py() < 1:
         return "a count is below 1"
     words = table["word"]
@@ -176,15 +178,15 @@ def _fault(table: pa.Table, part: CountsPart) -> str | None:
     for source, rows in _sources(table, part):
         if source is not None and not pc.all(pc.equal(table["source"][start:rows], source)).as_py():
             return "its sources are not those of the manifest, in order"
-        piece = words[start:rows]
-        if not pc.all(pc.less(piece[:-1], piece[1:]), min_count=0).as_py():
+        own = words[start:rows]
+        if not pc.all(pc.less(own[:-1], own[1:]), min_count=0).as_py():
             return "its words are out of order"
         start = rows
     return None
 
 
 def _sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, int]]:
-    """Each source, in order, and the row that its words end before."""
+    """Yield each source, in order, and the row behind its last word; the source may be None."""
     end = 0
     for source, rows in (
         {None: table.num_rows}.items() if part.sources is None else sorted(part.sources.items())
@@ -194,11 +196,16 @@ def _sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, in
 
 
 def iter_sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, pa.Table]]:
-    """What `read_part` gave, cut by source; None is the source where there are none."""
+    """Yield each source of a part and its words, without the column `source`.
+
+    Args:
+        table: The part, as `read_part` returned it.
+        part: Its description. Without sources, the only source is None.
+    """
     start = 0
     for source, end in _sources(table, part):
-        piece = table.slice(start, end - start)
-        yield source, piece if source is None else piece.drop_columns(["source"])
+        own = table.slice(start, end - start)
+        yield source, own if source is None else own.drop_columns(["source"])
         start = end
 
 
@@ -208,16 +215,16 @@ def iter_words(
     manifest: CountsManifest,
     factors: Mapping[str, int] | None = None,
 ) -> Iterator[pa.Table]:
-    """The words of each part in order, those of all sources added up: as counted without sources.
+    """Yield the words of each part in order, those of all sources added up.
 
     Args:
-        storage: The door to storage.
+        storage: The storage client.
         folder: The counts folder.
         manifest: Its manifest.
         factors: See `added_up`; only with sources.
 
     Raises:
-        DataError: As `read_part`; or counts that are beyond 64 bits.
+        DataError: See `read_part`; or counts are beyond 64 bits.
     """
     for part in manifest.parts:
         table = read_part(storage, folder, manifest, part)
@@ -232,17 +239,16 @@ def added_up(
     with_places: bool,
     factors: Mapping[str, int] | None = None,
 ) -> pa.Table:
-    """The words of a part in order, those of all sources added up.
+    """Return the words of a part in order, those of all sources added up.
 
     Args:
-        table: What `read_part` gave.
-        part: Of this part.
-        with_places: Whether it has places.
-        factors: What the counts of each source are multiplied by; 0 leaves it out. None: as they
-            are.
+        table: The part, as `read_part` returned it.
+        part: Its description.
+        with_places: Whether it has positions.
+        factors: The factor of the counts of each source; 0 drops the source. None: 1 for all.
 
     Raises:
-        DataError: A count, or a sum of counts, that is beyond 64 bits.
+        DataError: A count, or a sum of counts, is beyond 64 bits.
     """
     every = WordTable(with_places=with_places)
     for source, words in iter_sources(table, part):

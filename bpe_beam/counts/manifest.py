@@ -1,4 +1,4 @@
-"""The manifest of a counts folder: what was counted, how, and in which files the words stand.
+"""The manifest of a counts folder: the settings of counting, the totals, and the files of words.
 
 A folder with a manifest is finished. Version 3 is written; versions 1 and 2 have no checksum, and
 version 1 has neither sources nor filters.
@@ -8,214 +8,225 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta, Struct
+
+from bpe_beam.corpus.losses import FileLoss
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
-from bpe_beam.folders.kinds import COUNTS, refuse_other
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.folder_kind import COUNTS, refuse_other
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_fields import check_type
-from bpe_beam.storage.json_file import check_checksum, with_checksum
+from bpe_beam.storage.json_file import (
+    Count,
+    OtherVersionError,
+    Sha256,
+    read_signed,
+    to_struct,
+    with_checksum,
+)
 
-VERSIONS = (1, 2, 3)
+VERSION = 3
 
 MAX_SOURCES = 1000
-"""Sources in one counts folder: each has a table of its own where words are counted."""
+"""The most sources of a counts folder: each has a table of its own where words are counted."""
 
 MAX_SOURCE_NAME = 1000
-"""Characters of a source's name: it stands in every row and at every block."""
-
-_NEW = ("sources", "filtered")
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+"""The most characters of a source's name: it is in every row and before every block."""
 
 
-@dataclass(frozen=True)
-class CountsPart:
+class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One Parquet file of a counts folder.
 
     Attributes:
-        name: File name.
-        unique_words: Its words, each once.
-        word_bytes: Bytes of its words, each once.
-        bytes: Size of the file.
-        sha256: Of the file, in hex.
-        sources: Its words by source, in the order of their names; None without sources.
+        name: The name of the file. Whoever follows the manifest opens it: it is in the folder.
+        unique_words: The number of its words, each counted once.
+        word_bytes: Bytes of its words, each counted once.
+        bytes: The size of the file.
+        sha256: The SHA-256 of the file.
+        sources: The number of its words by source, sorted by name; None without sources.
     """
 
-    name: str
-    unique_words: int
-    word_bytes: int
-    bytes: int
-    sha256: str
-    sources: Mapping[str, int] | None = None
+    name: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]+\Z")]
+    unique_words: Count
+    word_bytes: Count
+    bytes: Count
+    sha256: Sha256
+    sources: dict[str, Count] | None = None
 
     @property
     def rows(self) -> int:
         """Rows of the file: a word has one in each source that has it."""
         return self.unique_words if self.sources is None else sum(self.sources.values())
 
-    def facts(self) -> dict[str, Any]:
-        """As the manifest and receipts have it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    @property
+    def file(self) -> FileInfo:
+        """The file as receipts have it."""
+        return FileInfo(self.name, self.bytes, self.sha256)
 
 
-@dataclass(frozen=True)
-class SourceTotals:
+class SourceTotals(Struct, frozen=True, forbid_unknown_fields=True):
     """What one source has.
 
     Attributes:
-        documents: Documents read.
+        documents: The number of documents read.
         text_bytes: UTF-8 bytes of their texts.
-        words: Words counted, each occurrence.
-        unique_words: Words counted, each once.
+        words: The number of words, each occurrence counted.
+        unique_words: The number of words, each counted once.
     """
 
-    documents: int
-    text_bytes: int
-    words: int
-    unique_words: int
+    documents: Count
+    text_bytes: Count
+    words: Count
+    unique_words: Count
 
 
-@dataclass(frozen=True)
-class Filtered:
-    """What a folder was made from a larger one by; documents and bytes are still all that was read.
+class Filtered(Struct, frozen=True, forbid_unknown_fields=True):
+    """One run of `counts filter`; documents and bytes of the folder are still all that was read.
 
     Attributes:
-        min_count: Words that occurred less often were left out.
-        sources: Those that were kept; None: all.
-        unique_words: Words that are no longer there, each once.
-        words: Occurrences that are no longer there, those of words that stayed in other sources
-            included.
+        min_count: Words with a lower count were dropped.
+        sources: The sources that were kept; None: all.
+        unique_words: The number of words that are no longer there, each counted once.
+        words: The number of occurrences that are no longer there, those of words that stayed in
+            other sources included.
     """
 
-    min_count: int
+    min_count: Count
     sources: tuple[str, ...] | None
-    unique_words: int
-    words: int
+    unique_words: Count
+    words: Count
 
 
-@dataclass(frozen=True)
-class CountsManifest:
-    """What a counts folder holds.
+class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of a counts folder, in the order of the file.
 
     Attributes:
-        normalizer: By name, as on the command line.
-        pretokenizer: By name, as on the command line.
-        special_tokens: Cut out before counting.
-        with_places: Whether the parts tell where each word occurred first.
-        documents: Documents read.
+        normalizer: The normalizer by name, as on the command line.
+        pretokenizer: The pre-tokenizer by name, as on the command line.
+        special_tokens: Tokens that were extracted before counting.
+        with_places: Whether the parts have the position where each word occurs first.
+        documents: The number of documents read.
         text_bytes: UTF-8 bytes of their texts.
-        words: Words counted, each occurrence.
-        unique_words: Words counted, each once.
-        word_bytes: Bytes of the unique words.
-        rejects: Records that could not be used, by reason.
-        inputs: (name, stored bytes) of each file read.
+        words: The number of words, each occurrence counted.
+        unique_words: The number of words, each counted once.
+        word_bytes: Bytes of the words, each counted once.
+        rejects: The number of rejected records by reason.
+        inputs: (name, stored bytes) of each file that was read.
         parts: The Parquet files.
-        sources: What each source has, in the order of their names; None: sources were not told
-            apart.
-        filtered: By what some words were left out, one after another.
-        lost: What was lost of damaged files, one row a file: `file`, `bytes` as stored,
-            `positions`, and `records` where they are known.
+        sources: The totals of each source, sorted by name; None without sources.
+        filtered: The filters that were applied, one after another.
+        lost: What is lost of damaged files, sorted by file.
     """
 
     normalizer: str
     pretokenizer: str
     special_tokens: tuple[str, ...]
     with_places: bool
-    documents: int
-    text_bytes: int
-    words: int
-    unique_words: int
-    word_bytes: int
-    rejects: dict[str, int]
-    inputs: tuple[tuple[str, int], ...]
+    documents: Count
+    text_bytes: Count
+    words: Count
+    unique_words: Count
+    word_bytes: Count
+    rejects: dict[str, Count]
+    inputs: tuple[tuple[str, Count], ...]
     parts: tuple[CountsPart, ...]
-    sources: Mapping[str, SourceTotals] | None = None
+    sources: dict[str, SourceTotals] | None = None
     filtered: tuple[Filtered, ...] = ()
-    lost: tuple[Mapping[str, Any], ...] = ()
+    lost: tuple[FileLoss, ...] = ()
 
     @property
     def fingerprint(self) -> str:
-        """What counts must share to be added, in hex: normalizer, pre-tokenizer, special tokens."""
+        """SHA-256, in hex, of normalizer, pre-tokenizer and special tokens.
+
+        Counts can be added if these are the same.
+        """
         settings = [self.normalizer, self.pretokenizer, list(self.special_tokens)]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
-    def to_json(self) -> bytes:
-        """The manifest's file."""
-        document = {"version": VERSIONS[-1], "fingerprint": self.fingerprint, **asdict(self)}
-        document["parts"] = [part.facts() for part in self.parts]
+    def to_bytes(self) -> bytes:
+        """Return the bytes of the manifest's file."""
+        values = msgspec.to_builtins(self)
         if not self.lost:
-            del document["lost"]
-        return with_checksum(document)
+            del values["lost"]
+        return with_checksum({"version": VERSION, "fingerprint": self.fingerprint, **values})
 
     @staticmethod
-    def from_bytes(data: bytes, place: str) -> CountsManifest:
-        """Reads a manifest's file.
+    def from_bytes(data: bytes, source: str) -> CountsManifest:
+        """Read the bytes of a manifest's file.
 
         Args:
-            data: Its content.
-            place: What to call it in errors.
+            data: The file's content.
+            source: The file's name for errors.
 
         Raises:
-            UsageError: A manifest of another version.
-            DataError: No manifest of word counts, or one that was changed.
+            UsageError: The manifest has another version.
+            DataError: The file is no manifest of word counts, or it was changed.
         """
         try:
-            document = json.loads(data)
-            version = document["version"]
-            if type(version) is not int or version not in VERSIONS:
-                raise UsageError(
-                    f"{place}: version {version!r}; this bpe-beam reads "
-                    f"{', '.join(map(str, VERSIONS))}"
-                )
-            manifest = _manifest(document, version)
-            fingerprint = manifest.fingerprint
-        except UsageError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise DataError(f"{place} is no manifest of word counts: {error!r}") from error
-        if document.get("fingerprint") != fingerprint:
-            raise DataError(f"{place}: its fingerprint does not fit its settings; it was changed")
-        check_checksum(data, document, place, required=version == VERSIONS[-1])
-        manifest.check_parts(place)
+            values = read_signed(data, source, VERSION)
+        except OtherVersionError as error:
+            raise UsageError(str(error)) from error
+        if values.get("version") == 1:
+            values.update(sources=None, filtered=[])
+        for key in ("version", "sources", "filtered"):
+            if key not in values:
+                raise DataError(f"{source}: the key {key!r} is missing")
+        del values["version"]
+        fingerprint = values.pop("fingerprint", None)
+        manifest = to_struct(values, CountsManifest, source)
+        if fingerprint != manifest.fingerprint:
+            raise DataError(
+                f"{source}: the fingerprint does not match the settings: the file was changed"
+            )
+        try:
+            manifest._check_parts()
+        except ValueError as error:
+            raise DataError(f"{source}: {error}") from error
         return manifest
 
-    def check_parts(self, place: str) -> None:
+    def _check_parts(self) -> None:
         """Check that each part is there once, and that the parts add up to the totals.
 
-        Args:
-            place: What to call the manifest in errors.
-
         Raises:
-            DataError: Names the first part that is missing or there twice, or the wrong sum.
+            ValueError: Names the first part that is missing or there twice, or the wrong sum.
         """
         count = len(self.parts)
+        known = set(self.sources or ())
         for number, part in enumerate(self.parts):
             if part.name != part_name(number, count):
-                raise DataError(
-                    f"{place}: part {number} of {count} is {part.name}, not "
-                    f"{part_name(number, count)}: a part is missing, or there twice"
+                raise ValueError(
+                    f"part {number} of {count} is {part.name}, not {part_name(number, count)}: a "
+                    "part is missing, or there twice"
                 )
+            by_source = part.sources is not None
+            if by_source != (self.sources is not None) or not known.issuperset(part.sources or ()):
+                raise ValueError(f"{part.name} has other sources than the folder")
         for name in ("unique_words", "word_bytes"):
             total = sum(getattr(part, name) for part in self.parts)
             if total != getattr(self, name):
-                raise DataError(
-                    f"{place}: {name} is {getattr(self, name):,}; the parts add up to {total:,}"
+                raise ValueError(
+                    f"{name} is {getattr(self, name):,}; the parts add up to {total:,}"
                 )
         for source, totals in (self.sources or {}).items():
             rows = sum((part.sources or {}).get(source, 0) for part in self.parts)
             if rows != totals.unique_words:
-                raise DataError(
-                    f"{place}: source {source!r} has {totals.unique_words:,} unique words; the "
-                    f"parts add up to {rows:,}"
+                raise ValueError(
+                    f"source {source!r} has {totals.unique_words:,} unique words; the parts add up "
+                    f"to {rows:,}"
                 )
 
 
 def part_name(partition: int, partitions: int) -> str:
-    """Return the file name of a partition's part."""
+    """Return the file name of a part.
+
+    Args:
+        partition: The partition's number, from 0.
+        partitions: The number of partitions.
+    """
     return f"part-{partition:05}-of-{partitions:05}.parquet"
 
 
@@ -261,23 +272,23 @@ def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest,
 
 
 def source_totals(
-    pieces: Iterable[Mapping[str, Mapping[str, int]]], parts: Iterable[CountsPart]
+    rows: Iterable[Mapping[str, Mapping[str, int]]], parts: Iterable[CountsPart]
 ) -> dict[str, SourceTotals]:
-    """Adds up what each source has, in the order of their names.
+    """Return the totals of each source, sorted by name.
 
     Args:
-        pieces: `documents`, `text_bytes` and `words` by source, of each piece of the corpus.
+        rows: `documents`, `text_bytes` and `words` by source, of each split of the corpus.
         parts: All parts, which know the unique words.
 
     Raises:
         DataError: There are too many sources.
     """
     sums: dict[str, list[int]] = {}
-    for piece in pieces:
-        for name, facts in piece.items():
-            row = sums.setdefault(name, [0, 0, 0, 0])
+    for row in rows:
+        for name, facts in row.items():
+            total = sums.setdefault(name, [0, 0, 0, 0])
             for column, key in enumerate(("documents", "text_bytes", "words")):
-                row[column] += facts[key]
+                total[column] += facts[key]
     for part in parts:
         for name, unique_words in (part.sources or {}).items():
             sums[name][3] += unique_words
@@ -286,7 +297,12 @@ def source_totals(
 
 
 def check_sources(names: Iterable[str]) -> None:
-    """Raises DataError if there are more sources than one counts folder can have, or long names."""
+    """Refuse too many sources, and too long names of sources.
+
+    Raises:
+        DataError: There are more than `MAX_SOURCES`, or a name has more than `MAX_SOURCE_NAME`
+            characters.
+    """
     found = set(names)
     longest = max(found, key=len, default="")
     if len(longest) > MAX_SOURCE_NAME:
@@ -300,79 +316,3 @@ def check_sources(names: Iterable[str]) -> None:
             f"the corpus has more than {MAX_SOURCES:,} sources, {count:,} so far: --source-field "
             "must name a field of few values; or name sources by patterns, with --source NAME=GLOB"
         )
-
-
-def _manifest(document: Mapping[str, Any], version: int) -> CountsManifest:
-    known = [field.name for field in fields(CountsManifest) if field.name != "lost"]
-    values = {name: document[name] for name in known if version > 1 or name not in _NEW}
-    for name in ("documents", "text_bytes", "words", "unique_words", "word_bytes"):
-        check_type(values[name], int, name)
-    check_type(values["with_places"], bool, "with_places")
-    values["special_tokens"] = _texts("special_tokens", values["special_tokens"])
-    values["rejects"] = {
-        reason: check_type(count, int, "rejects") for reason, count in values["rejects"].items()
-    }
-    values["inputs"] = tuple((name, check_type(size, int, name)) for name, size in values["inputs"])
-    _texts("inputs", [name for name, _ in values["inputs"]])
-    values["parts"] = tuple(_part(part) for part in values["parts"])
-    values["lost"] = tuple(_lost(row) for row in document.get("lost", ()))
-    if version > 1:
-        if values["sources"] is not None:
-            values["sources"] = {
-                name: _numbers(SourceTotals(**totals)) for name, totals in values["sources"].items()
-            }
-        values["filtered"] = tuple(_filtered(row) for row in values["filtered"])
-    manifest = CountsManifest(**values)
-    _texts("normalizer, pretokenizer", [manifest.normalizer, manifest.pretokenizer])
-    names = [part.sources for part in manifest.parts]
-    if manifest.sources is None:
-        if any(name is not None for name in names):
-            raise ValueError("a part has sources that the folder has not")
-    elif any(name is None or not name.keys() <= manifest.sources.keys() for name in names):
-        raise ValueError("a part has not the sources that the folder has")
-    return manifest
-
-
-def _part(row: Mapping[str, Any]) -> CountsPart:
-    part = CountsPart(**row)
-    # Only these names are opened by whoever follows the manifest; none leads elsewhere.
-    if not isinstance(part.name, str) or _NAME.fullmatch(part.name) is None:
-        raise ValueError(f"a part's name is {part.name!r}")
-    for name in ("unique_words", "word_bytes", "bytes"):
-        check_type(getattr(part, name), int, name)
-    _texts("sha256", [part.sha256])
-    for name, rows in ({} if part.sources is None else part.sources).items():
-        check_type(rows, int, name)
-    return part
-
-
-def _lost(row: Mapping[str, Any]) -> dict[str, Any]:
-    if (
-        not {"file", "bytes", "positions"}
-        <= row.keys()
-        <= {"file", "bytes", "positions", "records"}
-    ):
-        raise ValueError("a row of lost must have file, bytes, positions and perhaps records")
-    _texts("lost", [row["file"]])
-    for name in row.keys() - {"file"}:
-        check_type(row[name], int, name)
-    return dict(row)
-
-
-def _filtered(row: Mapping[str, Any]) -> Filtered:
-    filtered = Filtered(**row)
-    for name in ("min_count", "unique_words", "words"):
-        check_type(getattr(filtered, name), int, name)
-    if filtered.sources is None:
-        return filtered
-    return Filtered(**{**row, "sources": _texts("sources", filtered.sources)})
-
-
-def _numbers(totals: SourceTotals) -> SourceTotals:
-    for name, value in asdict(totals).items():
-        check_type(value, int, name)
-    return totals
-
-
-def _texts(name: str, values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(check_type(value, str, name) for value in values)

@@ -1,8 +1,8 @@
-"""Words as packed symbols: how they stand on storage between merge rounds, and are added up.
+"""Words as packed symbols: their files on storage between merge rounds, and their counts.
 
-A packed word is its symbols' ids as LEB128 varints, one after another: a piece of a word is a piece
-of its bytes. A file of words is an Arrow IPC stream of batches (`word`, `count`), compressed; it is
-read and written a batch at a time, so that nobody holds more of it.
+A packed word is its symbols' ids as LEB128 varints, one after another: a segment of a word is a
+range of its bytes. A file of words is a compressed Arrow IPC stream of batches (`word`, `count`);
+it is read and written a batch at a time, so that memory never has more of it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -19,27 +18,27 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam import _native
-from bpe_beam.counts.word_table import BLOCK_BYTES, block_bounds
+from bpe_beam.counts.word_table import BLOCK_BYTES, CountTable, block_bounds, data_errors
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
-from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.storage.hashing import HashingFile, require_sha256
 
 PACKED_SCHEMA = pa.schema([("word", pa.large_binary()), ("count", pa.int64())])
 
 BATCH_WORDS = 1 << 16
-"""Words of one batch, where we cut them."""
+"""The number of words of a batch that is made from a larger table."""
 
 _ROW_BYTES = 16
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 Columns = tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Bytes of packed words one after another, int64[words + 1] where each begins, int64[words] counts:
-what the native functions take and give."""
+"""Packed words for native functions: their bytes one after another, int64[words + 1] the start of
+each and the end of the last, int64[words] their counts."""
 
 
 def columns_of(batch: pa.RecordBatch) -> Columns:
-    """A batch for the native functions, without a copy."""
+    """Return a batch as native functions take it, without a copy."""
     words = batch.column("word")
     _, offsets, data = words.buffers()
     counts = batch.column("count").to_numpy()
@@ -50,7 +49,7 @@ def columns_of(batch: pa.RecordBatch) -> Columns:
 
 
 def batch_of(columns: Columns) -> pa.RecordBatch:
-    """What a native function gave, as a batch."""
+    """Return packed words that a native function returned as a batch."""
     data, offsets, counts = columns
     words = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(counts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -59,64 +58,46 @@ def batch_of(columns: Columns) -> pa.RecordBatch:
 
 
 def symbols_of(columns: Columns) -> int:
-    """How many symbols packed words have: each ends with a byte below 128."""
+    """Return the number of symbols of packed words: each ends with a byte below 128."""
     data, offsets, _ = columns
     bytes_of_words = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]
     return int(np.count_nonzero(bytes_of_words < 0x80))
 
 
-@contextmanager
-def checked(what: str) -> Iterator[None]:
-    """Names the words that a native function finds to be no packed ones.
+def checked(what: str) -> AbstractContextManager[None]:
+    """Return a context whose native functions raise a DataError for words that are not packed.
 
-    Raises:
-        DataError: They are not.
+    Args:
+        what: The words in the error.
     """
-    try:
-        yield
-    except (ValueError, OverflowError) as error:
-        raise DataError(f"{what}: no packed words: {error}") from error
+    return data_errors(f"{what}: no packed words")
 
 
-class PackedCounts:
-    """Packed words, or pieces of them, and how often each occurs.
-
-    Not for several threads at once; they would wait for each other.
-    """
+class PackedCounts(CountTable):
+    """Packed words, or segments of them, and how often each occurs."""
 
     def __init__(self) -> None:
-        self._table = _native.WordTable(False)
-
-    def __len__(self) -> int:
-        """Different ones."""
-        return len(self._table)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes that the table holds."""
-        return int(self._table.memory_bytes)
+        super().__init__(_native.WordTable(False))
 
     def add(self, columns: Columns) -> None:
-        """Adds counted ones; the same may come again.
+        """Add words with their counts.
 
         Raises:
-            DataError: A count below 1, an empty word, or a sum beyond 64 bits.
+            DataError: A count is below 1, a word is empty, or a sum is beyond 64 bits.
         """
-        try:
+        with data_errors("packed words cannot be added"):
             self._table.add_words(*columns)
-        except (ValueError, OverflowError) as error:
-            raise DataError(f"packed words cannot be added: {error}") from error
-
-    def clear(self) -> None:
-        """Forgets every word and gives the memory back."""
-        self._table.clear()
 
     def blocks(
         self, shards: int, max_bytes: int = BLOCK_BYTES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """All by shard, a fixed hash of their bytes, sorted, in blocks of at most `max_bytes`.
+        """Yield the words by shard, sorted by their bytes.
 
-        Equal tables give equal blocks, however they were filled.
+        Equal tables give equal blocks, in whatever order they were filled.
+
+        Args:
+            shards: The number of shards; a fixed hash assigns words to them.
+            max_bytes: The size of a block, unless it is a single longer word.
         """
         for shard, (offsets, data, counts, *_) in enumerate(self._table.split(shards)):
             if len(counts) == 0:
@@ -127,7 +108,7 @@ class PackedCounts:
 
 
 def to_stream(batch: pa.RecordBatch) -> bytes:
-    """A batch of any columns as the bytes of a compressed Arrow stream of its own."""
+    """Return a batch as the bytes of a compressed Arrow stream."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as writer:
         writer.write_batch(batch)
@@ -135,12 +116,12 @@ def to_stream(batch: pa.RecordBatch) -> bytes:
 
 
 def from_stream(data: bytes, schema: pa.Schema, what: str) -> pa.RecordBatch:
-    """The batch that `to_stream` wrote.
+    """Return the batch that `to_stream` encoded.
 
     Args:
-        data: Its bytes.
-        schema: The columns that are expected.
-        what: Names the bytes in errors.
+        data: The bytes.
+        schema: The expected columns.
+        what: The bytes in errors.
 
     Raises:
         DataError: The bytes are no such batch.
@@ -149,53 +130,67 @@ def from_stream(data: bytes, schema: pa.Schema, what: str) -> pa.RecordBatch:
     return batch
 
 
-@dataclass
 class WordsWriter:
-    """A file of words while it is written.
+    """A file of words while it is written. Made by `write_words`.
+
+    Args:
+        file: The file, open for writing.
 
     Attributes:
-        words: How many so far.
-        symbols: Their symbols.
+        words: The number of words so far.
+        symbols: The number of their symbols.
     """
 
-    file: BinaryIO
-    words: int = 0
-    symbols: int = 0
-
-    def __post_init__(self) -> None:
-        """Begins the stream."""
-        self._hashing = HashingFile(self.file)
-        self._writer = pa.ipc.new_stream(
-            pa.PythonFile(self._hashing, mode="w"), PACKED_SCHEMA, options=_OPTIONS
-        )
+    def __init__(self, file: BinaryIO) -> None:
+        self.words = 0
+        self.symbols = 0
+        self._hashing = HashingFile(file)
+        sink = pa.PythonFile(self._hashing, mode="w")
+        self._writer = pa.ipc.new_stream(sink, PACKED_SCHEMA, options=_OPTIONS)
 
     def write(self, columns: Columns) -> None:
-        """Appends words."""
+        """Append words."""
         batch = batch_of(columns)
         if batch.num_rows:
             self._writer.write_batch(batch)
         self.words += batch.num_rows
         self.symbols += symbols_of(columns)
 
+    def close(self) -> None:
+        """End the stream; the file stays open."""
+        self._writer.close()
+
     def info(self, name: str) -> FileInfo:
-        """Return the description of the file, once it is complete, under this name."""
-        return FileInfo(name, self._hashing.bytes, self._hashing.sha256)
+        """Return the description of the complete file under this name."""
+        return FileInfo.written(name, self._hashing)
 
 
 @contextmanager
 def write_words(storage: Storage, url: str) -> Iterator[WordsWriter]:
-    """Writes a file of words; it appears whole, or not at all."""
+    """Write a file of words, which appears whole, or not at all.
+
+    Args:
+        storage: The storage client.
+        url: The file.
+
+    Yields:
+        The writer.
+    """
     with storage.create(url) as file:
         writer = WordsWriter(file)
         yield writer
-        writer._writer.close()
+        writer.close()
 
 
 def read_words(storage: Storage, url: str, sha256: str) -> Iterator[Columns]:
-    """The words of a file, a batch at a time.
+    """Yield the words of a file, a batch at a time.
 
-    The last batch is given before the file's hash is known: who reads must read to the end, and
-    believe nothing before.
+    The last batch comes before the file's hash is known: read to the end, and use nothing before.
+
+    Args:
+        storage: The storage client.
+        url: The file.
+        sha256: The SHA-256 that the file must have, in hex.
 
     Raises:
         DataError: It is not the file that was written.
@@ -205,12 +200,11 @@ def read_words(storage: Storage, url: str, sha256: str) -> Iterator[Columns]:
         for batch in _batches(hashing, PACKED_SCHEMA, url):
             yield columns_of(batch)
         hashing.read()
-        if hashing.hash.hexdigest() != sha256:
-            raise DataError(f"{url} is not the file that was written: its SHA-256 differs")
+        require_sha256(hashing.hash.hexdigest(), sha256, url)
 
 
 class _HashingReader:
-    """A file that is read from its begin to its end, hashed by the way."""
+    """A file that is hashed while it is read from its begin to its end, as Arrow reads it."""
 
     closed = False
 
@@ -219,17 +213,17 @@ class _HashingReader:
         self.hash = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
-        """Reads on."""
+        """Return the next bytes."""
         data = self._file.read(size)
         self.hash.update(data)
         return data
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def close(self) -> None:
-        """Nothing: whoever opened the file closes it."""
+        """Do nothing: the caller closes the file."""
 
 
 def _batches(file: Any, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:

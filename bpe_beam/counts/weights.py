@@ -1,8 +1,8 @@
-"""Weights of sources: what each count is multiplied by, as an integer over 2^20.
+"""Weights of sources: the factors of their counts, as integers over 2^20.
 
-A weight is fixed once. From then on all is integers, so that a tokenizer is the same on every
-machine: the counts of a source are multiplied by its numerator, and what is compared with them by
-the denominator. A power of two that all of them share is taken out of both.
+A weight is rounded once. From then on all numbers are integers, so that a tokenizer is the same on
+every machine: the counts of a source are multiplied by its numerator, and thresholds by the
+denominator. Both are divided by the power of two that all of them have in common.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+from msgspec import Struct
 
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import list_few
@@ -21,28 +22,27 @@ MOST = 2**63 - 1
 _SHOWN_SOURCES = 10
 
 _DECIMAL = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,40}))?")
-# The sums of 1,000 sources lose 3 of its digits; a numerator has 20 at most.
+# The sums of 1,000 sources lose 3 of its digits; a numerator has at most 20.
 _CONTEXT = Context(prec=60, rounding=ROUND_HALF_EVEN, Emin=-(10**6), Emax=10**6)
 
 
-@dataclass(frozen=True)
-class Weights:
-    """What the counts of each source are multiplied by.
+class Weights(Struct, frozen=True):
+    """The weight of each source.
 
     Attributes:
-        numerators: Of each source, over `DENOMINATOR`; 0 leaves it out.
+        numerators: The numerator over `DENOMINATOR` by source; 0 drops the source.
     """
 
     numerators: Mapping[str, int]
 
     @property
     def unit(self) -> int:
-        """The weighted count that stands for one occurrence: a power of two."""
+        """The weighted count of one occurrence: a power of two."""
         return DENOMINATOR // self._shared
 
     @property
     def factors(self) -> dict[str, int]:
-        """What counts are multiplied by: the numerators without what they share."""
+        """The factor of the counts of each source: its numerator over the common divisor."""
         return {name: value // self._shared for name, value in self.numerators.items()}
 
     @property
@@ -50,7 +50,7 @@ class Weights:
         return math.gcd(DENOMINATOR, *self.numerators.values())
 
     def facts(self) -> dict[str, dict[str, object]]:
-        """As a summary has them; the decimal is exact, as the denominator is a power of two."""
+        """Return the weights for a summary; decimals are exact, since the denominator is 2^20."""
         return {
             name: {
                 "numerator": value,
@@ -61,35 +61,35 @@ class Weights:
         }
 
     def check_words(self, words: Mapping[str, int]) -> None:
-        """Refuses weights by which the words counted are beyond 64 bits together.
+        """Refuse weights with which the sum of all counts is beyond 64 bits, or 0.
 
         Args:
-            words: Occurrences by source.
+            words: The number of words by source, each occurrence counted.
 
         Raises:
-            UsageError: They are; tells what to do.
+            UsageError: The sum is beyond 64 bits, or 0; says what to do.
         """
         factors = self.factors
         total = sum(count * factors[name] for name, count in words.items())
         if total > MOST:
             raise UsageError(
                 f"the weighted counts are beyond 64 bits: together {total:,}, at most {MOST:,}; "
-                "give smaller weights, or such with fewer binary places, as 0.5 and 0.25 have"
+                "give smaller weights, or weights with fewer binary digits, such as 0.5 and 0.25"
             )
         if total == 0:
-            raise UsageError("the weights leave no word to learn from: all their sources are empty")
+            raise UsageError("the weights leave no words to train on: all their sources are empty")
 
 
 def parse_weight(name: str, text: str) -> int:
-    """Fixes a weight: the nearest integer over `DENOMINATOR`, halves up.
+    """Return the numerator of a weight: the nearest integer over `DENOMINATOR`, halves up.
 
     Args:
-        name: The source.
-        text: A decimal number such as `0.3`, at most 18 digits before the point and
-            40 after it.
+        name: The source, for errors.
+        text: A decimal number such as `0.3`, with at most 18 digits before the point and 40 after
+            it.
 
     Raises:
-        UsageError: Anything else, or a weight above 0 that is nearer to 0 than to 2^-20.
+        UsageError: `text` is no such number, or is above 0 and nearer to 0 than to 2^-20.
     """
     match = _DECIMAL.fullmatch(text)
     if match is None:
@@ -101,17 +101,17 @@ def parse_weight(name: str, text: str) -> int:
     numerator = (2 * digits * DENOMINATOR + scale) // (2 * scale)
     if numerator == 0 and digits:
         raise UsageError(
-            f"the weight of {name} is {text}, which is nearer to 0 than to 2^-20, the least there "
-            "is: multiply all weights, or give 0 to leave the source out"
+            f"the weight of {name} must be 0 or at least 2^-20, got {text}: multiply all weights, "
+            "or give 0 to drop the source"
         )
     return numerator
 
 
 def parse_temperature(text: str) -> Decimal:
-    """Reads a temperature: a decimal number from 0 to 1.
+    """Return a temperature: a decimal number from 0 to 1.
 
     Raises:
-        UsageError: Anything else.
+        UsageError: `text` is no such number.
     """
     if _DECIMAL.fullmatch(text) is None or Decimal(text) > 1:
         raise UsageError(
@@ -124,14 +124,14 @@ def parse_temperature(text: str) -> Decimal:
 
 
 def given_weights(given: Mapping[str, int], sources: Mapping[str, int]) -> Weights:
-    """Weights by name; a source that is not named keeps 1.
+    """Return the weights of all sources; a source without a given one has the weight 1.
 
     Args:
         given: Numerators by source.
-        sources: What there is.
+        sources: The sources, as keys.
 
     Raises:
-        UsageError: A source that there is not.
+        UsageError: `given` names an unknown source.
     """
     unknown = [name for name in given if name not in sources]
     if unknown:
@@ -143,18 +143,18 @@ def given_weights(given: Mapping[str, int], sources: Mapping[str, int]) -> Weigh
 
 
 def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
-    """Weights by which a source's share of the text becomes proportional to its power.
+    """Return weights with which each source's share of the text is proportional to its size^T.
 
-    A source of n of the N bytes weighs (n^T / the sum of all n^T) / (n / N): with T below 1 small
-    sources gain, with 1 all stay as they are, with 0 all get the same share. Computed with 60
-    digits by `decimal`, whose results are the same everywhere, then fixed as any weight.
+    A source of n of the N bytes has the weight (n^T / the sum of all n^T) / (n / N): with T below 1
+    small sources gain, with 1 all weights are 1, with 0 all sources get the same share. Computed
+    with 60 digits by `decimal`, whose results are the same everywhere, then rounded as any weight.
 
     Args:
         temperature: T, from 0 to 1.
         sizes: Bytes of text by source.
 
     Raises:
-        UsageError: A weight that is nearer to 0 than to 2^-20.
+        UsageError: A weight is nearer to 0 than to 2^-20.
     """
     powers = {name: _power(size, temperature) for name, size in sizes.items() if size}
     total = Decimal(0)
@@ -163,7 +163,7 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
     whole = sum(sizes.values())
     numerators = {}
     for name, size in sizes.items():
-        # An empty source has no words: its weight is as good as any.
+        # An empty source has no words: any weight will do.
         weight = Decimal(1)
         if size:
             share = _CONTEXT.divide(powers[name], total)
@@ -176,7 +176,7 @@ def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
 
 
 def _power(size: int, exponent: Decimal) -> Decimal:
-    """By logarithm and exponential, which `decimal` rounds correctly."""
+    """Return size^exponent by logarithm and exponential, which `decimal` rounds correctly."""
     if exponent == 1:
         return Decimal(size)
     return _CONTEXT.exp(_CONTEXT.multiply(exponent, _CONTEXT.ln(Decimal(size))))

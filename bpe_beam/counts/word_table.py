@@ -1,13 +1,14 @@
 """A table of words and 64-bit counts: texts in, Arrow out.
 
 The native table with Arrow on both sides. One table takes 24 bytes a slot, at most 5/8 full, and
-the bytes of words over 15 bytes; with places 16 bytes a slot more. `memory_bytes` tells how much,
-so that whoever fills a table can hand its words on before it grows too large.
+the bytes of words over 15 bytes; with positions 16 bytes a slot more. `memory_bytes` is the sum, so
+that a caller can write the words out before the table grows too large.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,74 +32,90 @@ PLACED_SCHEMA = pa.schema(
 Blocks = Iterator[tuple[int, pa.RecordBatch]]
 """Words by partition, sorted by their bytes within it."""
 
-# What a row takes in a block beside its word: an offset and a count, and two places.
+# Bytes of a row of a block beside its word: an offset and a count, and two positions.
 _ROW_BYTES = {False: 16, True: 32}
 _BLOCK_OVERHEAD = 1024
 
 
 def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
-    """The columns of counted words; with places, also where each word occurred first; with
-    sources, `source` before them."""
+    """Return the columns of counted words.
+
+    Args:
+        with_places: Whether to have the position where each word occurs first: `first_document` and
+            `first_word`.
+        with_sources: Whether to have the column `source`, which is then the first.
+    """
     schema = PLACED_SCHEMA if with_places else WORD_SCHEMA
     return pa.schema([("source", pa.large_string()), *schema]) if with_sources else schema
 
 
-class WordTable:
-    """Words and how often they occur.
-
-    Not for several threads at once; they would wait for each other.
+class CountTable:
+    """A native table of counts. Not for several threads at once; they would wait for each other.
 
     Args:
-        with_places: Whether to keep where each word occurs first.
+        table: The native table.
     """
 
-    def __init__(self, *, with_places: bool = False) -> None:
-        self.with_places = with_places
-        self._table = _native.WordTable(with_places)
+    def __init__(self, table: Any) -> None:
+        self._table = table
 
     def __len__(self) -> int:
-        """Unique words."""
+        """The number of different keys."""
         return len(self._table)
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes that the table holds."""
+        """The memory of the table in bytes."""
         return int(self._table.memory_bytes)
 
+    def clear(self) -> None:
+        """Remove all keys, and free their memory."""
+        self._table.clear()
+
+
+class WordTable(CountTable):
+    """Words and how often they occur.
+
+    Args:
+        with_places: Whether to keep the position where each word occurs first.
+    """
+
+    def __init__(self, *, with_places: bool = False) -> None:
+        super().__init__(_native.WordTable(with_places))
+        self.with_places = with_places
+
     def add_block(self, block: pa.RecordBatch) -> None:
-        """Adds words that have been counted already (`schema_of`).
+        """Add words with their counts (`schema_of`).
 
         Raises:
-            DataError: A count below 1, an empty word, or a sum beyond 64 bits.
+            DataError: A count is below 1, a word is empty, or a sum is beyond 64 bits.
         """
         data, offsets = string_buffers(block.column("word"))
         places = [
             block.column(name).to_numpy() if self.with_places else None
             for name in ("first_document", "first_word")
         ]
-        try:
+        with data_errors("counted words cannot be added"):
             self._table.add_words(data, offsets, block.column("count").to_numpy(), *places)
-        except (ValueError, OverflowError) as error:
-            raise DataError(f"counted words cannot be added: {error}") from error
 
     def add(self, other: WordTable) -> None:
-        """Adds another table's words."""
+        """Add another table's words."""
         self._table.add_table(other._table)
 
-    def clear(self) -> None:
-        """Forgets every word and gives the memory back."""
-        self._table.clear()
-
     def blocks(self, partitions: int = PARTITIONS, max_bytes: int = BLOCK_BYTES) -> Blocks:
-        """The words by partition, sorted by their bytes, in blocks of at most `max_bytes`.
+        """Yield the words by partition, sorted by their bytes.
 
-        A partition without words gives no block. Equal tables give equal blocks, however they
-        were filled. Takes about the table's memory again while it runs.
+        A partition without words has no block. Equal tables give equal blocks, in whatever order
+        they were filled. Cost: about the table's memory again while it runs.
+
+        Args:
+            partitions: The number of partitions, at least 1; a fixed hash assigns words to them.
+            max_bytes: The size of a block, unless it is a single longer word.
         """
         yield from self._blocks(self._table.split(partitions), max_bytes)
 
     def _blocks(self, parts: Iterable[Any], max_bytes: int) -> Blocks:
-        """Blocks of what the native table gives for each partition."""
+        """Yield the blocks of the native table's partitions."""
         schema = schema_of(self.with_places)
         for partition, (offsets, data, counts, *places) in enumerate(parts):
             if len(counts) == 0:
@@ -115,7 +132,13 @@ class WordTable:
 
 
 def block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterator[tuple[int, int]]:
-    """Rows [start, end) that fit into `max_bytes` together, at least one each."""
+    """Yield the rows [start, end) of each block.
+
+    Args:
+        offsets: int64[rows + 1], the first byte of each row's word and the end of the last.
+        max_bytes: The size of a block, unless it is a single longer row.
+        row_bytes: Bytes of a row beside its word.
+    """
     ends = offsets[1:] + row_bytes * np.arange(1, len(offsets))
     start = 0
     begun = 0
@@ -128,15 +151,15 @@ def block_bounds(offsets: np.ndarray, max_bytes: int, row_bytes: int) -> Iterato
 
 
 def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
-    """The bytes of a string array, and int64 offsets into them: text i is data[o[i]:o[i + 1]].
+    """Return the bytes of a string array, and int64 offsets: text i is data[o[i]:o[i + 1]].
 
     Raises:
-        ValueError: A null among the texts, or an array that holds no strings.
+        ValueError: The array has nulls, or is no array of strings.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-        raise ValueError(f"texts must be an Arrow string array, not {texts.type}")
+        raise ValueError(f"texts must be an Arrow string array, got {texts.type}")
     if texts.null_count:
-        raise ValueError(f"{texts.null_count} texts are null; leave them out before")
+        raise ValueError(f"texts must not be null, got {texts.null_count} nulls")
     if pa.types.is_string(texts.type):
         texts = texts.cast(pa.large_string())
     _, offsets, data = texts.buffers()
@@ -146,18 +169,33 @@ def string_buffers(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray]:
     return data, np.frombuffer(offsets, np.int64)[start : start + len(texts) + 1]
 
 
+@contextmanager
+def data_errors(problem: str) -> Iterator[None]:
+    """Raise the errors of a native function, or of Arrow, as a DataError with this problem.
+
+    Raises:
+        DataError: The block raises such an error.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError, pa.ArrowException, OSError, EOFError) as error:
+        raise DataError(f"{problem}: {error}") from error
+
+
 def encode_block(block: pa.RecordBatch) -> bytes:
-    """A block as bytes: Arrow's IPC message without its schema."""
+    """Return a block as bytes: Arrow's IPC message without its schema."""
     return bytes(block.serialize())
 
 
 def decode_block(data: bytes | pa.Buffer, with_places: bool) -> pa.RecordBatch:
-    """The block that `encode_block` wrote.
+    """Return the block of words that `encode_block` encoded.
+
+    Args:
+        data: The bytes.
+        with_places: Whether the words have positions.
 
     Raises:
         DataError: The bytes are no such block.
     """
-    try:
+    with data_errors("a block of word counts cannot be read"):
         return pa.ipc.read_record_batch(pa.py_buffer(data), schema_of(with_places))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"a block of word counts cannot be read: {error}") from error

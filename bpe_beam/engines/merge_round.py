@@ -6,7 +6,6 @@ all pairs before words are cut into segments, and for the sums of all segments a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import partial
 
@@ -77,7 +76,7 @@ def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceReci
 def _apply_merges(task: RoundTask, element: str) -> TaskResult:
     word_batch, written = apply_merges(task, element)
     number = WordBatchTask.from_json(element).number
-    return TaskResult([(number, json.dumps(word_batch.to_json()), written.blocks)], written.counts)
+    return TaskResult([(number, word_batch.to_json(), written.blocks)], written.counts)
 
 
 def _word_batch(element: _Applied) -> TaskResult:
@@ -102,15 +101,11 @@ def _segment_words(
     written = segment_words(
         task,
         number,
-        _read_word_batch(text),
-        (_read_word_batch(other) for _, other in word_batches),
+        WordBatch.from_json(text),
+        (WordBatch.from_json(other) for _, other in word_batches),
         map(PairShard.from_json, shards),
     )
     return TaskResult(written.blocks, written.counts)
-
-
-def _read_word_batch(text: str) -> WordBatch:
-    return WordBatch.from_json(json.loads(text))
 
 
 def _add_segments(task: RoundTask, element: _Blocks) -> TaskResult:

@@ -9,38 +9,64 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from bpe_beam.errors import DataError
+from bpe_beam.storage.json_file import Count
 
 MAX_NAMES = 1 << 23
-"""Up to eight files of each of a million splits; a record that claims more is damaged."""
+"""Up to eight files of each of a million splits; a record with more names is damaged."""
 
 _NUMBERED = re.compile(r"([^0-9]*)([0-9]{1,15})(.*)", re.DOTALL)
 
 
+class NumberedNames(Struct, frozen=True, forbid_unknown_fields=True):
+    """Names that differ by a number alone, which rises by one.
+
+    Attributes:
+        before: The part of each name before the number.
+        digits: The number of digits to which the number is padded with zeros.
+        after: The part of each name after the number.
+        first: The number of the first name.
+        count: The number of names.
+    """
+
+    before: str
+    digits: Annotated[int, Meta(ge=1, le=15)]
+    after: str
+    first: Count
+    count: Annotated[int, Meta(ge=0, le=MAX_NAMES)]
+
+    def names(self) -> list[str]:
+        """Return the names."""
+        numbers = range(self.first, self.first + self.count)
+        return [f"{self.before}{number:0{self.digits}d}{self.after}" for number in numbers]
+
+
+class PackedNames(Struct, frozen=True, forbid_unknown_fields=True):
+    """A set of names, relative to a folder and with `/` between their parts."""
+
+    numbered: tuple[NumberedNames, ...]
+    single: tuple[str, ...]
+
+
 def check_name(name: str) -> None:
-    """Refuse a name that could lie outside the folder it is relative to.
+    """Refuse a name that could be outside the folder that it is relative to.
 
     Raises:
-        DataError: If `name` is empty, absolute, or holds `.`, `..` or an empty part.
+        DataError: `name` is empty, absolute, or has `.`, `..` or an empty part.
     """
     if any(part in ("", ".", "..") for part in name.split("/")):
         raise DataError(f"{name!r} is not the name of a file in an output folder")
 
 
-def pack_names(names: Collection[str]) -> dict[str, Any]:
-    """Write names as runs and single names.
-
-    Args:
-        names: Names relative to a folder, `/` between parts. Repeated ones count once.
-
-    Returns:
-        `{"numbered": [{"before", "digits", "after", "first", "count"}], "single": [...]}`, a
-        function of the set of names alone.
+def pack_names(names: Collection[str]) -> PackedNames:
+    """Return names as runs and single names: a function of the set of names alone.
 
     Raises:
-        DataError: If a name is not one of a file in the folder.
+        DataError: A name could be outside the folder.
     """
     groups: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     single = []
@@ -55,36 +81,21 @@ def pack_names(names: Collection[str]) -> dict[str, Any]:
     for (before, digits, after), numbers in sorted(groups.items()):
         numbers.sort()
         if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
-            run = {"before": before, "digits": digits, "after": after}
-            numbered.append({**run, "first": numbers[0], "count": len(numbers)})
+            numbered.append(NumberedNames(before, digits, after, numbers[0], len(numbers)))
         else:
             single += [f"{before}{number:0{digits}d}{after}" for number in numbers]
-    return {"numbered": numbered, "single": sorted(single)}
+    return PackedNames(tuple(numbered), tuple(sorted(single)))
 
 
-def unpack_names(packed: object) -> frozenset[str]:
-    """Read what `pack_names` wrote.
-
-    Args:
-        packed: The value, read from a file that may be damaged or written by anyone.
-
-    Returns:
-        The names.
+def unpack_names(packed: PackedNames) -> frozenset[str]:
+    """Return the names that `pack_names` packed; anyone may have written them.
 
     Raises:
-        DataError: If it is not such a value, or a name would lie outside the folder.
+        DataError: There are more than `MAX_NAMES`, or a name could be outside the folder.
     """
-    try:
-        assert isinstance(packed, dict)
-        names = [str(name) for name in packed["single"]]
-        for run in packed["numbered"]:
-            first, count, digits = int(run["first"]), int(run["count"]), int(run["digits"])
-            if not (0 <= count <= MAX_NAMES - len(names) and 1 <= digits <= 15 and first >= 0):
-                raise ValueError("a run of names out of all measure")
-            before, after = str(run["before"]), str(run["after"])
-            names += [f"{before}{first + i:0{digits}d}{after}" for i in range(count)]
-    except (AssertionError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the record of a job's files cannot be read: {error!r}") from error
+    if len(packed.single) + sum(run.count for run in packed.numbered) > MAX_NAMES:
+        raise DataError(f"the record of a job's files has more than {MAX_NAMES:,} names")
+    names = frozenset(packed.single).union(*(run.names() for run in packed.numbered))
     for name in names:
         check_name(name)
-    return frozenset(names)
+    return names

@@ -4,42 +4,42 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
+
+from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.storage.json_file import Count, Sha256
 
 
-@dataclass(frozen=True)
-class FileInfo:
+class FileInfo(Struct, frozen=True, forbid_unknown_fields=True):
     """One file as it was written.
 
     Attributes:
         name: The name relative to the folder, with `/` between its parts.
         bytes: Its size.
-        sha256: The SHA-256 of its bytes, 64 lower-case hex digits.
+        sha256: The SHA-256 of its bytes.
     """
 
     name: str
-    bytes: int
-    sha256: str
+    bytes: Count
+    sha256: Sha256
 
     @staticmethod
     def of(name: str, data: builtins.bytes) -> FileInfo:
-        """Return the description of a file with this name and this content."""
+        """Return the description of a file.
+
+        Args:
+            name: The name.
+            data: The content.
+        """
         return FileInfo(name, len(data), hashlib.sha256(data).hexdigest())
 
-    def to_json(self) -> dict[str, object]:
-        """Return the file as JSON values."""
-        return {"name": self.name, "bytes": self.bytes, "sha256": self.sha256}
-
     @staticmethod
-    def from_json(value: Mapping[str, object]) -> FileInfo:
-        """Read what `to_json` returned; other keys are ignored.
+    def written(name: str, file: HashingFile) -> FileInfo:
+        """Return the description of a file from the bytes written to it so far.
 
-        Raises:
-            KeyError: A key is missing.
-            TypeError: A value has another type.
+        Args:
+            name: The name.
+            file: The file while it is open, or after it was closed.
         """
-        name, size, sha256 = value["name"], value["bytes"], value["sha256"]
-        if not (isinstance(name, str) and type(size) is int and isinstance(sha256, str)):
-            raise TypeError("a file must have a name, a size in bytes and a SHA-256")
-        return FileInfo(name, size, sha256)
+        return FileInfo(name, file.bytes, file.sha256)

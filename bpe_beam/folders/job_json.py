@@ -1,4 +1,4 @@
-"""`job.json`: whose an output folder is, and what its job may write there.
+"""`job.json`: the job of an output folder, and the files that it may write there.
 
 It names the settings that the result depends on and nothing else: no time, host or absolute path.
 """
@@ -8,26 +8,42 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
-from bpe_beam.folders.compact_names import pack_names, unpack_names
+from bpe_beam.folders.compact_names import PackedNames, pack_names, unpack_names
 from bpe_beam.messages import first_few
-from bpe_beam.storage.json_file import check_checksum, with_checksum
+from bpe_beam.storage.json_file import (
+    OtherVersionError,
+    Sha256,
+    read_signed,
+    to_struct,
+    with_checksum,
+)
 
-_KEYS = ("job", "version", "fingerprint", "settings", "final", "files")
 VERSION = 2
-"""Of `job.json`. Version 1, which may have no checksum, is read, too."""
+"""The version of `job.json`. Version 1, which may have no checksum, is read, too."""
 
 _SETTINGS_VERSION = 1
-"""Of the settings: another number gives every job another fingerprint, so that no folder made
-before is resumed."""
+"""The version of the settings: another number changes the fingerprint of every job, so that no
+folder made before is resumed."""
 
 
-@dataclass(frozen=True)
-class JobRecord:
+class _JobFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `job.json` but for its checksum, in the order of the file."""
+
+    job: str
+    version: int
+    fingerprint: Sha256
+    settings: dict[str, Any]
+    final: str
+    files: PackedNames
+
+
+class JobRecord(Struct, frozen=True):
     """What `job.json` says.
 
     Attributes:
@@ -60,15 +76,9 @@ class JobRecord:
 
     def to_bytes(self) -> bytes:
         """Return the content of `job.json`; a function of the record alone."""
-        record = {
-            "job": self.job,
-            "version": VERSION,
-            "fingerprint": self.fingerprint,
-            "settings": self.settings,
-            "final": self.final,
-            "files": pack_names(self.names),
-        }
-        return with_checksum(record)
+        names = pack_names(self.names)
+        file = _JobFile(self.job, VERSION, self.fingerprint, self.settings, self.final, names)
+        return with_checksum(file)
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
@@ -84,22 +94,15 @@ class JobRecord:
             UsageError: A later version of the package wrote it.
         """
         try:
-            value = json.loads(data)
-            version = value["version"]
-            job, settings, final = value["job"], value["settings"], value["final"]
-            known = type(version) is int and 1 <= version <= VERSION
-            if not known and {"fingerprint", "files"} <= value.keys():
-                raise UsageError(
-                    f"{JOB_FILE} there has version {version!r}, and this bpe-beam knows only "
-                    f"1 to {VERSION}: give another --output"
-                )
-            check_checksum(data, value, JOB_FILE, _KEYS, required=version != 1)
-            record = JobRecord(str(job), dict(settings), str(final), unpack_names(value["files"]))
-            return record if record.fingerprint == value["fingerprint"] else None
-        except UsageError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError):
+            file = to_struct(read_signed(data, JOB_FILE, VERSION), _JobFile, JOB_FILE)
+            record = JobRecord(file.job, file.settings, file.final, unpack_names(file.files))
+        except OtherVersionError as error:
+            if {"fingerprint", "files"} <= error.document.keys():
+                raise UsageError(f"{error}: give another --output") from error
             return None
+        except DataError:
+            return None
+        return record if record.fingerprint == file.fingerprint else None
 
 
 def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
@@ -118,12 +121,12 @@ def differences(old: JobRecord, new: JobRecord, limit: int = 12) -> list[str]:
     names = [name for name in {**after, **before} if before.get(name) != after.get(name)]
     lines = [f"{n}: {before.get(n, 'nothing')} there, {after.get(n, 'nothing')} now" for n in names]
     if not lines:
-        lines = ["nothing that was asked for: another version of bpe-beam wrote it"]
+        lines = ["no setting differs: another version of bpe-beam wrote it"]
     return [f"  {line}" for line in first_few(lines, limit)]
 
 
 def _flatten(name: str, value: Any) -> Iterable[tuple[str, str]]:
-    """Leaves of nested settings by dotted name, as short JSON."""
+    """Yield the dotted name and the short JSON of each leaf of nested settings."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
             yield from _flatten(f"{name}.{key}" if name else key, each)

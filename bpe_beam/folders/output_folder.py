@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
@@ -50,18 +52,17 @@ COUNTS = "counts"
 """The folder of the counts that training on a corpus makes, within its output."""
 
 
-@dataclass(frozen=True)
-class RestoredTask:
+class RestoredTask(Struct, frozen=True):
     """A task of a finished job, by the job's final file.
 
     Attributes:
         files: The task's files.
-        stats: The stats of its receipt; None if the final file does not say all of them, so that
-            the task runs again once any file of the folder is missing.
+        stats: The stats of its receipt, see `TaskFolder.write_receipt`; None if the final file does
+            not say all of them, so that the task runs again once any file of the folder is missing.
     """
 
     files: tuple[FileInfo, ...]
-    stats: Mapping[str, object] | None
+    stats: object | None
 
 
 Restore = Callable[[bytes], Mapping[str, RestoredTask]]

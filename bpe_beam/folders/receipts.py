@@ -8,24 +8,25 @@ there, and whose files have the sizes and hashes that it names, need not run aga
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
+from msgspec import Struct
+
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import check_checksum, with_checksum
+from bpe_beam.storage.json_file import read_signed, to_struct, with_checksum
 
 WORK = "work"
 """The folder of receipts and temporary files, within the folder of a job, a run or a window."""
 
 _VERSION = 2
-_KEYS = ("version", "piece", "fingerprint", "files", "facts")
 _TASK = re.compile(r"[A-Za-z0-9._-]+")
 _RECEIPT = re.compile(rf"{WORK}/({_TASK.pattern})\.json")
 _BLOCK_BYTES = 1 << 20
@@ -34,55 +35,33 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(
+    Struct, frozen=True, forbid_unknown_fields=True, rename={"task": "piece", "stats": "facts"}
+):
     """What is recorded of a finished task.
 
     Attributes:
         task: The task's name: letters, digits, `.`, `_`, `-`.
         fingerprint: The fingerprint of the job or the window that the task is of.
         files: The task's files, by names relative to the folder; may be empty.
-        stats: What the job needs to know of the task, as JSON values. A class of the task's own
-            reads them, such as `SplitStats`.
+        stats: What the job needs to know of the task, as JSON values; see `read_stats`.
     """
 
     task: str
     fingerprint: str
     files: tuple[FileInfo, ...]
-    stats: Mapping[str, object]
+    stats: dict[str, Any]
 
-    def to_json(self) -> dict[str, object]:
-        """Return the receipt as JSON values, without its checksum."""
-        return {
-            "version": _VERSION,
-            "piece": self.task,
-            "fingerprint": self.fingerprint,
-            "files": [file.to_json() for file in self.files],
-            "facts": dict(self.stats),
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any], task: str) -> Receipt:
-        """Read what `to_json` returned.
-
-        Args:
-            value: The JSON values.
-            task: The name of the task whose receipt they should be. Receipts of windows that
-                earlier versions of the package wrote do not name it.
+    def read_stats(self, struct: type[T]) -> T:
+        """Return the stats as an object of the task's own class, such as `SplitStats`.
 
         Raises:
-            KeyError, TypeError, ValueError: `value` is no receipt of this task.
+            DataError: They do not fit the class.
         """
-        if value.get("version", _VERSION) != _VERSION or value.get("piece", task) != task:
-            raise ValueError(f"no receipt of {task}")
-        if not (isinstance(value["facts"], dict) and isinstance(value["fingerprint"], str)):
-            raise TypeError(f"the receipt of {task} has values of other types")
-        files = tuple(FileInfo.from_json(file) for file in value["files"])
-        return Receipt(task, value["fingerprint"], files, value["facts"])
+        return to_struct(self.stats, struct, f"the receipt of {self.task}")
 
 
-@dataclass(frozen=True)
-class Publication:
+class Publication(Struct, frozen=True):
     """A receipt whose files get their final names.
 
     Attributes:
@@ -112,15 +91,14 @@ class TaskFolder:
         """Return the URL of a file of the folder."""
         return self.storage.join(self.url, *name.split("/"))
 
-    def write_receipt(
-        self, task: str, files: Iterable[FileInfo], stats: Mapping[str, object]
-    ) -> None:
+    def write_receipt(self, task: str, files: Iterable[FileInfo], stats: object) -> None:
         """Record that a task is finished; call it after its files were written.
 
         Args:
             task: The task's name: letters, digits, `.`, `_`, `-`.
             files: Its files, by names relative to the folder; empty for a task without files.
-            stats: What the job needs to know of the task, as small JSON values.
+            stats: What the job needs to know of the task: a small object of `msgspec.Struct`, or
+                the stats of another receipt.
 
         Raises:
             ValueError: `task` has another character.
@@ -128,8 +106,8 @@ class TaskFolder:
         """
         if _TASK.fullmatch(task) is None:
             raise ValueError(f"task must match {_TASK.pattern}, got {task!r}")
-        receipt = Receipt(task, self.fingerprint, tuple(files), stats)
-        data = with_checksum(receipt.to_json())
+        receipt = Receipt(task, self.fingerprint, tuple(files), msgspec.to_builtins(stats))
+        data = with_checksum({"version": _VERSION, **msgspec.to_builtins(receipt)})
         self.storage.write_bytes(self.path(receipt_name(task)), data)
 
     def read_receipt(self, task: str) -> Receipt | None:
@@ -140,12 +118,13 @@ class TaskFolder:
         except NotFoundError:
             return None
         try:
-            value = json.loads(data)
-            check_checksum(data, value, name, _KEYS, required="version" in value)
-            receipt = Receipt.from_json(value, task)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError):
+            values = read_signed(data, name, _VERSION)
+            values.pop("version", None)
+            # Receipts of windows that earlier versions of the package wrote do not name the task.
+            receipt = to_struct({"piece": task, **values}, Receipt, name)
+        except DataError:
             return None
-        return receipt if receipt.fingerprint == self.fingerprint else None
+        return receipt if (receipt.task, receipt.fingerprint) == (task, self.fingerprint) else None
 
     def finished_tasks(self) -> list[str]:
         """Return the sorted names of the tasks that have receipts, not read yet.

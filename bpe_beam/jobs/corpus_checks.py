@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
 from bpe_beam.corpus.limits import Limit
-from bpe_beam.corpus.losses import FileLoss, lost_records, read_losses
+from bpe_beam.corpus.losses import FileLoss, lost_records
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.record_names import names_in
 from bpe_beam.errors import DataError
@@ -61,13 +61,13 @@ class CorpusTotals(NamedTuple):
     Attributes:
         documents: The documents that were read.
         rejects: Rows of `rejects/`, by reason: records that could not be used, and losses.
-        lost: What was lost of each file.
+        lost: What is lost of each damaged file.
         sources: The sources of the documents; None without sources.
     """
 
     documents: int
     rejects: Mapping[str, int]
-    lost: Sequence[Mapping[str, Any]]
+    lost: Sequence[FileLoss]
     sources: Collection[str] | None
 
 
@@ -95,7 +95,7 @@ def check_documents(
     documents, rejects = totals.documents, sum(totals.rejects.values())
     rows = _Rows(storage, url, files, given.text_field)
     where = storage.join(url, "rejects")
-    found = read_losses(totals.lost)
+    found = totals.lost
     lost = sum(loss.bytes for loss in found)
     if Limit.parse(given.max_lost, "max_lost").exceeded(lost, stored_bytes):
         raise DataError(
@@ -138,11 +138,10 @@ def _lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
     )
 
 
-def losses_summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def losses_summary(losses: Sequence[FileLoss]) -> dict[str, Any] | None:
     """Return what a summary says of the losses in a manifest; None where nothing was lost."""
-    if not rows:
+    if not losses:
         return None
-    losses = read_losses(rows)
     return {
         "bytes": sum(loss.bytes for loss in losses),
         "files": len(losses),
@@ -151,16 +150,16 @@ def losses_summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def loss_warnings(rows: Sequence[Mapping[str, Any]], stored_bytes: int) -> list[str]:
+def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
     """Return the warning about losses that the limit allowed.
 
     Args:
-        rows: The losses in the job's manifest.
+        losses: The losses in the job's manifest.
         stored_bytes: The size of all files.
     """
-    if not rows:
+    if not losses:
         return []
-    lost = _lost_in_words(read_losses(rows), stored_bytes)
+    lost = _lost_in_words(losses, stored_bytes)
     return [f"{lost}; documents that came of them before the damage showed are kept"]
 
 

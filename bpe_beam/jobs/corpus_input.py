@@ -11,7 +11,7 @@ from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
-from bpe_beam.folders.kinds import kind_of
+from bpe_beam.folders.folder_kind import kind_of
 from bpe_beam.messages import first_few
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of

@@ -240,7 +240,7 @@ class CorpusJob(ABC, Generic[S, M]):
         data = self.publish(manifest, splits, merged)
         self.storage.remove_folder_if_empty(folder.path("rejects"))
         folder.finish(MANIFEST_FILE, data)
-        return self._not_split(plan, [SplitReading.from_json(row.stats) for row in splits])
+        return self._not_split(plan, [row.read_stats(SplitReading) for row in splits])
 
     def check(self, manifest: M, files: Sequence[str]) -> None:
         """Refuse a corpus that is empty, or of which too much could not be used.
@@ -301,7 +301,7 @@ class CorpusJob(ABC, Generic[S, M]):
                     "runner lost what a worker gave it; when no other run works there, run this "
                     "one again"
                 )
-            readings = [SplitReading.from_json(receipts[name].stats) for name in names]
+            readings = [receipts[name].read_stats(SplitReading) for name in names]
             gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))
             if not gaps and _same_as_restored(folder, receipts):
                 return plan, receipts
@@ -353,7 +353,7 @@ class CorpusJob(ABC, Generic[S, M]):
         done = {}
         for split, name in zip(plan.splits, self._split_tasks(plan), strict=True):
             found = receipt(name)
-            reading = None if found is None else SplitReading.from_json(found.stats)
+            reading = None if found is None else found.read_stats(SplitReading)
             if found is None or reading is None or not reading.is_of(plan, split):
                 continue
             if self.folder.restored or reading.boundaries is not None:
@@ -402,7 +402,7 @@ def _read_as_one_before(plan: Plan, receipts: Iterable[Receipt | None]) -> set[i
         file
         for receipt in receipts
         if receipt is not None and "slices" in receipt.stats
-        for file, start, end in SplitReading.from_json(receipt.stats).slices
+        for file, start, end in receipt.read_stats(SplitReading).slices
         if file in several and start == 0 and end == plan.files[file].size
     }
 

@@ -14,7 +14,6 @@ from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
 from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import corpus_input
@@ -36,7 +35,7 @@ from bpe_beam.workers.count_split import (
     range_references,
     words_name,
 )
-from bpe_beam.workers.split_stats import lost_rows, reject_reasons
+from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.split_task import task_name
 
 _PLAN = "plan.json"
@@ -117,9 +116,9 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
 
     @staticmethod
     def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
-        parts = json.loads(manifest)["parts"]
+        parts = CountsManifest.from_bytes(manifest, MANIFEST_FILE).parts
         return {
-            task: RestoredTask((FileInfo.from_json(part),), part)
+            task: RestoredTask((part.file,), PartStats.of(part))
             for task, part in zip(_PARTS, parts, strict=False)
         }
 
@@ -153,7 +152,7 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
             part
             for part, references in zip(_PARTS, ranges, strict=True)
             if (found := receipts.get(part)) is not None
-            and PartStats.from_json(found.stats).made_of != made_of(references)
+            and found.read_stats(PartStats).made_of != made_of(references)
         ]
 
     def _known_ranges(self, done: Mapping[int, Receipt]) -> list[tuple[int, RangeReference]]:
@@ -164,13 +163,13 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
             for row in range_references(
                 self.folder.path(receipt.files[0].name),
                 receipt.files[0].sha256,
-                CountStats.from_json(receipt.stats).ranges,
+                receipt.read_stats(CountStats).ranges,
             )
         ]
 
     def manifest(self, plan: Plan, splits: list[Receipt], merged: list[Receipt]) -> CountsManifest:
-        stats = [CountStats.from_json(receipt.stats) for receipt in splits]
-        parts = tuple(PartStats.from_json(receipt.stats).part for receipt in merged)
+        stats = [receipt.read_stats(CountStats) for receipt in splits]
+        parts = tuple(receipt.read_stats(PartStats).part for receipt in merged)
         sources = (json.loads(split.sources or "{}") for split in stats)  # parsed one at a time
         return CountsManifest(
             **asdict(self._rules),
@@ -180,7 +179,7 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
             unique_words=sum(part.unique_words for part in parts),
             word_bytes=sum(part.word_bytes for part in parts),
             rejects=reject_reasons(stats),
-            lost=lost_rows(stats),
+            lost=lost_files(stats),
             inputs=tuple((file.name, file.size) for file in plan.files),
             parts=parts,
             sources=source_totals(sources, parts) if self.settings.input.by_source else None,
@@ -192,7 +191,7 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
         receipts = [*splits, *merged]
         self.folder.require_whole(receipts)
         self.folder.remove_strays(corpus_input.rejects_names(self.plan), receipts)
-        return manifest.to_json()
+        return manifest.to_bytes()
 
     def read_manifest(self, data: bytes) -> CountsManifest:
         return CountsManifest.from_bytes(data, self.folder.path(MANIFEST_FILE))

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
-from bpe_beam.folders.kinds import COUNTS, SHARDS, WINDOWS, kind_of
+from bpe_beam.folders.folder_kind import COUNTS, SHARDS, WINDOWS, kind_of
 from bpe_beam.progress import Progress
 from bpe_beam.settings.tools import InspectSettings
 from bpe_beam.storage import Storage

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import asdict
+
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.steps import Steps
 from bpe_beam.engines.tokenize_splits import tokenize_splits
@@ -23,7 +25,6 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import Shard
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
@@ -103,20 +104,18 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         tasks: dict[str, RestoredTask] = {}
         for row in found.splits:
             rejected = rejects.get(rejects_name(row.split, len(plan.splits)))
-            files = row.files if isinstance(row, Shard) else ()
             stats = TokenizeStats(
                 documents=row.documents,
                 text_bytes=row.text_bytes,
                 rejects={},
-                lost=(),
-                reading=SplitReading.restored(plan.splits[row.split]),
-                tokens=row.tokens if isinstance(row, Shard) else 0,
+                **asdict(SplitReading.restored(plan.splits[row.split])),
+                tokens=row.tokens,
                 sources=row.sources,
             )
             # The manifest has the sum of reject reasons only: a split with rejects is read again.
             tasks[shard_name(row.split, len(plan.splits))] = RestoredTask(
-                files if rejected is None else (*files, rejected),
-                stats.to_json() if rejected is None else None,
+                row.files if rejected is None else (*row.files, rejected),
+                stats if rejected is None else None,
             )
         return tasks
 

@@ -1,65 +1,97 @@
-"""The manifest of a tokens folder: what a run wrote, from what, and with which tokenizer.
+"""The manifest of a tokens folder: its shards, the files that they were made from, the tokenizer.
 
-It is the last file that a run writes: a folder with a `manifest.json` is finished. It holds no
-time, host or absolute path, so equal work gives equal bytes. Reading it is strict: a key that is
-unknown, missing or of another type is refused by its place.
+It is the last file that a run writes: a folder with a `manifest.json` is finished. It has no time,
+host or absolute path, so equal work gives equal bytes. It is read strictly: an unknown or missing
+key, or a value of another type, is refused by its position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta, Struct
+from msgspec.structs import astuple
+
+from bpe_beam.corpus.losses import FileLoss
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.kinds import SHARDS, refuse_other
+from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
-from bpe_beam.shards.shard_rows import (
-    Shard,
-    SourceTotals,
-    TokenlessSplit,
-    Totals,
-    read_file,
-    read_shard,
-    read_tokenless,
-)
+from bpe_beam.shards.numbering import shard_name
+from bpe_beam.shards.shard_rows import Shard, SourceTotals, TokenlessSplit, Totals
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.json_fields import (
-    check_sha256,
-    check_type,
-    parse_json,
-    read_object,
-)
-from bpe_beam.storage.json_file import CHECKSUM, check_checksum, with_checksum
+from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 
-VERSIONS = (1, 2, 3)
-"""Version 3 is written. Versions 1 (without sources) and 2 (with them) have a shard of every split,
-also of those without tokens, and no checksum."""
+VERSION = 3
+"""The version of manifests. Versions 1 (without sources) and 2 (with them) are read, too: they have
+a shard of every split, also of those without tokens, and no checksum."""
+
+_FRAMING = ("append", "prepend", "allowed_special")
 
 
-@dataclass(frozen=True)
-class Manifest:
+class _Tokenizer(Struct, frozen=True, forbid_unknown_fields=True):
+    fingerprint: Sha256
+    vocab_size: Annotated[int, Meta(ge=1, le=MAX_VOCAB_SIZE)]
+
+
+class _Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    by_reason: dict[str, Count]
+    files: tuple[FileInfo, ...]
+    lost: tuple[FileLoss, ...] = ()
+
+
+class _ManifestFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `manifest.json` but for its checksum, in the order of the file."""
+
+    format: str
+    version: int
+    tokenizer: _Tokenizer
+    settings: dict[str, Any]
+    totals: Totals
+    rejects: _Rejects
+    plan: dict[str, Any]
+    shards: tuple[Shard, ...]
+    splits_without_tokens: tuple[TokenlessSplit, ...]
+
+
+class _Framing(Struct):
+    append: str | None
+    prepend: str | None
+    allowed_special: Literal["none", "all"] | tuple[str, ...]
+
+
+class _PlanFingerprint(Struct):
+    fingerprint: Sha256
+
+
+class _KnownSettings(Struct):
+    """The keys that `settings` and `plan` must have, beside others that this room does not know."""
+
+    settings: _Framing
+    plan: _PlanFingerprint
+
+
+class Manifest(Struct, frozen=True):
     """The content of a tokens folder.
 
     Attributes:
-        format: the shards' format, one of SHARD_FORMATS.
-        tokenizer: the SHA-256 of the bytes of the folder's `tokenizer.json`.
-        vocab_size: one more than the tokenizer's greatest id; 1 to `MAX_VOCAB_SIZE`.
+        format: The shards' format, one of SHARD_FORMATS.
+        tokenizer: The SHA-256 of the bytes of the folder's `tokenizer.json`.
+        vocab_size: One more than the tokenizer's greatest id; 1 to `MAX_VOCAB_SIZE`.
         settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
             list of tokens), and any settings of reading, as JSON values.
-        plan: the plan as its own `to_json()` gives it; opaque here.
-        plan_fingerprint: the plan's fingerprint, 64 hex digits.
-        shards: one of each split with tokens, in the order of the plan.
-        totals: the sums, `Totals.of(shards, tokenless)`.
-        reject_reasons: how many records were rejected, by reason.
-        reject_files: the files that hold them, `rejects/...`, sorted by name.
-        tokenless: the splits without tokens, in the order of the plan.
-        lost: what was lost of damaged files, one row a file, sorted: `file`, `bytes` as stored,
-            `positions`, and `records` where they are known.
+        plan: The plan as its own `to_json()` returns it; opaque here.
+        plan_fingerprint: The plan's fingerprint, a SHA-256.
+        shards: The shard of each split with tokens, in the order of the plan.
+        totals: The sums, `Totals.of(shards, tokenless)`.
+        reject_reasons: The number of rejected records by reason.
+        reject_files: The files of rejected records, `rejects/...`, sorted by name.
+        tokenless: The splits without tokens, in the order of the plan.
+        lost: What is lost of damaged files, sorted by file.
     """
 
     format: str
@@ -73,98 +105,100 @@ class Manifest:
     reject_reasons: Mapping[str, int]
     reject_files: tuple[FileInfo, ...]
     tokenless: tuple[TokenlessSplit, ...] = ()
-    lost: tuple[Mapping[str, Any], ...] = ()
+    lost: tuple[FileLoss, ...] = ()
 
     @property
     def splits(self) -> list[Shard | TokenlessSplit]:
-        """What is known of each split of the plan, in the order of the plan."""
+        """The rows of all splits, in the order of the plan."""
         rows: list[Shard | TokenlessSplit] = [*self.shards, *self.tokenless]
         return sorted(rows, key=lambda row: row.split)
 
     @property
     def sources(self) -> dict[str, SourceTotals] | None:
-        """What the run has of each source, in the order of their names; None without sources."""
-        if all(row.sources is None for row in self.splits):
-            return None
+        """What the run has of each source, sorted by name; None without sources."""
         rows: dict[str, list[SourceTotals]] = {}
         for row in self.splits:
-            for name, facts in (row.sources or {}).items():
-                rows.setdefault(name, []).append(facts)
-        return {name: _added_up(rows[name]) for name in sorted(rows)}
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON values without its checksum, in the order of the file."""
-        first = ("append", "prepend", "allowed_special")
+            for name, totals in (row.sources or {}).items():
+                rows.setdefault(name, []).append(totals)
+        if not rows and all(row.sources is None for row in self.splits):
+            return None
         return {
-            "format": self.format,
-            "version": VERSIONS[-1],
-            "tokenizer": {"fingerprint": self.tokenizer, "vocab_size": self.vocab_size},
-            "settings": {key: self.settings[key] for key in (*first, *self.settings)},
-            "totals": asdict(self.totals),
-            "rejects": {
-                "by_reason": dict(sorted(self.reject_reasons.items())),
-                "files": [asdict(file) for file in self.reject_files],
-                **({"lost": [dict(row) for row in self.lost]} if self.lost else {}),
-            },
-            "plan": {"fingerprint": self.plan_fingerprint, **self.plan},
-            "shards": [shard.to_json() for shard in self.shards],
-            "splits_without_tokens": [split.to_json() for split in self.tokenless],
+            name: SourceTotals(*map(sum, zip(*map(astuple, rows[name]), strict=True)))
+            for name in sorted(rows)
         }
 
     def to_bytes(self) -> bytes:
-        """Returns the bytes of `manifest.json`; `Manifest.from_bytes` gives an equal manifest."""
-        return with_checksum(self.to_json())
+        """Return the bytes of `manifest.json`, from which `from_bytes` reads an equal manifest."""
+        reasons = dict(sorted(self.reject_reasons.items()))
+        return with_checksum(
+            _ManifestFile(
+                format=self.format,
+                version=VERSION,
+                tokenizer=_Tokenizer(self.tokenizer, self.vocab_size),
+                settings={key: self.settings[key] for key in (*_FRAMING, *self.settings)},
+                totals=self.totals,
+                rejects=_Rejects(reasons, self.reject_files, self.lost),
+                plan={"fingerprint": self.plan_fingerprint, **self.plan},
+                shards=self.shards,
+                splits_without_tokens=self.tokenless,
+            )
+        )
 
     @staticmethod
-    def from_bytes(data: bytes, place: str = MANIFEST_FILE) -> Manifest:
-        """Reads the bytes of a `manifest.json`.
+    def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
+        """Read the bytes of a `manifest.json`.
 
-        Args:
-            data: the file's content.
-            place: what to call it in errors.
-
-        Raises:
-            DataError: if it is not JSON, not a manifest of these versions, or was changed after it
-                was written.
-        """
-        try:
-            value = parse_json(data)
-        except ValueError as error:
-            raise DataError(f"{place}: cannot be read as JSON: {error}") from error
-        signed = check_checksum(data, value, place)
-        if signed:
-            del value[CHECKSUM]
-        manifest = Manifest.from_json(value, place)
-        if value["version"] == VERSIONS[-1] and not signed:
-            raise DataError(f"{place}: the top level: the key {CHECKSUM!r} is missing")
-        return manifest
-
-    @staticmethod
-    def from_json(value: object, place: str = MANIFEST_FILE) -> Manifest:
-        """Reads a manifest from JSON values; the inverse of `to_json`.
-
-        Every split of the plan must have a shard, or be one without tokens. Sums are not compared
+        Each split of the plan must have a shard, or be one without tokens. Sums are not compared
         here: `verify` does, beside everything else.
 
+        Args:
+            data: The file's content.
+            source: The file's name for errors.
+
         Raises:
-            DataError: if a key is unknown, missing, or of a type or value that it cannot have.
+            DataError: The file is not JSON, is no manifest of these versions, or was changed after
+                it was written.
         """
+        values = read_signed(data, source, VERSION)
+        version = values.get("version", VERSION)
+        if version < VERSION:
+            values = _as_latest(values)
+        to_struct(values, _KnownSettings, source)
+        file = to_struct(values, _ManifestFile, source)
+        fingerprint = file.plan.pop("fingerprint")
+        manifest = Manifest(
+            format=file.format,
+            tokenizer=file.tokenizer.fingerprint,
+            vocab_size=file.tokenizer.vocab_size,
+            settings=file.settings,
+            plan=file.plan,
+            plan_fingerprint=fingerprint,
+            shards=file.shards,
+            totals=file.totals,
+            reject_reasons=file.rejects.by_reason,
+            reject_files=file.rejects.files,
+            tokenless=file.splits_without_tokens,
+            lost=file.rejects.lost,
+        )
         try:
-            return _manifest(value)
+            _check_names(manifest)
+            _check_splits(manifest)
+            _check_sources(manifest, version)
         except ValueError as error:
-            raise DataError(f"{place}: {error}") from error
-
-
-def _added_up(rows: Iterable[SourceTotals]) -> SourceTotals:
-    return SourceTotals(*map(sum, zip(*(vars(row).values() for row in rows), strict=True)))
+            raise DataError(f"{source}: {error}") from error
+        return manifest
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:
-    """Reads the manifest of a finished tokens folder.
+    """Return the manifest of a finished tokens folder.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the folder.
 
     Raises:
-        UsageError: if the folder holds something else than shards.
-        DataError: if it is missing or malformed.
+        UsageError: The folder is of another kind.
+        DataError: The manifest is missing or malformed.
     """
     url = storage.join(folder, MANIFEST_FILE)
     try:
@@ -174,91 +208,55 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         raise
 
 
-_TOP = {
-    "format": str,
-    "version": int,
-    "tokenizer": dict,
-    "settings": dict,
-    "totals": dict,
-    "rejects": dict,
-    "plan": dict,
-    "shards": list,
-    "splits_without_tokens": list,
-}
-_TOKENIZER = {"fingerprint": str, "vocab_size": int}
-_REJECTS = {"by_reason": dict, "files": list}
-_TOTALS = {"shards": int, "documents": int, "text_bytes": int, "tokens": int, "rejects": int}
-_LOST = {"file": str, "bytes": int, "positions": int}
-
-
-def _manifest(value: object) -> Manifest:
-    # The version first: another version may have other keys.
-    version = value.get("version", 1) if isinstance(value, dict) else 1
-    if type(version) is not int or version not in VERSIONS:
-        known = ", ".join(map(str, VERSIONS))
-        raise ValueError(f"version is {shortened(version)}; this bpe-beam reads {known}")
-    top = read_object(_in_new_form(value) if version < VERSIONS[-1] else value, "", _TOP)
-    if top["format"] not in SHARD_FORMATS:
-        raise ValueError(
-            f"format is {shortened(top['format'])}; allowed: {', '.join(SHARD_FORMATS)}"
-        )
-    suffixes = shard_format(top["format"]).suffixes
-    tokenizer = read_object(top["tokenizer"], "tokenizer", _TOKENIZER)
-    if not 1 <= tokenizer["vocab_size"] <= MAX_VOCAB_SIZE:
-        raise ValueError(
-            f"tokenizer.vocab_size is {tokenizer['vocab_size']}; allowed: 1 to {MAX_VOCAB_SIZE}"
-        )
-    plan = dict(top["plan"])
-    rejects = read_object(top["rejects"], "rejects", _REJECTS, {"lost": list})
-    rows = [*top["shards"], *top["splits_without_tokens"]]
-    sources = any(isinstance(row, dict) and "sources" in row for row in rows) or version == 2
-    if sources and version == 1:
-        raise ValueError("a shard has 'sources', which version 1 does not know")
-    count = len(top["shards"])
-    manifest = Manifest(
-        format=top["format"],
-        tokenizer=check_sha256(tokenizer["fingerprint"], "tokenizer.fingerprint"),
-        vocab_size=tokenizer["vocab_size"],
-        settings=_settings(top["settings"]),
-        plan_fingerprint=check_sha256(plan.pop("fingerprint", None), "plan.fingerprint"),
-        plan=plan,
-        shards=tuple(
-            read_shard(row, index, count, suffixes, sources)
-            for index, row in enumerate(top["shards"])
-        ),
-        totals=Totals(**read_object(top["totals"], "totals", _TOTALS)),
-        reject_reasons={
-            reason: check_type(number, int, f"rejects.by_reason[{reason!r}]")
-            for reason, number in rejects["by_reason"].items()
-        },
-        reject_files=_reject_files(rejects["files"]),
-        tokenless=tuple(
-            read_tokenless(row, index, sources)
-            for index, row in enumerate(top["splits_without_tokens"])
-        ),
-        lost=tuple(_lost(row, i) for i, row in enumerate(rejects.get("lost", ()))),
-    )
-    _check_splits(manifest)
-    return manifest
-
-
-def _in_new_form(value: object) -> dict[str, Any]:
-    """Return a manifest of version 1 or 2 with what version 3 adds."""
-    top = dict(check_type(value, dict, ""))
-    rows = top.get("shards")
+def _as_latest(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of version 1 or 2 with what version 3 adds."""
+    rows = values.get("shards")
     if isinstance(rows, list):
-        top["shards"] = [
+        rows = [
             {**row, "split": index} if isinstance(row, dict) else row
             for index, row in enumerate(rows)
         ]
-    return {**top, "splits_without_tokens": []}
+    return {**values, "shards": rows, "splits_without_tokens": []}
+
+
+def _check_names(manifest: Manifest) -> None:
+    """Check the names of the format, the shards and all files.
+
+    Readers open only these names, none of which is outside the folder.
+
+    Raises:
+        ValueError: Names the first wrong one.
+    """
+    if manifest.format not in SHARD_FORMATS:
+        raise ValueError(
+            f"format must be one of {', '.join(SHARD_FORMATS)}, got {shortened(manifest.format)}"
+        )
+    suffixes = shard_format(manifest.format).suffixes
+    for index, shard in enumerate(manifest.shards):
+        name = shard_name(index, len(manifest.shards))
+        expected = [name, *(f"{name}{suffix}" for suffix in suffixes)]
+        found = [shard.name, *(file.name for file in shard.files)]
+        if found != expected:
+            raise ValueError(
+                f"shards[{index}] must have the name and the files {', '.join(expected)}, got "
+                f"{', '.join(map(shortened, found))}"
+            )
+    last = ""
+    for index, file in enumerate(manifest.reject_files):
+        folder, _, name = file.name.partition("/")
+        if folder != "rejects" or name in ("", ".", "..") or "/" in name or file.name <= last:
+            raise ValueError(
+                f"rejects.files[{index}].name must be rejects/NAME, and greater than the name "
+                f"before it, got {shortened(file.name)}"
+            )
+        last = file.name
 
 
 def _check_splits(manifest: Manifest) -> None:
-    """Check that each split of the plan is there once, in the order of the plan.
+    """Check that each split of the plan has one row, in the order of the plan.
 
     Raises:
-        ValueError: Names the first split that is missing, or is there twice.
+        ValueError: Names the first split that has no row, or two.
     """
     for what, numbers in (
         ("shards", [shard.split for shard in manifest.shards]),
@@ -267,49 +265,25 @@ def _check_splits(manifest: Manifest) -> None:
         if numbers != sorted(numbers):
             raise ValueError(f"{what} must be in the order of their splits")
     found = [row.split for row in manifest.splits]
-    splits = manifest.plan.get("splits")
-    count = len(splits) if isinstance(splits, list) else len(found)
     for number, split in enumerate(found):
         if split > number:
             raise ValueError(f"split {number} of the plan has no shard")
         if split < number:
             raise ValueError(f"split {split} of the plan has two shards")
-    if len(found) != count:
-        raise ValueError(f"the plan has {count} splits; shards are there of {len(found)}")
+    splits = manifest.plan.get("splits")
+    if isinstance(splits, list) and len(splits) != len(found):
+        raise ValueError(f"the plan has {len(splits)} splits, and {len(found)} of them have shards")
 
 
-def _settings(settings: dict[str, Any]) -> dict[str, Any]:
-    for key in ("append", "prepend", "allowed_special"):
-        if key not in settings:
-            raise ValueError(f"settings: the key {key!r} is missing")
-    for key in ("append", "prepend"):
-        if settings[key] is not None:
-            check_type(settings[key], str, f"settings.{key}")
-    allowed = settings["allowed_special"]
-    listed = isinstance(allowed, list) and all(isinstance(token, str) for token in allowed)
-    if not listed and allowed not in ("none", "all"):
-        raise ValueError(
-            f"settings.allowed_special is {shortened(allowed)}; expected 'none', 'all' or a "
-            "list of strings"
-        )
-    return settings
+def _check_sources(manifest: Manifest, version: int) -> None:
+    """Check that all rows have sources, or none has.
 
-
-def _lost(value: object, index: int) -> dict[str, Any]:
-    return read_object(value, f"rejects.lost[{index}]", _LOST, {"records": int})
-
-
-def _reject_files(rows: list[Any]) -> tuple[FileInfo, ...]:
-    files: list[FileInfo] = []
-    for index, row in enumerate(rows):
-        place = f"rejects.files[{index}]"
-        file = read_file(row, place)
-        folder, _, name = file.name.partition("/")
-        if folder != "rejects" or name in ("", ".", "..") or "/" in name:
-            raise ValueError(f"{place}.name is {shortened(file.name)}; expected rejects/NAME")
-        if files and file.name <= files[-1].name:
-            raise ValueError(
-                f"{place}.name is {shortened(file.name)}; expected names in rising order, each once"
-            )
-        files.append(file)
-    return tuple(files)
+    Raises:
+        ValueError: Names the first row that differs.
+    """
+    rows = manifest.splits
+    expected = any(row.sources is not None for row in rows) if version == VERSION else version == 2
+    for row in rows:
+        if (row.sources is not None) != expected:
+            problem = "has no" if expected else "must not have"
+            raise ValueError(f"{row.name} {problem} sources, in a manifest of version {version}")

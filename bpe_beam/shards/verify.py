@@ -1,7 +1,7 @@
-"""Re-reads a folder of token shards and proves it whole, against its own manifest.
+"""Reads a folder of token shards again, and compares it with its own manifest.
 
-`verify` needs nothing but the folder. Encoding the corpus again and comparing is the job's part;
-`compare_split` is what it compares with.
+`verify` needs nothing but the folder. A job that encodes the corpus again compares each split with
+`compare_split`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.folders.kinds import SHARDS, refuse_other
+from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.files import RangeFile
 from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
+from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.manifest import Manifest, read_manifest
-from bpe_beam.shards.shard_rows import Shard, Totals
+from bpe_beam.shards.shard_rows import Shard, SourceTotals, Totals
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.names import attempted_name
 
@@ -36,17 +38,16 @@ _BLOCK = 4 << 20
 _TOKENS = 1 << 20
 
 
-@dataclass(frozen=True)
-class VerifyReport:
+class VerifyReport(Struct, frozen=True):
     """What `verify` read and found.
 
     Attributes:
-        problems: the first `MAX_PROBLEMS`, in the order of the shards; empty if all is well.
-        problem_count: their number.
-        documents: documents found in the shards that could be read.
-        tokens: their tokens.
-        bytes: bytes read of shards, rejects and the tokenizer.
-        shards: shards of the manifest that were read and have no problem.
+        problems: The first `MAX_PROBLEMS`, in the order of the shards; empty if all is well.
+        problem_count: The number of all problems.
+        documents: The number of documents in the shards that could be read.
+        tokens: The number of their tokens.
+        bytes: Bytes read of shards, rejects and the tokenizer.
+        shards: The number of shards of the manifest that have no problem.
     """
 
     problems: tuple[str, ...]
@@ -58,7 +59,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """True if there is no problem."""
+        """Whether there is no problem."""
         return not self.problem_count
 
 
@@ -69,27 +70,27 @@ def verify(
     workers: int = 1,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> VerifyReport:
-    """Reads every byte of a tokens folder and holds it against the folder's manifest.
+    """Read every byte of a tokens folder and compare it with the folder's manifest.
 
-    Per shard: both files with their sizes and hashes, the structure of the index, the width of an
-    id, every id below the vocabulary's size, documents and tokens. For the folder: the totals,
-    the rejects, the tokenizer's fingerprint, and that no other shard is in the folder.
+    Of a shard: its files with their sizes and hashes, the structure of the index, the width of an
+    id, every id below the vocabulary's size, documents and tokens. Of the folder: the totals, the
+    rejects, the tokenizer's fingerprint, and that it has no other shard.
 
     Args:
-        storage: where to read.
-        folder: path or URL of the folder.
-        workers: how many shards are read at a time, in threads; some MB of memory each.
-        on_progress: called with the bytes read so far and the total of bytes; never by two threads
-            at once.
+        storage: The storage client.
+        folder: Path or URL of the folder.
+        workers: The number of threads, at least 1; each reads a shard, with some MB of memory.
+        on_progress: Gets the bytes read so far and the total of bytes; never by two threads at
+            once.
 
     Returns:
-        What was found; problems do not raise.
+        The problems and totals; problems do not raise.
 
     Raises:
-        UsageError: if there is no such folder, it is empty, or it holds something else than shards.
+        UsageError: The folder is missing or empty, or of another kind.
     """
     if workers < 1:
-        raise UsageError(f"workers is {workers}; allowed: 1 and more")
+        raise UsageError(f"workers must be at least 1, got {workers}")
     names = storage.list_names(folder)
     if not names:
         raise UsageError(
@@ -135,19 +136,18 @@ def compare_split(
     reader: ShardReader,
     expected_batches: Iterable[tuple[NDArray[np.uint32], NDArray[np.int64]]],
 ) -> str | None:
-    """Compares a shard with the documents that it should hold; streams both sides.
+    """Compare a shard with the documents that it should have; both sides are streamed.
 
     Args:
-        reader: the shard, open.
-        expected_batches: its documents in order, cut into batches in any way: ids, uint32
-            [tokens], and offsets, int64 [documents + 1], from 0 to `len(ids)`. Taken only as far
-            as the first difference.
+        reader: The open shard.
+        expected_batches: Its documents in order, in batches of any size: ids, uint32[tokens], and
+            offsets, int64[documents + 1], from 0 to `len(ids)`. Read up to the first difference.
 
     Returns:
-        The first difference, by document and place in it, both from 0; None if there is none.
+        The first difference, by document and token in it, both from 0; None if there is none.
 
     Raises:
-        DataError: if the shard cannot be read.
+        DataError: The shard cannot be read.
     """
     document = token = 0
     for ids, offsets in expected_batches:
@@ -155,7 +155,7 @@ def compare_split(
         found = reader.lengths(document, min(document + expected.size, len(reader)))
         differs = np.flatnonzero(expected[: found.size] != found)
         same = int(differs[0]) if differs.size else found.size
-        # As far as the documents are equally long, and on into the first that is not.
+        # Up to the first document of another length, and as far as both have tokens of it.
         stop = int(offsets[same])
         if same < found.size:
             stop += int(min(expected[same], found[same]))
@@ -183,7 +183,10 @@ def compare_split(
         if found.size < expected.size:
             return f"document {document} is missing: the shard ends after {document} documents"
     if document < len(reader):
-        return f"document {document} is too much: the shard has {len(reader)}; expected {document}"
+        return (
+            f"unexpected extra document {document}: the shard has {len(reader)}; expected "
+            f"{document}"
+        )
     return None
 
 
@@ -217,7 +220,7 @@ class _Progress:
         with self._lock:
             self.done += count
             if self._listener:
-                # A file may have grown; more than all of it is never done.
+                # A file may have grown; never report more than the total.
                 self._listener(min(self.done, self._all), self._all)
 
 
@@ -237,34 +240,32 @@ def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manif
             "it again"
         )
     raise DataError(
-        f"{redact(folder)}: holds neither {MANIFEST_FILE} nor {JOB_FILE}: not the output of "
-        "a tokenize job"
+        f"{redact(folder)}: has neither {MANIFEST_FILE} nor {JOB_FILE}: not the output of a "
+        "tokenize job"
     )
 
 
 def _check_sums(manifest: Manifest) -> Iterator[str]:
-    expected = Totals.of(manifest.shards, manifest.tokenless)
-    for name, value in vars(manifest.totals).items():
-        if value != vars(expected)[name]:
+    """Yield a problem for each number of the manifest that its rows do not add up to."""
+    expected = asdict(Totals.of(manifest.shards, manifest.tokenless))
+    for name, value in asdict(manifest.totals).items():
+        if value != expected[name]:
             yield (
-                f"{MANIFEST_FILE}: totals.{name} is {value}; the shards add up to "
-                f"{vars(expected)[name]}"
+                f"{MANIFEST_FILE}: totals.{name} is {value}; the shards add up to {expected[name]}"
             )
     for row in manifest.splits:
-        facts = {"tokens": 0, **vars(row)}
-        what = row.name if isinstance(row, Shard) else f"split {row.split}"
-        for name in ("documents", "text_bytes", "tokens") if row.sources is not None else ():
-            total = sum(vars(source)[name] for source in (row.sources or {}).values())
-            if total != facts[name]:
+        for name in SourceTotals.__struct_fields__ if row.sources is not None else ():
+            total = sum(getattr(source, name) for source in (row.sources or {}).values())
+            if total != getattr(row, name):
                 yield (
-                    f"{MANIFEST_FILE}: {what} has {facts[name]} {name}; its sources add up to "
-                    f"{total}"
+                    f"{MANIFEST_FILE}: {row.name} has {getattr(row, name)} {name}; its sources add "
+                    f"up to {total}"
                 )
     by_reason = sum(manifest.reject_reasons.values())
-    if by_reason != expected.rejects:
+    if by_reason != expected["rejects"]:
         yield (
             f"{MANIFEST_FILE}: rejects.by_reason adds up to {by_reason}; the shards add up to "
-            f"{expected.rejects}"
+            f"{expected['rejects']}"
         )
 
 
@@ -275,11 +276,11 @@ def _check_foreign(manifest: Manifest, there: Set[str]) -> Iterator[str]:
     for name in sorted(there - known):
         ours = name.startswith(("shard-", "rejects/")) or name.endswith(suffixes)
         if ours and attempted_name(name) is None:
-            yield f"{name}: stands in the folder, and not in the manifest"
+            yield f"{name}: is in the folder and not in the manifest"
 
 
 def _blocks(storage: Storage, url: str, progress: _Progress) -> Iterator[bytes]:
-    """Reads a file through, in blocks of `_BLOCK` bytes; the last may have fewer."""
+    """Yield the bytes of a file in blocks of `_BLOCK` bytes; the last may have fewer."""
     with closing(RangeFile(storage, url)) as file:
         for start in range(0, file.size, _BLOCK):
             block = file.read(start, min(_BLOCK, file.size - start))
@@ -289,17 +290,23 @@ def _blocks(storage: Storage, url: str, progress: _Progress) -> Iterator[bytes]:
 
 @dataclass
 class _FileCheck:
-    """Holds a file against its size and hash, and shows its blocks to whoever looks closer."""
+    """Compares a file with its size and hash while its blocks are read.
+
+    Attributes:
+        info: The file as the manifest describes it.
+        there: The names of all files in the folder.
+        problems: The problems so far.
+    """
 
     storage: Storage
     folder: str
-    facts: FileInfo
+    info: FileInfo
     there: Set[str]
     progress: _Progress
     problems: list[str] = field(default_factory=list)
 
     def blocks(self) -> Iterator[bytes]:
-        name = self.facts.name
+        name = self.info.name
         if name not in self.there:
             self.problems.append(f"{name}: is missing")
             return
@@ -314,11 +321,11 @@ class _FileCheck:
         except DataError as error:
             self.problems.append(str(error))
             return
-        if size != self.facts.bytes:
-            self.problems.append(f"{name}: has {size} bytes; expected {self.facts.bytes}")
-        elif digest.hexdigest() != self.facts.sha256:
+        if size != self.info.bytes:
+            self.problems.append(f"{name}: has {size} bytes; expected {self.info.bytes}")
+        elif digest.hexdigest() != self.info.sha256:
             self.problems.append(
-                f"{name}: the SHA-256 is {digest.hexdigest()}; expected {self.facts.sha256}"
+                f"{name}: the SHA-256 is {digest.hexdigest()}; expected {self.info.sha256}"
             )
 
 
@@ -344,14 +351,14 @@ def _check_rejects(
 ) -> Iterator[str]:
     lines = 0
     broken = False
-    for facts in manifest.reject_files:
-        check = _FileCheck(storage, folder, facts, there, progress)
+    for file in manifest.reject_files:
+        check = _FileCheck(storage, folder, file, there, progress)
         lines += sum(block.count(b"\n") for block in check.blocks())
         broken = broken or bool(check.problems)
         yield from check.problems
     if not broken and lines != manifest.totals.rejects:
         yield (
-            f"{_REJECTS}: the files hold {lines} records; {MANIFEST_FILE} has "
+            f"{_REJECTS}: the files have {lines} records; {MANIFEST_FILE} has "
             f"{manifest.totals.rejects}"
         )
 

@@ -1,10 +1,15 @@
-"""A file that is hashed while it is written."""
+"""Files that are hashed while they are written, and compared with their hashes when read."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from bpe_beam.errors import DataError
+
+if TYPE_CHECKING:
+    from bpe_beam.storage import Storage
 
 
 class HashingFile(io.RawIOBase):
@@ -39,3 +44,34 @@ class HashingFile(io.RawIOBase):
     def sha256(self) -> str:
         """The SHA-256 of the bytes written so far, in hex."""
         return self._hash.hexdigest()
+
+
+def read_hashed(storage: Storage, url: str, sha256: str) -> bytes:
+    """Return the content of a file.
+
+    Args:
+        storage: The storage client.
+        url: The file.
+        sha256: The SHA-256 that it must have, in hex.
+
+    Raises:
+        DataError: The file has another SHA-256, or storage fails.
+    """
+    data = storage.read_bytes(url)
+    require_sha256(hashlib.sha256(data).hexdigest(), sha256, url)
+    return data
+
+
+def require_sha256(found: str, expected: str, url: str) -> None:
+    """Refuse a file with another SHA-256 than it was written with.
+
+    Args:
+        found: The SHA-256 of the file now, in hex.
+        expected: The SHA-256 of the file when it was written, in hex.
+        url: The file, for the error.
+
+    Raises:
+        DataError: The two differ.
+    """
+    if found != expected:
+        raise DataError(f"{url} is not the file that was written: its SHA-256 differs")

@@ -1,4 +1,4 @@
-"""JSON files as all artifacts have them, with a checksum that shows a change of any byte.
+"""JSON files of artifacts: read strictly, and with a checksum that shows a change of any byte.
 
 The checksum is the last key of the document, `sha256`: the SHA-256 of the file's bytes, in hex,
 computed with 64 zeros in the position of its own 64 digits.
@@ -9,15 +9,70 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+import msgspec
 
 from bpe_beam.errors import DataError
+from bpe_beam.messages import shortened
 
 CHECKSUM = "sha256"
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""An amount in a JSON file."""
+
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+"""A SHA-256 in hex, with lower-case digits."""
+
+T = TypeVar("T")
+
 _ZEROS = "0" * 64
 _LAST_KEY = re.compile(rb'"sha256":[ ]?"([0-9a-f]{64})"\s*\}\s*\Z')
+
+
+class OtherVersionError(DataError):
+    """A file of a version that this bpe-beam does not read.
+
+    Attributes:
+        document: The JSON object in the file.
+    """
+
+    def __init__(self, message: str, document: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.document = document
+
+
+def parse_json(data: bytes, source: str) -> Any:
+    """Return the JSON values of a file.
+
+    Args:
+        data: The file's bytes.
+        source: The file's name for errors.
+
+    Raises:
+        DataError: The bytes are not JSON, an object repeats a key, or a number is not finite.
+    """
+    try:
+        return json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{source}: cannot be read as JSON: {error}") from error
+
+
+def to_struct(value: object, struct: type[T], source: str) -> T:
+    """Return JSON values as an object of a class, after a check of every key and value.
+
+    Args:
+        value: The JSON values.
+        struct: The class, a `msgspec.Struct` as a rule.
+        source: The file's name for errors.
+
+    Raises:
+        DataError: A value does not fit the class; names its position in the file.
+    """
+    try:
+        return msgspec.convert(value, struct)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{source}: {error}") from error
 
 
 def json_bytes(value: Any, indent: int | None = 2) -> bytes:
@@ -36,63 +91,73 @@ def json_bytes(value: Any, indent: int | None = 2) -> bytes:
     return (text + "\n" * (indent is not None)).encode("utf-8", "backslashreplace")
 
 
-def with_checksum(document: Mapping[str, Any], indent: int | None = 2) -> bytes:
+def with_checksum(document: object, indent: int | None = 2) -> bytes:
     """Return the bytes of a JSON file with its checksum.
 
     Args:
-        document: The values, without the key `sha256`.
+        document: A dict or an object of `msgspec.Struct`, without the key `sha256`.
         indent: See `json_bytes`.
 
     Raises:
         ValueError: A number is not finite.
     """
-    data = json_bytes({**document, CHECKSUM: _ZEROS}, indent)
+    data = json_bytes({**msgspec.to_builtins(document), CHECKSUM: _ZEROS}, indent)
     start = data.rindex(_ZEROS.encode())
     return _signed(data, start, start + len(_ZEROS))
 
 
-def check_checksum(
-    data: bytes,
-    document: object,
-    source: str,
-    keys: Collection[str] | None = None,
-    *,
-    required: bool = False,
-) -> bool:
-    """Compare the checksum of a JSON file with its bytes.
+def read_signed(data: bytes, source: str, version: int) -> dict[str, Any]:
+    """Return the JSON object in a file, after a check of its version and its checksum.
 
     Args:
         data: The file's bytes.
-        document: The JSON values in these bytes.
         source: The file's name for errors.
-        keys: The other keys that the document may have; None allows any. With these, a file whose
-            key `sha256` was damaged is not mistaken for one of an earlier version.
-        required: Whether to refuse a file without a checksum, since its version always has one.
+        version: The latest version, whose files always have a checksum. Files of earlier versions
+            may have none; a file without the key `version` counts as one of version 1.
 
     Returns:
-        Whether the file has a checksum; files of earlier versions of the package have none.
+        The object without its checksum.
 
     Raises:
-        DataError: The checksum is wrong or missing, or the file has an unknown key.
+        OtherVersionError: The file's version is not 1 to `version`.
+        DataError: The file is not a JSON object, or its checksum is wrong or missing.
     """
-    if keys is not None and isinstance(document, Mapping):
-        unknown = document.keys() - {*keys, CHECKSUM}
-        if unknown:
-            raise DataError(f"{source}: unknown key {min(unknown)!r}")
-    if not isinstance(document, Mapping) or CHECKSUM not in document:
-        if required:
-            raise DataError(f"{source}: the key {CHECKSUM!r} is missing")
-        return False
-    found = _LAST_KEY.search(data)
-    if found is None or _signed(data, *found.span(1)) != data:
-        raise DataError(
-            f"{source}: the checksum does not match: the file was changed or damaged after it was "
-            "written"
+    document = parse_json(data, source)
+    if not isinstance(document, dict):
+        raise DataError(f"{source}: must be a JSON object, got {shortened(document)}")
+    found = document.get("version", 1)
+    if type(found) is not int or not 1 <= found <= version:
+        raise OtherVersionError(
+            f"{source}: version must be 1 to {version} for this bpe-beam, got {shortened(found)}",
+            document,
         )
-    return True
+    if CHECKSUM in document:
+        match = _LAST_KEY.search(data)
+        if match is None or _signed(data, *match.span(1)) != data:
+            raise DataError(
+                f"{source}: the checksum does not match: the file was changed or damaged after it "
+                "was written"
+            )
+        del document[CHECKSUM]
+    elif found == version:
+        raise DataError(f"{source}: the key {CHECKSUM!r} is missing")
+    return document
 
 
 def _signed(data: bytes, start: int, end: int) -> bytes:
     """Return the file with its checksum at these positions, computed with zeros there."""
     digest = hashlib.sha256(data[:start] + _ZEROS.encode() + data[end:]).hexdigest()
     return data[:start] + digest.encode() + data[end:]
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in fields:
+            raise ValueError(f"an object repeats the key {shortened(key)}")
+        fields[key] = value
+    return fields
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")

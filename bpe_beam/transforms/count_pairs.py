@@ -18,8 +18,8 @@ import pyarrow as pa
 from apache_beam.utils.windowed_value import WindowedValue
 from numpy.typing import NDArray
 
-from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs, encode_pairs
-from bpe_beam.counts.word_table import BLOCK_BYTES
+from bpe_beam.counts.pair_counts import PAIR_SHARDS, PairCounts, decode_pairs
+from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
 from bpe_beam.errors import DataError, require, require_choice
 from bpe_beam.training.recipe import SYMBOLS
 from bpe_beam.transforms.coders import PairCountsCoder
@@ -187,7 +187,7 @@ class _CountInTables(beam.DoFn):
         """Send the remaining pairs on."""
         for window, table in self.tables.take():
             for shard, block in table.blocks(self.shards, _SHUFFLED_BYTES):
-                yield WindowedValue((shard, encode_pairs(block)), window.max_timestamp(), (window,))
+                yield WindowedValue((shard, encode_block(block)), window.max_timestamp(), (window,))
 
 
 @beam.typehints.with_input_types(tuple[int, Iterable[bytes]])

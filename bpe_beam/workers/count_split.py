@@ -18,17 +18,16 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
+from msgspec.structs import asdict
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.counts.artifact import write_part, write_sources_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
 from bpe_beam.counts.word_counter import WordRules
@@ -37,25 +36,12 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
-from bpe_beam.workers.split_stats import (
-    SplitReading,
-    SplitStats,
-    base_stats,
-    rejects_by_reason,
-    rejects_json,
-)
-from bpe_beam.workers.split_task import (
-    SplitTask,
-    read_texts,
-    reject_writer,
-    rejects_name,
-    require_visible,
-    split_values,
-    task_name,
-    text_bytes_of,
-)
+from bpe_beam.workers.split_reader import SplitReader
+from bpe_beam.workers.split_stats import SplitStats
+from bpe_beam.workers.split_task import task_name
 
 TABLE_BYTES = 256_000_000
 """The most bytes that a split's table may hold before its words are written out."""
@@ -68,67 +54,46 @@ _HEAD = struct.Struct("<IQ")
 """Before each block: the bytes of its source's name, which follows, and the bytes of the block."""
 
 
-@dataclass(frozen=True)
-class CountStats(SplitStats):
+class CountStats(SplitStats, frozen=True, kw_only=True):
     """What a receipt says of a counted split.
 
     Attributes:
         words: The number of its words.
         ranges: Partition, first byte and length of each range of its counts file.
         sources: `documents`, `text_bytes` and `words` by source, as JSON text; None without
-            sources. The driver holds all receipts, and parsed this would take ten times as much.
+            sources. The driver has all receipts in memory, and parsed this would take ten times as
+            much.
     """
 
-    words: int
-    ranges: list[list[int]]
-    sources: str | None
-
-    def to_json(self) -> dict[str, object]:
-        """Return the stats as the JSON values of a receipt."""
-        return {
-            "documents": self.documents,
-            "text_bytes": self.text_bytes,
-            "words": self.words,
-            **({} if self.sources is None else {"sources": self.sources}),
-            **rejects_json(self.rejects, self.lost),
-            "ranges": self.ranges,
-            **self.reading.to_json(),
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> CountStats:
-        """Read what `to_json` returned."""
-        return CountStats(
-            **base_stats(value),
-            words=value["words"],
-            ranges=value["ranges"],
-            sources=value.get("sources"),
-        )
+    words: Count
+    ranges: list[list[Count]]
+    sources: str | None = None
 
 
-@dataclass(frozen=True)
-class PartStats:
+class PartStats(CountsPart, frozen=True, kw_only=True):
     """What a receipt says of a part of the counts.
 
     Attributes:
-        part: The part.
         made_of: See `made_of`: a part is valid only together with the splits that it was made of.
             None: it was restored from the manifest of finished counts.
     """
 
-    part: CountsPart
-    made_of: str | None
-
-    def to_json(self) -> dict[str, object]:
-        """Return the stats as the JSON values of a receipt."""
-        return {**self.part.facts(), "made_of": self.made_of}
+    made_of: str | None = None
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> PartStats:
-        """Read what `to_json` returned."""
-        fields = dict(value)
-        made_of = fields.pop("made_of", None)
-        return PartStats(CountsPart(**fields), made_of)
+    def of(part: CountsPart, made_of: str | None = None) -> PartStats:
+        """Return the stats of a part.
+
+        Args:
+            part: The part.
+            made_of: See the attribute.
+        """
+        return PartStats(**asdict(part), made_of=made_of)
+
+    @property
+    def part(self) -> CountsPart:
+        """The part, as the manifest has it."""
+        return CountsPart(*(getattr(self, name) for name in CountsPart.__struct_fields__))
 
 
 @dataclass(frozen=True)
@@ -180,51 +145,38 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
     Raises:
         DataError: Storage fails, or there are too many sources.
     """
-    started = time.monotonic()
-    split_task = SplitTask.from_json(element)
-    folder, number = task.folder, split_task.split.index
-    require_visible(folder.storage, folder.url, split_task.plan.root)
-    documents = size = words = 0
-    found: list[Boundaries] = []
-    name = words_name(number, task.splits)
+    folder = task.folder
     with ExitStack() as stack:
-        rejects = stack.enter_context(reject_writer(folder, split_task))
+        split = stack.enter_context(SplitReader(folder, element, task.reading, task.stage))
+        number = split.task.split.index
+        name = words_name(number, task.splits)
         file = _WordsFile(stack.enter_context(folder.storage.create(folder.path(name))))
         counts = SourceTables(task.rules, task.by_source, max_bytes=TABLE_BYTES, on_full=file.write)
-        for batch in read_texts(
-            folder.storage, split_task, task.reading, rejects.add, found.append, task.stage
-        ):
+        words = 0
+        for batch in split.batches():
             words += counts.add(batch)
-            documents += batch.num_rows
-            size += text_bytes_of(batch)
-            progress.report(task.stage, documents=batch.num_rows, bytes=text_bytes_of(batch))
+            split.add(batch)
         file.write(counts.take())
-    files = [file.info(name)]
-    if rejects.total:
-        files.append(folder.describe(rejects_name(number, task.splits)))
+    info = FileInfo.written(name, file.file)
     stats = CountStats(
-        documents=documents,
-        text_bytes=size,
-        rejects=rejects_by_reason(rejects),
-        lost=rejects.losses,
-        reading=SplitReading.of(split_task.plan, split_task.split, found),
+        **split.stats(),
         words=words,
         ranges=file.ranges,
-        sources=json.dumps(counts.facts, sort_keys=True) if task.by_source else None,
+        sources=json.dumps(counts.totals, sort_keys=True) if task.by_source else None,
     )
-    folder.write_receipt(task_name("counts", number, task.splits), files, stats.to_json())
+    files = [info, *split.reject_files()]
+    folder.write_receipt(task_name("counts", number, task.splits), files, stats)
     return CountedSplit(
-        list(range_references(folder.path(name), files[0].sha256, stats.ranges)),
+        list(range_references(folder.path(name), info.sha256, stats.ranges)),
         {
-            metric_names.DOCUMENTS_READ: documents,
-            metric_names.TEXT_BYTES_READ: size,
-            metric_names.RECORDS_REJECTED: rejects.total,
-            metric_names.STORED_BYTES_LOST: sum(loss.bytes for loss in rejects.losses),
+            metric_names.DOCUMENTS_READ: split.documents,
+            metric_names.TEXT_BYTES_READ: split.text_bytes,
+            **split.reject_counts(),
             metric_names.WORDS_COUNTED: words,
             metric_names.COUNT_BLOCKS: file.blocks,
-            metric_names.COUNT_BLOCK_BYTES: files[0].bytes,
+            metric_names.COUNT_BLOCK_BYTES: info.bytes,
         },
-        split_values(documents, size, started),
+        split.values(),
     )
 
 
@@ -249,16 +201,18 @@ def made_of(ranges: Iterable[RangeReference]) -> str:
 
 
 class _WordsFile:
-    """A counts file while it is written: the words of tables, one after another, by partition."""
+    """A counts file while it is written: the words of tables, one after another, by partition.
+
+    Attributes:
+        file: The file.
+        blocks: The number of blocks so far.
+        ranges: See `CountStats`.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file = HashingFile(file)
+        self.file = HashingFile(file)
         self.blocks = 0
-        self.ranges: list[list[int]] = []  # see CountStats.ranges
-
-    def info(self, name: str) -> FileInfo:
-        """Return the description of the bytes written so far, as a file of this name."""
-        return FileInfo(name, self._file.bytes, self._file.sha256)
+        self.ranges: list[list[int]] = []
 
     def write(self, words: SourceBlocks) -> None:
         """Write the words of all tables."""
@@ -267,14 +221,14 @@ class _WordsFile:
             for partition, block in blocks:
                 partitions.setdefault(partition, []).append((source, block))
         for partition in sorted(partitions):
-            start = self._file.bytes
+            start = self.file.bytes
             for source, block in partitions[partition]:
                 self._write_block(source.encode("utf-8", "surrogatepass"), encode_block(block))
-            self.ranges.append([partition, start, self._file.bytes - start])
+            self.ranges.append([partition, start, self.file.bytes - start])
 
     def _write_block(self, source: bytes, block: bytes) -> None:
         for data in (_HEAD.pack(len(source), len(block)), source, block):
-            self._file.write(data)
+            self.file.write(data)
         self.blocks += 1
 
 
@@ -298,8 +252,8 @@ def write_partition(
     part = _write(task, name, tables)
     task.folder.write_receipt(
         task_name("part", partition, PARTITIONS),
-        [FileInfo(name, part.bytes, part.sha256)],
-        PartStats(part, made_of(ranges)).to_json(),
+        [part.file],
+        PartStats.of(part, made_of(ranges)),
     )
     progress.report(task.stage, parts_written=1)
     return part

@@ -1,4 +1,4 @@
-"""How documents become ids: plain data that travels to the workers, and what they do with it."""
+"""The settings of encoding, which travel to the workers, and the tokenizers that workers cache."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class Encoding:
     """How documents become ids. Made by `of`; travels as the tokenizer's file and three settings.
 
     Args:
-        tokenizer_json: The tokenizer's file.
-        append: Token put after each document.
-        prepend: Token put before each document.
-        allowed_special: Special tokens that count as such in the text.
+        tokenizer_json: The content of the tokenizer's file.
+        append: The token after each document.
+        prepend: The token before each document.
+        allowed_special: Special tokens that are recognised in the text.
     """
 
     def __init__(
@@ -95,16 +95,17 @@ class Encoding:
         prepend: str | None = None,
         allowed_special: str | Collection[str] = (),
     ) -> Encoding:
-        """Checks the settings against the tokenizer.
+        """Return the encoding with a tokenizer, after a check of the settings.
 
         Args:
-            tokenizer: What encodes.
-            append: Token put after each document.
-            prepend: Token put before each document.
-            allowed_special: Special tokens that count as such in the text: "all", "none", or some.
+            tokenizer: The tokenizer.
+            append: The token after each document.
+            prepend: The token before each document.
+            allowed_special: Special tokens that are recognised in the text: "all", "none", or a
+                list of tokens.
 
         Raises:
-            UsageError: A token that the tokenizer does not have.
+            UsageError: The tokenizer does not have a token.
         """
         if not isinstance(tokenizer, Tokenizer):
             raise UsageError(
@@ -115,7 +116,8 @@ class Encoding:
             allowed: AllowedSpecial = "all" if allowed_special == "all" else ()
             if allowed_special not in ("all", "none"):
                 raise UsageError(
-                    f"allowed_special is {allowed_special!r}: 'all', 'none', or a list of tokens"
+                    "allowed_special must be 'all', 'none' or a list of tokens, got "
+                    f"{allowed_special!r}"
                 )
         else:
             allowed = tuple(allowed_special)
@@ -126,22 +128,23 @@ class Encoding:
         return encoding
 
     def kept_at(self, storage: Storage, url: str) -> Encoding:
-        """The same, to travel without the file, which workers read from storage: large tokenizers
-        do not fit into what some runners take as a job's description.
+        """Return the same encoding without the file's content; workers read the file from storage.
+
+        Some runners limit the size of a job's description, and large tokenizers are larger.
 
         Args:
-            storage: How workers reach it.
-            url: Where the tokenizer's file stands.
+            storage: The storage client.
+            url: Path or URL of the tokenizer's file.
         """
         encoding = copy(self)
         encoding._file = (storage, url, _digest(self.tokenizer_json))
         return encoding
 
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, made once a process.
+        """Return the tokenizer, which is made once a process.
 
         Raises:
-            DataError: Its file has gone or changed since.
+            DataError: Its file was removed or has changed.
         """
         if self._tokenizer is None:
             if self._file is None:
@@ -154,24 +157,27 @@ class Encoding:
         return self._tokenizer
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings alone: a tokenizer is made again where it is needed."""
+        """Return the settings alone: a tokenizer is made again where it is needed."""
         text = self.tokenizer_json if self._file is None else ""
         return {**vars(self), "tokenizer_json": text, "_tokenizer": None}
 
     def frame(self, tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
-        """The ids before and after each document.
+        """Return the ids before and after each document.
 
         Raises:
-            UsageError: A token that the tokenizer does not have.
+            UsageError: The tokenizer does not have a token.
         """
         return _ids("prepend", self.prepend, tokenizer), _ids("append", self.append, tokenizer)
 
     def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
-        """The ids of each text, with what goes before and after it; by another tokenizer, if one
-        is given.
+        """Return the ids of each text, with the ids before and after it.
+
+        Args:
+            texts: string or large_string, without nulls.
+            tokenizer: Another tokenizer than that of the encoding.
 
         Raises:
-            UsageError: The other tokenizer lacks a token.
+            UsageError: The other tokenizer does not have a token.
         """
         tokenizer = self.tokenizer() if tokenizer is None else tokenizer
         ids = tokenizer.encode_batch(texts, allowed_special=self.allowed_special)

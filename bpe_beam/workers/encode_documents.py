@@ -33,13 +33,13 @@ def encode_documents(
         batch: The documents, of `BATCH_SCHEMA`.
         plan: The plan of the split that they are from.
         on_reject: Gets each document of more than `max_tokens` tokens.
-        max_tokens: The most tokens that the format of the shards holds in one document.
+        max_tokens: The most tokens of a document that the format of the shards allows.
 
     Returns:
         The documents that are left, and the ids of each.
 
     Raises:
-        DataError: A document that the tokenizer has no ids for; names its place.
+        DataError: The tokenizer has no ids for a document; names its position.
     """
     try:
         ids = encoding.encode(batch.column("text"))
@@ -69,7 +69,7 @@ def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tok
 
 
 def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:
-    """The file of a document and its byte or row there; None behind a cut of a compressed file."""
+    """Return the file of a document and its byte or row there; None if nobody knows them."""
     place = batch.column("place")[number].as_py()
     if place is None:
         return None
@@ -77,7 +77,7 @@ def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, i
 
 
 def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
-    """A record of a batch by its place; by its id where nobody knows the place."""
+    """Return the name of a record in errors: its position, or its id if nobody knows that."""
     found = _place(batch, number, plan)
     if found is None:
         name = batch.column("id")[number].as_py()

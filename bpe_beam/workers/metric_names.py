@@ -1,4 +1,4 @@
-"""Names of what is measured: sums, and values of each split. They end with, or are, their unit."""
+"""Names of metrics: sums, and values of each split. They end with their unit, or are it."""
 
 from __future__ import annotations
 

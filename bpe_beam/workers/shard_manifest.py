@@ -15,7 +15,7 @@ from bpe_beam.shards.manifest import Manifest
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.workers.split_stats import lost_rows, reject_reasons
+from bpe_beam.workers.split_stats import lost_files, reject_reasons
 from bpe_beam.workers.tokenize_split import TokenizeStats
 
 
@@ -39,7 +39,7 @@ def manifest_of(
     shards: list[Shard] = []
     tokenless: list[TokenlessSplit] = []
     rejects: list[FileInfo] = []
-    stats = [TokenizeStats.from_json(receipt.stats) for receipt in receipts]
+    stats = [receipt.read_stats(TokenizeStats) for receipt in receipts]
     publications = number_shards(receipts, [split.tokens for split in stats])
     for split, found, publication in zip(plan.splits, stats, publications, strict=True):
         files = shard_files(publication.receipt)
@@ -69,7 +69,7 @@ def manifest_of(
         reject_reasons=reject_reasons(stats),
         reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
         tokenless=tuple(tokenless),
-        lost=lost_rows(stats),
+        lost=lost_files(stats),
     )
 
 
@@ -80,7 +80,7 @@ def final_names(receipts: Sequence[Receipt]) -> list[Publication]:
         receipts: The receipts of all splits, in the order of the plan, as `tokenize_split` wrote
             them.
     """
-    tokens = (TokenizeStats.from_json(receipt.stats).tokens for receipt in receipts)
+    tokens = (receipt.read_stats(TokenizeStats).tokens for receipt in receipts)
     return number_shards(receipts, tokens)
 
 

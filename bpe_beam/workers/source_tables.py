@@ -1,4 +1,4 @@
-"""Counting into one table, or into one a source; and batches of documents cut by source."""
+"""Word tables, one for all documents or one a source; and the totals of each source."""
 
 from __future__ import annotations
 
@@ -14,17 +14,24 @@ from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.workers.split_task import text_bytes_of
 
 SourceBlocks = Mapping[str, list[tuple[int, pa.RecordBatch]]]
-"""Blocks of words with their partitions, by source in the order of the sources' names."""
+"""Blocks of words with their partitions, by source, sorted by name."""
 
 NO_SOURCE = ""
-"""The source of words that are counted without sources; no real one has this name."""
+"""The source of words that are counted without sources; no real source has this name."""
 
 
 class SourceTables:
     """The words of documents, in one table or in one a source, together within a limit.
 
+    Args:
+        rules: How texts are split into words.
+        by_source: Whether to have a table for each value of the column `source`.
+        max_bytes: The memory of all tables together, in bytes; None: no limit.
+        on_full: Gets the words so far before they would take more, in the middle of a document too;
+            the tables are empty then.
+
     Attributes:
-        facts: `documents`, `text_bytes` and `words` of each source so far.
+        totals: `documents`, `text_bytes` and `words` of each source so far.
     """
 
     def __init__(
@@ -35,53 +42,41 @@ class SourceTables:
         max_bytes: int | None = None,
         on_full: Callable[[SourceBlocks], None] | None = None,
     ) -> None:
-        """Make it empty.
-
-        Args:
-            rules: How texts are split into words.
-            by_source: A table for each value of the column `source`.
-            max_bytes: What all tables together may hold, in bytes; None: no limit.
-            on_full: Gets the words so far before they would take more, in the middle of a document
-                too; then the tables begin anew.
-        """
         self._max_bytes = max_bytes
         self._on_full = on_full
-        self._held: dict[str, int] = {}  # what each table takes
+        self._sizes: dict[str, int] = {}  # the memory of each table
         self._total = 0
         self.rules = rules
         self.by_source = by_source
-        self.facts: dict[str, dict[str, int]] = {}
+        self.totals: dict[str, dict[str, int]] = {}
         self._tables: dict[str, WordCounter] = {}
         if not by_source:
             self._tables[NO_SOURCE] = WordCounter(rules)
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes that all tables hold."""
+        """The memory of all tables in bytes."""
         return sum(table.memory_bytes for table in self._tables.values())
 
     def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
-        """Empty the tables, and return the words that they held, see `SourceBlocks`.
+        """Empty the tables, and return their words, see `SourceBlocks`.
 
         Cost: about the tables' memory, until the blocks are dropped.
         """
         return self._take_all_but(None)
 
     def add(self, batch: pa.RecordBatch) -> int:
-        """Count a batch of documents.
-
-        Returns:
-            How many words it has.
+        """Count a batch of documents, and return the number of its words.
 
         Raises:
             DataError: There are too many sources.
         """
-        pieces = cut_by_source(batch) if self.by_source else [(NO_SOURCE, batch)]
-        return sum(self._add(source, piece) for source, piece in pieces)
+        rows = divide_by_source(batch) if self.by_source else [(NO_SOURCE, batch)]
+        return sum(self._add(source, documents) for source, documents in rows)
 
     def _add(self, source: str, batch: pa.RecordBatch) -> int:
         if source not in self._tables:
-            check_sources([*self.facts, source])
+            check_sources([*self.totals, source])
             self._tables[source] = WordCounter(self.rules)
         table = self._tables[source]
         places = batch.column("place") if table.with_places else None
@@ -94,18 +89,15 @@ class SourceTables:
                 max_bytes=self._room(source, self._max_bytes, self._on_full),
                 on_full=lambda blocks: self._hand_over(source, blocks),
             )
-            self._total += table.memory_bytes - self._held.get(source, 0)
-            self._held[source] = table.memory_bytes
-        add_facts(
-            self.facts,
-            source,
-            {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words},
-        )
+            self._total += table.memory_bytes - self._sizes.get(source, 0)
+            self._sizes[source] = table.memory_bytes
+        amounts = {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words}
+        _add_amounts(self.totals, source, amounts)
         return words
 
     def _room(self, source: str, max_bytes: int, on_full: Callable[[SourceBlocks], None]) -> int:
-        """What the table of a source may hold: what the others leave, and at least half of all."""
-        others = self._total - self._held.get(source, 0)
+        """Return the memory for the table of a source: what the others leave, at least half."""
+        others = self._total - self._sizes.get(source, 0)
         if others > max_bytes // 2:
             on_full(self.take())
             others = 0
@@ -123,31 +115,32 @@ class SourceTables:
             if name != source:
                 taken[name] = list(table.blocks())
                 table.clear()
-        self._held.clear()
+        self._sizes.clear()
         self._total = 0
         return taken
 
     def tables(self) -> Iterator[tuple[str, WordCounter]]:
-        """The tables, in the order of their sources' names."""
+        """Yield the tables, sorted by source."""
         yield from sorted(self._tables.items())
 
 
-def add_facts(sums: dict[str, dict[str, int]], source: str, facts: Mapping[str, int]) -> None:
-    """Add the sums of a source to those known of it."""
-    known = sums.setdefault(source, dict.fromkeys(facts, 0))
-    for name, value in facts.items():
-        known[name] += value
-
-
-def add_token_facts(
-    sums: dict[str, dict[str, int]], batch: pa.RecordBatch, ends: npt.NDArray[np.int64]
+def _add_amounts(
+    totals: dict[str, dict[str, int]], source: str, amounts: Mapping[str, int]
 ) -> None:
-    """Add what a batch of documents has of each source to what is known of it.
+    known = totals.setdefault(source, dict.fromkeys(amounts, 0))
+    for name, amount in amounts.items():
+        known[name] += amount
+
+
+def add_token_totals(
+    totals: dict[str, dict[str, int]], batch: pa.RecordBatch, offsets: npt.NDArray[np.int64]
+) -> None:
+    """Add the documents, bytes and tokens of a batch to the totals of their sources.
 
     Args:
-        sums: `documents`, `text_bytes` and `tokens` by source.
+        totals: `documents`, `text_bytes` and `tokens` by source; changed.
         batch: The documents.
-        ends: int64[documents + 1], where the tokens of each begin, and those of the last end.
+        offsets: int64[documents + 1], the first token of each document and the end of the last.
 
     Raises:
         DataError: There are too many sources.
@@ -156,18 +149,18 @@ def add_token_facts(
     codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
     sizes = pc.binary_length(batch.column("text")).to_numpy()
     rows = np.zeros((3, len(names)), np.int64)
-    for row, values in zip(rows, (1, sizes, np.diff(ends)), strict=True):
+    for row, values in zip(rows, (1, sizes, np.diff(offsets)), strict=True):
         np.add.at(row, codes, values)
     for name, (documents, size, tokens) in zip(names, rows.T.tolist(), strict=True):
-        facts = {"documents": documents, "text_bytes": size, "tokens": tokens}
-        add_facts(sums, name, facts)
-    check_sources(sums)
+        amounts = {"documents": documents, "text_bytes": size, "tokens": tokens}
+        _add_amounts(totals, name, amounts)
+    check_sources(totals)
 
 
-def cut_by_source(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
-    """The documents of each source, in the order of their names; each in the batch's order.
+def divide_by_source(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
+    """Return the documents of each source, sorted by source; each in the batch's order.
 
-    Cost: a look at each name; where there are several, the batch is copied once.
+    Cost: compares each name; with several sources the batch is copied once.
     """
     column = batch.column("source").dictionary_encode()
     names = column.dictionary.to_pylist()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
-import msgspec
+from msgspec import Struct
 
-from bpe_beam.corpus.losses import FileLoss, add_losses, read_losses
+from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.corpus.plan import Plan, Split
-from bpe_beam.corpus.rejects import RejectWriter
 from bpe_beam.corpus.slices import Boundaries
+from bpe_beam.storage.json_file import Count
 
 
-@dataclass(frozen=True)
-class SplitReading:
+class SplitReading(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"boundaries": "edges"}
+):
     """Which bytes of which versions of files a split was read from.
 
     Attributes:
@@ -27,8 +26,8 @@ class SplitReading:
             the split was restored: a finished job has proven its slices contiguous.
     """
 
-    slices: tuple[tuple[int, int, int], ...]
-    tags: tuple[str, ...] | None
+    slices: tuple[tuple[Count, Count, Count], ...] = ()
+    tags: tuple[str, ...] | None = None
     boundaries: tuple[Boundaries, ...] | None
 
     @staticmethod
@@ -41,15 +40,15 @@ class SplitReading:
             found: What the readers of its slices reported.
         """
         tags = tuple(plan.files[part.file].tag for part in split.slices)
-        return SplitReading(_slices_of(split), tags, tuple(found))
+        return SplitReading(slices=_slices_of(split), tags=tags, boundaries=tuple(found))
 
     @staticmethod
     def restored(split: Split) -> SplitReading:
         """Return the reading of a split of a finished job."""
-        return SplitReading(_slices_of(split), None, None)
+        return SplitReading(slices=_slices_of(split), boundaries=None)
 
     def is_of(self, plan: Plan, split: Split) -> bool:
-        """Whether the split has these slices of these versions of files.
+        """Return whether the split has these slices of these versions of files.
 
         Args:
             plan: The plan that the split is of.
@@ -58,28 +57,8 @@ class SplitReading:
         now = SplitReading.of(plan, split, ())
         return self.slices == now.slices and self.tags in (None, now.tags)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the reading as JSON values."""
-        known = self.boundaries
-        return {
-            "slices": [list(part) for part in self.slices],
-            "tags": None if self.tags is None else list(self.tags),
-            "edges": None if known is None else [list(row) for row in known],
-        }
 
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> SplitReading:
-        """Read what `to_json` returned; other keys are ignored."""
-        tags, rows = value.get("tags"), value["edges"]
-        return SplitReading(
-            tuple((file, start, end) for file, start, end in value.get("slices", ())),
-            None if tags is None else tuple(tags),
-            None if rows is None else msgspec.convert(rows, tuple[Boundaries, ...]),
-        )
-
-
-@dataclass(frozen=True)
-class SplitStats:
+class SplitStats(SplitReading, frozen=True, kw_only=True):
     """What is known of a split that was read.
 
     Attributes:
@@ -87,36 +66,12 @@ class SplitStats:
         text_bytes: Their text in bytes of UTF-8.
         rejects: The number of rejected records by reason, sorted by reason.
         lost: What is lost of each damaged file, sorted by file.
-        reading: What was read.
     """
 
-    documents: int
-    text_bytes: int
-    rejects: Mapping[str, int]
-    lost: tuple[FileLoss, ...]
-    reading: SplitReading
-
-
-def rejects_json(rejects: Mapping[str, int], lost: Iterable[FileLoss]) -> dict[str, object]:
-    """Return rejects and losses as the JSON values of a receipt; losses only if there are any."""
-    rows = msgspec.to_builtins(list(lost))
-    return {"rejects": dict(rejects), **({"lost": rows} if rows else {})}
-
-
-def base_stats(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `SplitStats` by name, read from the stats of a receipt."""
-    return {
-        "documents": value["documents"],
-        "text_bytes": value["text_bytes"],
-        "rejects": value["rejects"],
-        "lost": read_losses(value.get("lost", ())),
-        "reading": SplitReading.from_json(value),
-    }
-
-
-def rejects_by_reason(writer: RejectWriter) -> dict[str, int]:
-    """Return the number of rejects that were written by reason, sorted by reason."""
-    return dict(sorted(writer.counts.items()))
+    documents: Count
+    text_bytes: Count
+    rejects: dict[str, Count]
+    lost: tuple[FileLoss, ...] = ()
 
 
 def reject_reasons(splits: Iterable[SplitStats]) -> dict[str, int]:
@@ -127,10 +82,9 @@ def reject_reasons(splits: Iterable[SplitStats]) -> dict[str, int]:
     return dict(sorted(reasons.items()))
 
 
-def lost_rows(splits: Iterable[SplitStats]) -> tuple[dict[str, Any], ...]:
-    """Return what is lost of each file over all splits, as rows of a manifest."""
-    losses = add_losses(row for s in splits for row in s.lost)
-    return tuple(map(msgspec.to_builtins, losses))
+def lost_files(splits: Iterable[SplitStats]) -> tuple[FileLoss, ...]:
+    """Return what is lost of each file over all splits, sorted by file."""
+    return add_losses(loss for stats in splits for loss in stats.lost)
 
 
 def _slices_of(split: Split) -> tuple[tuple[int, int, int], ...]:

@@ -1,32 +1,25 @@
-"""A split of the plan as a worker gets it, and what all workers do to read one."""
+"""A split of the plan as it travels to a worker, and the names of tasks and their files."""
 
 from __future__ import annotations
 
 import json
 import socket
-import time
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
-import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import astuple
 
-from bpe_beam import progress
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
-from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.readers import read_split
-from bpe_beam.corpus.rejects import Reject, RejectWriter
-from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.errors import DataError
-from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import is_local
-from bpe_beam.workers import metric_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-@dataclass(frozen=True)
-class SplitTask:
+class SplitTask(Struct, frozen=True):
     """One split, with just those files of the plan that it reads.
 
     A plan of a million files is too large to hand to every worker; a task carries its own files.
@@ -47,7 +40,7 @@ class SplitTask:
         return json.dumps(
             {
                 "root": self.plan.root,
-                "files": {i: msgspec.structs.astuple(self.plan.files[i]) for i in numbers},
+                "files": {i: astuple(self.plan.files[i]) for i in numbers},
                 "index": self.split.index,
                 "slices": self.split.slices,
                 "splits": self.splits,
@@ -57,7 +50,7 @@ class SplitTask:
 
     @staticmethod
     def from_json(text: str) -> SplitTask:
-        """Read what `to_json` returned."""
+        """Read the text that `to_json` returned."""
         row = json.loads(text)
         files = {int(number): InputFile(*values) for number, values in row["files"].items()}
         split = Split(row["index"], tuple(Slice(*part) for part in row["slices"]))
@@ -100,40 +93,6 @@ def require_visible(storage: Storage, *folders: str) -> None:
             )
 
 
-def read_texts(
-    storage: Storage,
-    task: SplitTask,
-    settings: ReadSettings,
-    on_reject: Callable[[Reject], None],
-    on_boundaries: Callable[[Boundaries], None],
-    stage: str,
-    *,
-    lose_changed: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a split, see `read_split`, for jobs that need the texts alone.
-
-    Args:
-        storage: The storage client.
-        task: The split.
-        settings: How files become documents.
-        on_reject: Called for each record that cannot be used.
-        on_boundaries: Called at the end of each slice with speculative boundaries.
-        stage: The progress stage, in bytes, that gets the stored bytes as they are read.
-        lose_changed: See `read_split`.
-    """
-    return read_split(
-        storage,
-        task.plan,
-        task.split,
-        settings,
-        on_reject,
-        on_boundaries,
-        only_text=True,
-        on_read=lambda count: progress.report(stage, done=count),
-        lose_changed=lose_changed,
-    )
-
-
 def task_name(kind: str, number: int, count: int) -> str:
     """Return the name of a task, and of its receipt: `counts-00003-of-00012`.
 
@@ -153,27 +112,6 @@ def rejects_name(split: int, splits: int) -> str:
         splits: The number of splits of the plan.
     """
     return f"rejects/{task_name('rejects', split, splits)}.jsonl"
-
-
-def reject_writer(folder: TaskFolder, task: SplitTask) -> RejectWriter:
-    """Return the writer of a split's rejects in the folder of a run or a window."""
-    name = rejects_name(task.split.index, task.splits)
-    return RejectWriter(folder.storage, folder.path(name))
-
-
-def split_values(documents: int, text_bytes: int, started: float) -> dict[str, int]:
-    """Return the values that a split adds to distributions, by metric name.
-
-    Args:
-        documents: The split's documents.
-        text_bytes: Their text in bytes of UTF-8.
-        started: When its task started, by `time.monotonic`.
-    """
-    return {
-        metric_names.SPLIT_DOCUMENTS: documents,
-        metric_names.SPLIT_TEXT_BYTES: text_bytes,
-        metric_names.SPLIT_MILLISECONDS: round(1000 * (time.monotonic() - started)),
-    }
 
 
 def text_bytes_of(batch: pa.RecordBatch) -> int:

@@ -10,43 +10,27 @@ a word cache of fixed size.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from bpe_beam import progress
+from msgspec.structs import replace
+
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import SourceTotals
+from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
-from bpe_beam.workers.source_tables import add_token_facts
-from bpe_beam.workers.split_stats import (
-    SplitReading,
-    SplitStats,
-    base_stats,
-    rejects_by_reason,
-    rejects_json,
-)
-from bpe_beam.workers.split_task import (
-    SplitTask,
-    read_texts,
-    reject_writer,
-    rejects_name,
-    require_visible,
-    split_values,
-    text_bytes_of,
-)
+from bpe_beam.workers.source_tables import add_token_totals
+from bpe_beam.workers.split_reader import SplitReader
+from bpe_beam.workers.split_stats import SplitStats
 
 
-@dataclass(frozen=True)
-class TokenizeStats(SplitStats):
+class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     """What a receipt says of a tokenized split.
 
     Attributes:
@@ -54,27 +38,8 @@ class TokenizeStats(SplitStats):
         sources: What it has of each source, sorted by name; None without sources.
     """
 
-    tokens: int
-    sources: Mapping[str, SourceTotals] | None
-
-    def to_json(self) -> dict[str, object]:
-        """Return the stats as the JSON values of a receipt."""
-        rows = {name: asdict(facts) for name, facts in (self.sources or {}).items()}
-        return {
-            "documents": self.documents,
-            "text_bytes": self.text_bytes,
-            "tokens": self.tokens,
-            **rejects_json(self.rejects, self.lost),
-            **({} if self.sources is None else {"sources": rows}),
-            **self.reading.to_json(),
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> TokenizeStats:
-        """Read what `to_json` returned."""
-        rows = value.get("sources")
-        sources = None if rows is None else {name: SourceTotals(**rows[name]) for name in rows}
-        return TokenizeStats(**base_stats(value), tokens=value["tokens"], sources=sources)
+    tokens: Count
+    sources: dict[str, SourceTotals] | None = None
 
 
 @dataclass(frozen=True)
@@ -118,61 +83,43 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
     Raises:
         DataError: Storage fails, a document has no ids, or there are too many sources.
     """
-    started = time.monotonic()
     folder = task.folder
-    split_task = SplitTask.from_json(element)
-    require_visible(folder.storage, folder.url, split_task.plan.root)
-    name = shard_name(split_task.split.index, task.splits)
-    size = 0
+    format_ = shard_format(task.shard_format)
     sources: dict[str, dict[str, int]] = {}
-    found: list[Boundaries] = []
     with ExitStack() as stack:
-        rejects = stack.enter_context(reject_writer(folder, split_task))
-        bound = task.encoding.tokenizer().max_id + 1
-        format_ = shard_format(task.shard_format)
-        writer = stack.enter_context(format_.writer(folder.storage, folder.path(WORK), name, bound))
-        for batch in read_texts(
-            folder.storage,
-            split_task,
-            task.reading,
-            rejects.add,
-            found.append,
-            task.stage,
-            lose_changed=task.lose_changed,
-        ):
+        split = stack.enter_context(
+            SplitReader(folder, element, task.reading, task.stage, lose_changed=task.lose_changed)
+        )
+        name = shard_name(split.task.split.index, task.splits)
+        vocab_size = task.encoding.tokenizer().max_id + 1
+        writer = stack.enter_context(
+            format_.writer(folder.storage, folder.path(WORK), name, vocab_size)
+        )
+        for texts in split.batches():
             batch, ids = encode_documents(
-                task.encoding, batch, split_task.plan, rejects.add, format_.max_document_tokens
+                task.encoding,
+                texts,
+                split.task.plan,
+                split.rejects.add,
+                format_.max_document_tokens,
             )
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
-            size += text_bytes_of(batch)
             if task.reading.names_sources:
-                add_token_facts(sources, batch, ids.offsets.to_numpy())
-            progress.report(
-                task.stage,
-                documents=batch.num_rows,
-                bytes=text_bytes_of(batch),
-                tokens=len(ids.values),
-            )
+                add_token_totals(sources, batch, ids.offsets.to_numpy())
+            split.add(batch, tokens=len(ids.values))
     shard = writer.result()
     files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
-    if rejects.total:
-        files.append(folder.describe(rejects_name(split_task.split.index, task.splits)))
     by_source = {source: SourceTotals(**row) for source, row in sorted(sources.items())}
     stats = TokenizeStats(
-        documents=shard.documents,
-        text_bytes=size,
-        rejects=rejects_by_reason(rejects),
-        lost=rejects.losses,
-        reading=SplitReading.of(split_task.plan, split_task.split, found),
+        **split.stats(),
         tokens=shard.tokens,
         sources=by_source if task.reading.names_sources else None,
     )
-    folder.write_receipt(name, files, stats.to_json())
+    folder.write_receipt(name, [*files, *split.reject_files()], stats)
     counts = {
-        metric_names.DOCUMENTS_TOKENIZED: shard.documents,
-        metric_names.TEXT_BYTES_TOKENIZED: size,
-        metric_names.RECORDS_REJECTED: rejects.total,
-        metric_names.STORED_BYTES_LOST: sum(loss.bytes for loss in rejects.losses),
+        metric_names.DOCUMENTS_TOKENIZED: split.documents,
+        metric_names.TEXT_BYTES_TOKENIZED: split.text_bytes,
+        **split.reject_counts(),
         metric_names.TOKENS_MADE: shard.tokens,
     }
-    return MadeShard(name, counts, split_values(shard.documents, size, started))
+    return MadeShard(name, counts, split.values())

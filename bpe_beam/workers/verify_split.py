@@ -1,4 +1,4 @@
-"""A split that is encoded again and compared with its shard and with the manifest."""
+"""Encode a split again, and compare it with its shard and with the manifest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompareTask:
-    """What is needed to compare splits with shards; plain and picklable.
+    """What the workers that compare splits with shards need to know; plain and picklable.
 
     Attributes:
         storage: The storage client.
@@ -46,18 +46,17 @@ class CompareTask:
 
 
 def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSplit) -> str | None:
-    """Read and encode a split again, and compare it with what the manifest and the shard hold.
+    """Read and encode a split again, and compare it with its shard and the manifest.
 
     Args:
-        task: What is needed to read and encode.
-        element: The split, as `SplitTask.to_json` gives it.
-        row: What the manifest says of the split.
+        task: The job.
+        element: The split, see `split_tasks`.
+        row: The split's row of the manifest.
 
     Returns:
         The first difference; None if there is none.
     """
     read = _ReadAgain(task, SplitTask.from_json(element))
-    name = row.name if isinstance(row, Shard) else f"split {row.split}"
     if isinstance(row, Shard):
         with shard_format(task.shard_format).reader(task.storage, task.folder, row.name) as reader:
             difference = compare_split(reader, read.encoded())
@@ -66,11 +65,11 @@ def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSp
     if difference is None:
         difference = read.difference_from(row)
     progress.report(task.stage, documents=row.documents, bytes=row.text_bytes)
-    return difference and f"{name}: {difference}"
+    return difference and f"{row.name}: {difference}"
 
 
 class _ReadAgain:
-    """A split that is read and encoded again, and what was met on the way."""
+    """A split that is read and encoded again, and its documents, bytes and rejects so far."""
 
     def __init__(self, task: CompareTask, split_task: SplitTask) -> None:
         self._task, self._split_task = task, split_task
@@ -94,7 +93,7 @@ class _ReadAgain:
             yield ids.values.to_numpy(), ids.offsets.to_numpy()
 
     def first_token(self) -> str | None:
-        """Read all, and return what is wrong if there is any token."""
+        """Read all, and return a problem if there is any token."""
         for ids, offsets in self.encoded():
             if len(ids):
                 before = self._found["documents"] - (len(offsets) - 1)
@@ -105,7 +104,7 @@ class _ReadAgain:
     def difference_from(self, row: Shard | TokenlessSplit) -> str | None:
         """Return how the manifest's numbers differ from what was read."""
         for name, found in self._found.items():
-            expected = vars(row)[name]
+            expected = getattr(row, name)
             if found != expected:
                 return f"the input has {found:,} {name}; {MANIFEST_FILE} has {expected:,}"
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -12,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from counts_folders import PARTITIONS, blocks_of, some_counts, write_folder
+from msgspec.structs import replace
 
 from bpe_beam.counts import artifact
-from bpe_beam.counts.artifact import iter_parts, read_part, write_part
-from bpe_beam.counts.manifest import CountsPart, read_manifest
+from bpe_beam.counts.artifact import read_part, write_part
+from bpe_beam.counts.manifest import CountsManifest, CountsPart, read_manifest
 from bpe_beam.counts.word_table import PLACED_SCHEMA, WORD_SCHEMA
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
@@ -25,12 +25,18 @@ pytestmark = pytest.mark.quick
 STORAGE = Storage()
 
 
+def iter_parts(folder: Path, manifest: CountsManifest) -> Iterator[pa.Table]:
+    """Yield the parts, one after another."""
+    for part in manifest.parts:
+        yield read_part(STORAGE, str(folder), manifest, part)
+
+
 class TestParts:
     @pytest.mark.parametrize("with_places", [False, True])
     def test_read_back(self, tmp_path: Path, with_places: bool) -> None:
         manifest = write_folder(tmp_path, with_places)
         assert read_manifest(STORAGE, str(tmp_path)) == manifest
-        tables = list(iter_parts(STORAGE, str(tmp_path), manifest))
+        tables = list(iter_parts(tmp_path, manifest))
         expected = [
             pa.Table.from_batches(blocks_of(some_counts(with_places), partition, 10**6))
             for partition in range(PARTITIONS)
@@ -120,7 +126,7 @@ class TestChangedParts:
         data = bytearray(path.read_bytes())
         data[int(place * len(data))] ^= 1
         path.write_bytes(data)
-        parts = iter_parts(STORAGE, str(tmp_path), manifest)
+        parts = iter_parts(tmp_path, manifest)
         next(parts)
         with pytest.raises(DataError, match=r"part-00001-of-00003\.parquet is not the file"):
             next(parts)
@@ -131,13 +137,13 @@ class TestChangedParts:
         for data in (path.read_bytes()[:-1], b""):
             path.write_bytes(data)
             with pytest.raises(DataError, match="is not the file"):
-                next(iter_parts(STORAGE, str(tmp_path), manifest))
+                next(iter_parts(tmp_path, manifest))
 
     def test_missing(self, tmp_path: Path) -> None:
         manifest = write_folder(tmp_path)
         (tmp_path / manifest.parts[2].name).unlink()
         with pytest.raises(DataError, match=r"part-00002-of-00003\.parquet"):
-            list(iter_parts(STORAGE, str(tmp_path), manifest))
+            list(iter_parts(tmp_path, manifest))
 
     def test_exchanged(self, tmp_path: Path) -> None:
         manifest = write_folder(tmp_path)
@@ -146,15 +152,15 @@ class TestChangedParts:
         second.rename(first)
         (tmp_path / "aside").rename(second)
         with pytest.raises(DataError, match="is not the file"):
-            list(iter_parts(STORAGE, str(tmp_path), manifest))
+            list(iter_parts(tmp_path, manifest))
 
     def test_other_rows_than_the_manifest_says(self, tmp_path: Path) -> None:
         manifest = write_folder(tmp_path)
-        wrong = dataclasses.replace(manifest.parts[0], unique_words=1)
+        wrong = replace(manifest.parts[0], unique_words=1)
         with pytest.raises(DataError, match="expected 1 rows"):
-            list(iter_parts(STORAGE, str(tmp_path), dataclasses.replace(manifest, parts=(wrong,))))
+            list(iter_parts(tmp_path, replace(manifest, parts=(wrong,))))
 
     def test_other_columns_than_the_manifest_says(self, tmp_path: Path) -> None:
-        manifest = dataclasses.replace(write_folder(tmp_path), with_places=True)
+        manifest = replace(write_folder(tmp_path), with_places=True)
         with pytest.raises(DataError, match=r"expected \d+ rows of .*'first_document'"):
-            list(iter_parts(STORAGE, str(tmp_path), manifest))
+            list(iter_parts(tmp_path, manifest))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import random
@@ -11,9 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from bpe_beam.counts import artifact
 from bpe_beam.counts.artifact import (
@@ -36,6 +37,7 @@ from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.counts.word_table import schema_of
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import with_checksum
 
 pytestmark = pytest.mark.quick
 
@@ -94,7 +96,7 @@ def write_folder(folder: Path, with_places: bool = False) -> CountsManifest:
         parts=(part,),
         sources=totals,
     )
-    (folder / "manifest.json").write_bytes(manifest.to_json())
+    (folder / "manifest.json").write_bytes(manifest.to_bytes())
     return manifest
 
 
@@ -108,8 +110,8 @@ def rewrite(folder: Path, table: pa.Table, **facts: Any) -> CountsManifest:
     pq.write_table(table, folder / NAME)
     data = (folder / NAME).read_bytes()
     digest = hashlib.sha256(data).hexdigest()
-    part = dataclasses.replace(manifest.parts[0], bytes=len(data), sha256=digest, **facts)
-    return dataclasses.replace(manifest, parts=(part,))
+    part = replace(manifest.parts[0], bytes=len(data), sha256=digest, **facts)
+    return replace(manifest, parts=(part,))
 
 
 @pytest.mark.parametrize("with_places", [False, True])
@@ -193,10 +195,10 @@ def test_the_same_bytes_in_any_order_of_sources(
     monkeypatch.setattr(artifact, "_ROW_GROUP", row_group)
     texts = some_texts()
     parts = {
-        json.dumps(
+        msgspec.json.encode(
             write_sources_part(
                 STORAGE, str(tmp_path), NAME, tables_of({n: texts[n] for n in names}), False
-            ).facts()
+            )
         )
         for names in (["zh", "größe", "en"], ["en", "größe", "zh"], ["größe", "zh", "en"])
     }
@@ -217,8 +219,8 @@ class TestHostileParts:
         [
             (lambda t: t.set_column(2, "count", _counts([0], t)), "a count is below 1"),
             (lambda t: t.set_column(2, "count", _counts([-5], t)), "a count is below 1"),
-            (lambda t: t.set_column(2, "count", _counts([None], t)), "count holds nulls"),
-            (lambda t: t.set_column(1, "word", _texts([None], t)), "word holds nulls"),
+            (lambda t: t.set_column(2, "count", _counts([None], t)), "count has nulls"),
+            (lambda t: t.set_column(1, "word", _texts([None], t)), "word has nulls"),
             (lambda t: t.set_column(1, "word", _texts([""], t)), "a word is empty"),
             (lambda t: t.set_column(1, "word", _texts(["\U0010ffff"], t)), "out of order"),
             (lambda t: t.take(list(range(len(t)))[::-1]), "not those of the manifest, in order"),
@@ -264,7 +266,7 @@ class TestHostileParts:
     def test_no_parquet(self, tmp_path: Path, data: bytes) -> None:
         manifest = write_folder(tmp_path)
         (tmp_path / NAME).write_bytes(data)
-        part = dataclasses.replace(manifest.parts[0], sha256=hashlib.sha256(data).hexdigest())
+        part = replace(manifest.parts[0], sha256=hashlib.sha256(data).hexdigest())
         with pytest.raises(DataError, match="is no Parquet file of words"):
             read_part(STORAGE, str(tmp_path), manifest, part)
 
@@ -300,8 +302,10 @@ class TestManifests:
     def test_what_is_none(self, tmp_path: Path, change: dict[str, Any]) -> None:
         write_folder(tmp_path)
         path = tmp_path / "manifest.json"
-        path.write_text(json.dumps({**json.loads(path.read_bytes()), **change}))
-        with pytest.raises(DataError, match=r"is no manifest of word counts|fingerprint|version"):
+        document = {**json.loads(path.read_bytes()), **change}
+        del document["sha256"]
+        path.write_bytes(with_checksum(document))
+        with pytest.raises(DataError, match=r"manifest\.json: (?!the checksum)"):
             read_manifest(STORAGE, str(tmp_path))
 
     @pytest.mark.parametrize(
@@ -318,15 +322,16 @@ class TestManifests:
         path = tmp_path / "manifest.json"
         document = json.loads(path.read_bytes())
         document["parts"][0] |= change
-        path.write_text(json.dumps(document))
-        with pytest.raises(DataError, match="is no manifest of word counts"):
+        del document["sha256"]
+        path.write_bytes(with_checksum(document))
+        with pytest.raises(DataError, match=r"manifest\.json: .*part"):
             read_manifest(STORAGE, str(tmp_path))
 
     def test_what_was_filtered_stands_there(self, tmp_path: Path) -> None:
         manifest = write_folder(tmp_path)
         filtered = (Filtered(2, ("en",), 5, 9), Filtered(3, None, 0, 0))
-        manifest = dataclasses.replace(manifest, filtered=filtered)
-        (tmp_path / "manifest.json").write_bytes(manifest.to_json())
+        manifest = replace(manifest, filtered=filtered)
+        (tmp_path / "manifest.json").write_bytes(manifest.to_bytes())
         assert read_manifest(STORAGE, str(tmp_path)) == manifest
 
 

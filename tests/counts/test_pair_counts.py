@@ -21,9 +21,8 @@ from bpe_beam.counts.pair_counts import (
     PAIR_SHARDS,
     PairCounts,
     decode_pairs,
-    encode_pairs,
 )
-from bpe_beam.counts.word_table import BLOCK_BYTES
+from bpe_beam.counts.word_table import BLOCK_BYTES, encode_block
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer.byte_level import to_chars
 
@@ -165,9 +164,9 @@ class TestBlocks:
         pieces = filled()
         for number in range(4):
             pieces.add(filled(words[number::4]))
-        expected = [(shard, encode_pairs(block)) for shard, block in filled(words).blocks()]
+        expected = [(shard, encode_block(block)) for shard, block in filled(words).blocks()]
         for other in (backwards, pieces):
-            assert [(shard, encode_pairs(block)) for shard, block in other.blocks()] == expected
+            assert [(shard, encode_block(block)) for shard, block in other.blocks()] == expected
             assert other.to_bytes() == filled(words).to_bytes()
 
     def test_at_most_a_megabyte(self) -> None:
@@ -176,7 +175,7 @@ class TestBlocks:
         counts.add_block(
             pa.record_batch([ids, ids[::-1].copy(), ids.astype(np.int64) + 1], schema=PAIR_SCHEMA)
         )
-        sizes = [len(encode_pairs(block)) for _, block in counts.blocks(1)]
+        sizes = [len(encode_block(block)) for _, block in counts.blocks(1)]
         assert len(sizes) == 4
         assert BLOCK_BYTES * 0.99 < max(sizes) <= BLOCK_BYTES
         small = [block for _, block in counts.blocks(1, max_bytes=1)]
@@ -231,7 +230,7 @@ class TestWhatIsRefused:
             counts.add(more)
 
     def test_bytes_that_are_no_block(self) -> None:
-        data = encode_pairs(block_of(*((i, i, 1) for i in range(100))))
+        data = encode_block(block_of(*((i, i, 1) for i in range(100))))
         assert decode_pairs(data).num_rows == 100
         made = random.Random(1)
         for broken in (

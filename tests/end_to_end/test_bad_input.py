@@ -624,9 +624,8 @@ _FAILING = """
 import logging, sys, threading
 logging.disable(logging.CRITICAL)  # what Beam says when it is imported
 from bpe_beam.cli import main as cli
-from bpe_beam.workers import count_split as counting
-from bpe_beam.workers import tokenize_split as tokenizing
-read, calls, lock = counting.read_texts, [], threading.Lock()
+from bpe_beam.workers import split_reader
+read, calls, lock = split_reader.read_split, [], threading.Lock()
 def failing(*args, **more):
     with lock:
         calls.append(1)
@@ -635,7 +634,7 @@ def failing(*args, **more):
         yield batch
         if late:
             raise {error}
-counting.read_texts = tokenizing.read_texts = failing
+split_reader.read_split = failing
 sys.exit(cli.main(sys.argv[1:]))
 """
 

@@ -20,6 +20,7 @@ from bpe_beam import Tokenizer
 from bpe_beam.errors import DataError
 from bpe_beam.storage.json_file import with_checksum
 from bpe_beam.workers import count_split as counting
+from bpe_beam.workers import split_reader
 
 NAMES = {"en": "*en/*", "zh": "*zh/*", "code": "code.txt"}
 SOURCES = tuple(f"--source={name}={glob}" for name, glob in NAMES.items())
@@ -169,7 +170,7 @@ def test_a_job_that_broke_goes_on(
     assert (ran.code, ran.err) == (1, "bpe-beam count: the disk is full\n")
     receipts = list((tmp_path / "out").glob("work/run-*/work/counts-*.json"))
     assert len(receipts) > 3
-    monkeypatch.setattr(counting, "read_texts", broken)  # nothing is read again
+    monkeypatch.setattr(split_reader, "read_split", broken)  # nothing is read again
     assert run("count", *given).code == 0
     assert parts(tmp_path / "out") == parts(tmp_path / "whole")
     part = tmp_path / "whole" / "part-00007-of-00032.parquet"
@@ -360,8 +361,8 @@ class TestWeights:
             (("--weights", "en"), "--weights must be SOURCE=W such as en=0.3,zh=2, got 'en'"),
             (("--weights", "=1"), "--weights must be SOURCE=W"),
             (("--weights", "en=x"), "--weights must be decimal numbers such as"),
-            (("--weights", "en=0.0000001"), "which is nearer to 0 than to 2^-20"),
-            (("--weights", "en=0,zh=0,code=0,other=0"), "leave no word to learn from"),
+            (("--weights", "en=0.0000001"), "must be 0 or at least 2^-20, got 0.0000001"),
+            (("--weights", "en=0,zh=0,code=0,other=0"), "leave no words to train on"),
             (("--weights", "en=999999999999999999"), "are beyond 64 bits"),
             (("--temperature", "1.5"), "--temperature must be a decimal number from 0"),
             (("--temperature", "1", "--weights", "en=1"), "give one of them"),
@@ -455,7 +456,7 @@ class TestTokens:
         assert "its sources add up to" in ran.message
         document["shards"][0]["sources"]["en"]["more"] = 1
         (out / "manifest.json").write_bytes(with_checksum(document))
-        assert 'unknown key "more"' in run("verify", out).message
+        assert "unknown field `more`" in run("verify", out).message
 
     def test_a_source_that_cannot_be_encoded_has_no_figure(
         self, corpus: Path, tmp_path: Path

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from bpe_beam.errors import DataError
-from bpe_beam.folders.compact_names import pack_names, unpack_names
+from bpe_beam.folders.compact_names import (
+    MAX_NAMES,
+    NumberedNames,
+    PackedNames,
+    pack_names,
+    unpack_names,
+)
+from bpe_beam.storage.json_file import to_struct
 
 pytestmark = pytest.mark.quick
 
@@ -17,11 +23,11 @@ def test_names_are_packed_exactly() -> None:
     packed = pack_names(
         [f"shard-{i:05}-of-00012.{kind}" for i in range(12) for kind in ("bin", "idx")]
     )
-    assert packed["single"] == []
-    assert packed["numbered"] == [
-        {"before": "shard-", "digits": 5, "after": f"-of-00012.{kind}", "first": 0, "count": 12}
+    assert packed.single == ()
+    assert packed.numbered == tuple(
+        NumberedNames("shard-", 5, f"-of-00012.{kind}", first=0, count=12)
         for kind in ("bin", "idx")
-    ]
+    )
     for names in (
         [],
         ["a"],
@@ -33,7 +39,7 @@ def test_names_are_packed_exactly() -> None:
         [f"x{i:03}" for i in range(990, 1010)],
         ["123456789012345678901234567890"],
     ):
-        assert unpack_names(json.loads(json.dumps(pack_names(names)))) == set(names)
+        assert unpack_names(pack_names(names)) == set(names)
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/"])
@@ -41,7 +47,7 @@ def test_names_outside_the_folder_are_refused(name: str) -> None:
     with pytest.raises(DataError):
         pack_names([name])
     with pytest.raises(DataError):
-        unpack_names({"numbered": [], "single": [name]})
+        unpack_names(PackedNames((), (name,)))
 
 
 @pytest.mark.parametrize(
@@ -58,6 +64,17 @@ def test_names_outside_the_folder_are_refused(name: str) -> None:
 )
 def test_a_damaged_run_of_names_is_refused(run: dict[str, Any]) -> None:
     good = {"before": "a", "digits": 5, "after": "", "first": 0, "count": 2}
-    assert len(unpack_names({"numbered": [good], "single": []})) == 2
+
+    def unpacked(run: dict[str, Any]) -> frozenset[str]:
+        values = {"numbered": [run], "single": []}
+        return unpack_names(to_struct(values, PackedNames, "job.json"))
+
+    assert unpacked(good) == {"a00000", "a00001"}
     with pytest.raises(DataError):
-        unpack_names({"numbered": [{**good, **run}], "single": []})
+        unpacked({**good, **run})
+
+
+def test_too_many_names_are_refused() -> None:
+    run = NumberedNames("a", 9, "", first=0, count=MAX_NAMES)
+    with pytest.raises(DataError, match="more than 8,388,608 names"):
+        unpack_names(PackedNames((run,), ("b",)))

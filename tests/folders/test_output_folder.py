@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import pytest
 from command_line import ROOT, environment
+from msgspec.structs import replace
 from output_folders import (
     JOB,
     NAMES,
@@ -27,7 +28,7 @@ from output_folders import (
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders import output_folder as output
-from bpe_beam.folders.compact_names import unpack_names
+from bpe_beam.folders.compact_names import PackedNames, unpack_names
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.storage import Storage
 
@@ -43,7 +44,7 @@ def test_a_new_folder_says_first_whose_it_is(tmp_path: Path) -> None:
     assert job["job"] == "tokenize"
     assert job["settings"] == {"append": None, "input": {"text_field": "text", "files": [["a", 1]]}}
     assert job["fingerprint"] == folder.record.fingerprint
-    assert unpack_names(job["files"]) == set(NAMES)
+    assert unpack_names(msgspec.convert(job["files"], PackedNames)) == set(NAMES)
     assert str(tmp_path) not in (url / "job.json").read_text()
     assert (url / "work").is_dir()
 

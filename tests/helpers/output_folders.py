@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
+
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import to_struct
 
 PIECES = 3
 
@@ -60,14 +63,14 @@ def write_piece(folder: RunFolder, piece: int) -> None:
 
 
 def manifest_of(receipts: Mapping[str, Receipt]) -> bytes:
-    return json.dumps({name: row.to_json() for name, row in receipts.items()}).encode()
+    return msgspec.json.encode(receipts)
 
 
 def restore(manifest: bytes) -> dict[str, RestoredTask]:
     """Return the tasks of a manifest by `manifest_of`."""
     return {
-        name: RestoredTask(tuple(map(FileInfo.from_json, row["files"])), row["facts"])
-        for name, row in json.loads(manifest).items()
+        name: RestoredTask(receipt.files, receipt.stats)
+        for name, receipt in to_struct(json.loads(manifest), dict[str, Receipt], "it").items()
     }
 
 

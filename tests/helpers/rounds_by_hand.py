@@ -9,12 +9,12 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
@@ -69,7 +69,7 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
         inputs=(),
         parts=parts,
     )
-    (folder / "manifest.json").write_bytes(manifest.to_json())
+    (folder / "manifest.json").write_bytes(manifest.to_bytes())
     return folder
 
 
@@ -164,7 +164,7 @@ def learn_by_hand(
             (rewriting, "BATCH_WORDS"): 3,
             (segmenting, "TABLE_BYTES"): 1,
             (segmenting, "CANDIDATES"): 2,
-            (segmenting, "HOT_PAIRS"): 8,
+            (segmenting, "FREQUENT_PAIRS"): 8,
         }
     record = job.folder.folder.record
     names = frozenset(names_of(pieces, len(job.manifest.parts)))

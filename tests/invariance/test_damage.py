@@ -19,11 +19,12 @@ import pytest
 import reference_bpe
 from damage import all_edits, pretty, sample
 from made_text import documents, write
+from msgspec import structs
 from stream_by_hand import stream_of
 
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.counts.artifact import iter_parts
+from bpe_beam.counts.artifact import read_part
 from bpe_beam.counts.manifest import read_manifest as read_counts
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.output_folder import OutputFolder
@@ -134,13 +135,8 @@ def test_counts_manifest(made: Made) -> None:
     path = Path(folder) / "manifest.json"
 
     def is_read() -> bool:
-        return (
-            sum(
-                table.num_rows
-                for table in iter_parts(STORAGE, folder, read_counts(STORAGE, folder))
-            )
-            >= 0
-        )
+        manifest = read_counts(STORAGE, folder)
+        return sum(len(read_part(STORAGE, folder, manifest, p)) for p in manifest.parts) >= 0
 
     edits = all_edits(path.read_bytes(), 4, pretty)
     check(*passing(path, edits, is_read), least=200)
@@ -201,7 +197,7 @@ def test_receipts_of_a_job(made: Made, tmp_path: Path) -> None:
     value = json.loads(receipt.read_bytes())
     names = frozenset(file["name"] for file in value["files"])
     job = json.loads((tmp_path / "tokens" / "job.json").read_bytes())
-    record = replace(record, job=job["job"], settings=job["settings"], names=names)
+    record = structs.replace(record, job=job["job"], settings=job["settings"], names=names)
     folder = JobFolder(STORAGE, given.output, record)
 
     def is_believed() -> bool:
@@ -224,10 +220,10 @@ def adding_up(manifest: Manifest) -> Manifest:
     shards = []
     for index, shard in enumerate(manifest.shards):
         name = shard_name(index, len(manifest.shards))
-        files = [replace(file, name=f"{name}.{file.name[-3:]}") for file in shard.files]
-        shards.append(replace(shard, name=name, files=tuple(files)))
+        files = [structs.replace(file, name=f"{name}.{file.name[-3:]}") for file in shard.files]
+        shards.append(structs.replace(shard, name=name, files=tuple(files)))
     totals = Totals.of(shards, manifest.tokenless)
-    return replace(manifest, shards=tuple(shards), totals=totals)
+    return structs.replace(manifest, shards=tuple(shards), totals=totals)
 
 
 def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest:
@@ -240,7 +236,7 @@ def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest
         plan["splits"] = plan["splits"][:-1]
     if from_files:
         plan["files"] = plan["files"][:-1]
-    dropped = adding_up(replace(manifest, shards=manifest.shards[:-1], plan=plan))
+    dropped = adding_up(structs.replace(manifest, shards=manifest.shards[:-1], plan=plan))
     fingerprint = hashlib.sha256(
         json.dumps(plan, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     ).hexdigest()
@@ -249,13 +245,13 @@ def without_a_shard(folder: Path, from_plan: bool, from_files: bool) -> Manifest
     for shard, renamed in zip(manifest.shards, dropped.shards, strict=False):
         for file, other in zip(shard.files, renamed.files, strict=True):
             (folder / file.name).rename(folder / other.name)
-    return replace(dropped, plan_fingerprint=fingerprint)
+    return structs.replace(dropped, plan_fingerprint=fingerprint)
 
 
 @pytest.mark.parametrize(
     ("from_plan", "from_files", "message"),
     [
-        (False, False, "the plan has 3 splits; shards are there of 2"),
+        (False, False, "the plan has 3 splits, and 2 of them have shards"),
         (True, False, r"not a whole plan: byte 0 of c\.jsonl is in no split"),
         (True, True, r"job\.json: the input has 3 files of [0-9]+ bytes; the plan in"),
     ],
@@ -292,15 +288,15 @@ def test_numbers_that_only_the_input_can_prove(made: Made, tmp_path: Path, what:
     manifest = Manifest.from_bytes(path.read_bytes())
     row = manifest.tokenless[0]
     if what != "text_bytes of a shard":
-        row = replace(row, **{what: getattr(row, what) + 1})
+        row = structs.replace(row, **{what: getattr(row, what) + 1})
         tokenless = (row, *manifest.tokenless[1:])
         totals = Totals.of(manifest.shards, tokenless)
-        path.write_bytes(replace(manifest, tokenless=tokenless, totals=totals).to_bytes())
+        path.write_bytes(structs.replace(manifest, tokenless=tokenless, totals=totals).to_bytes())
     else:
         first = manifest.shards[0]
-        shards = (replace(first, text_bytes=first.text_bytes - 1), *manifest.shards[1:])
+        shards = (structs.replace(first, text_bytes=first.text_bytes - 1), *manifest.shards[1:])
         totals = Totals.of(shards, manifest.tokenless)
-        path.write_bytes(replace(manifest, shards=shards, totals=totals).to_bytes())
+        path.write_bytes(structs.replace(manifest, shards=shards, totals=totals).to_bytes())
     verify.run(VerifySettings(given.output, run=RUN), QUIET)
     with pytest.raises(
         DataError, match=r": the input has [0-9,]+ (documents|text_bytes); manifest"
@@ -317,7 +313,9 @@ def test_a_split_that_is_said_to_have_no_tokens(made: Made, tmp_path: Path) -> N
     row = TokenlessSplit(first.split, first.slices, first.documents, first.text_bytes, 0)
     for file in first.files:
         (folder / file.name).unlink()
-    damaged = adding_up(replace(manifest, shards=tuple(rest), tokenless=(row, *manifest.tokenless)))
+    damaged = adding_up(
+        structs.replace(manifest, shards=tuple(rest), tokenless=(row, *manifest.tokenless))
+    )
     for shard, renamed in zip(rest, damaged.shards, strict=True):
         for file, other in zip(shard.files, renamed.files, strict=True):
             (folder / file.name).rename(folder / other.name)

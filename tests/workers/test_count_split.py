@@ -33,7 +33,7 @@ def stats_of(folder: TaskFolder) -> CountStats:
     """What the receipt of the only split says."""
     receipt = folder.read_receipt("counts-00000-of-00001")
     assert receipt is not None
-    return CountStats.from_json(receipt.stats)
+    return receipt.read_stats(CountStats)
 
 
 def count_file(

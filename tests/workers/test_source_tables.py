@@ -14,7 +14,7 @@ from bpe_beam.counts.manifest import MAX_SOURCES
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.errors import DataError
 from bpe_beam.workers.count_split import range_references
-from bpe_beam.workers.source_tables import SourceTables, add_token_facts, cut_by_source
+from bpe_beam.workers.source_tables import SourceTables, add_token_totals, divide_by_source
 
 RULES = WordRules(pretokenizer="whitespace_split")
 
@@ -31,7 +31,7 @@ ROWS = [("zh", "一 二"), ("en", "one two two"), ("zh", "二"), ("größe", "")
 
 
 def test_cut_in_the_order_of_names_and_of_the_batch() -> None:
-    pieces = cut_by_source(batch_of(ROWS))
+    pieces = divide_by_source(batch_of(ROWS))
     assert [name for name, _ in pieces] == ["en", "größe", "zh"]
     for name, piece in pieces:
         assert piece.schema == BATCH_SCHEMA
@@ -45,7 +45,7 @@ def test_the_order_of_a_large_batch_stays() -> None:
     """Places must rise within a source."""
     made = random.Random(6)
     rows = [(made.choice("abcdefg"), f"{i}") for i in range(3000)]
-    for name, piece in cut_by_source(batch_of(rows)):
+    for name, piece in divide_by_source(batch_of(rows)):
         assert piece["text"].to_pylist() == [text for source, text in rows if source == name]
 
 
@@ -54,7 +54,7 @@ def test_a_slice_of_a_batch(start: int) -> None:
     """Offsets that do not begin at 0, in every column."""
     whole = batch_of([("x", "never"), *ROWS, ("x", "never")])
     batch = whole.slice(1 + start, len(ROWS) - start)
-    found = {name: piece["text"].to_pylist() for name, piece in cut_by_source(batch)}
+    found = {name: piece["text"].to_pylist() for name, piece in divide_by_source(batch)}
     expected: dict[str, list[str]] = {}
     for source, text in ROWS[start:]:
         expected.setdefault(source, []).append(text)
@@ -63,7 +63,7 @@ def test_a_slice_of_a_batch(start: int) -> None:
 
 def test_a_batch_of_one_source_is_not_copied() -> None:
     batch = batch_of([("a", "x"), ("a", "y")])
-    ((name, piece),) = cut_by_source(batch)
+    ((name, piece),) = divide_by_source(batch)
     assert name == "a"
     assert piece is batch
 
@@ -86,8 +86,8 @@ def test_tables_and_facts(by_source: bool) -> None:
     }
     assert found == twin
     assert list(found) == sorted(found)
-    assert sum(row["documents"] for row in tables.facts.values()) == 6
-    assert {name: row["words"] for name, row in tables.facts.items()} == {
+    assert sum(row["documents"] for row in tables.totals.values()) == 6
+    assert {name: row["words"] for name, row in tables.totals.items()} == {
         name: words.total() for name, words in twin.items()
     }
     assert tables.memory_bytes == sum(table.memory_bytes for _, table in tables.tables())
@@ -103,14 +103,14 @@ def test_too_many_sources_name_the_option() -> None:
     sums: dict[str, dict[str, int]] = {}
     batch = batch_of([*rows, ("one more", "x")])
     with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
-        add_token_facts(sums, batch, np.arange(len(batch) + 1))
+        add_token_totals(sums, batch, np.arange(len(batch) + 1))
 
 
 def test_token_facts() -> None:
     sums: dict[str, dict[str, int]] = {}
     whole = batch_of([("x", "never"), *ROWS])
     for _ in range(2):
-        add_token_facts(sums, whole.slice(1), np.array([100, 102, 105, 106, 106, 107]))
+        add_token_totals(sums, whole.slice(1), np.array([100, 102, 105, 106, 106, 107]))
     assert sums == {
         "zh": {"documents": 4, "text_bytes": 2 * 10, "tokens": 6},
         "en": {"documents": 4, "text_bytes": 2 * 14, "tokens": 8},

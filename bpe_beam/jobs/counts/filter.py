@@ -6,11 +6,11 @@ Memory: the words of one partition.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from bpe_beam.counts.artifact import (
     added_up,

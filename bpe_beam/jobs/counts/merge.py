@@ -9,11 +9,11 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import asdict, replace
 
 from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.plan import MAX_FILES
@@ -205,4 +205,4 @@ def _manifest(manifests: Sequence[CountsManifest], parts: tuple[CountsPart, ...]
 
 
 def _source_rows(manifest: CountsManifest) -> dict[str, Mapping[str, int]]:
-    return {name: vars(totals) for name, totals in (manifest.sources or {}).items()}
+    return {name: asdict(totals) for name, totals in (manifest.sources or {}).items()}

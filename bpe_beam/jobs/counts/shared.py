@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,7 +12,6 @@ from msgspec import UNSET, UnsetType
 from bpe_beam.counts.manifest import CountsManifest, CountsPart, part_name, read_manifest
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.messages import list_few
@@ -110,7 +108,7 @@ def make_counts(
             for partition, name in enumerate(names):
                 parts.append(_part(folder, name, partition, make_part))
                 stage.advance(1)
-        folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_json())
+        folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_bytes())
     manifest = read_manifest(storage, settings.output)
     return manifest, NewCountsSummary(
         job=job["job"],
@@ -159,15 +157,15 @@ def _part(
     task = name.removesuffix(".parquet")
     receipt = folder.receipt(task)
     if receipt is not None:
-        return CountsPart(**cast(Any, receipt.stats))
+        return receipt.read_stats(CountsPart)
     part = make_part(partition)
-    folder.write_receipt(task, [FileInfo(name, part.bytes, part.sha256)], part.facts())
+    folder.write_receipt(task, [part.file], part)
     return part
 
 
 def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
     """Return the parts of a finished folder, from which it is repaired if one is missing."""
     return {
-        part["name"].removesuffix(".parquet"): RestoredTask((FileInfo.from_json(part),), part)
-        for part in json.loads(manifest)["parts"]
+        part.name.removesuffix(".parquet"): RestoredTask((part.file,), part)
+        for part in CountsManifest.from_bytes(manifest, MANIFEST_FILE).parts
     }

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
+import msgspec
+
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.job_json import JobRecord
@@ -99,7 +101,7 @@ class Commit:
     def to_json(self) -> dict[str, Any]:
         """Return the commit as JSON values."""
         values = dict(vars(self))
-        values["pieces"] = [word_batch.to_json() for word_batch in values.pop("word_batches")]
+        values["pieces"] = msgspec.to_builtins(values.pop("word_batches"))
         values["totals"] = None if self.totals is None else asdict(self.totals)
         return values
 
@@ -111,7 +113,7 @@ class Commit:
             KeyError, TypeError, ValueError: `value` is no commit.
         """
         values = dict(value)
-        word_batches = [WordBatch.from_json(row) for row in values.pop("pieces")]
+        word_batches = msgspec.convert(values.pop("pieces"), list[WordBatch])
         rows = [tuple(row) for row in values.pop("rows")]
         if values.get("totals") is not None:
             values["totals"] = WordTotals(**values["totals"])
@@ -207,7 +209,7 @@ class RoundsFolder:
                 return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
-        except NotFoundError:
+        except (NotFoundError, msgspec.ValidationError):
             return None
         return commit
 

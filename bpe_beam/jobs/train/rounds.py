@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import starmap
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
@@ -53,7 +54,7 @@ from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.segment_words import (
     floor_of,
     read_best,
-    read_hot,
+    read_frequent,
     require_all,
 )
 from bpe_beam.workers.rounds.task import (
@@ -285,7 +286,7 @@ class RoundsJob:
         if task.room.holds(result.segments):
             segments = gather(result.read_segments())
             return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
-        frequent = FrequentPairs(*read_hot(task, result.hot, floor))
+        frequent = FrequentPairs(*read_frequent(task, result.hot, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
         fitting = cut_to_fit(result.read_segments, frequent, floor, task.room, widths)
@@ -368,7 +369,7 @@ class RoundsJob:
         return RoundTask(
             folder=run.for_workers(),
             counts=self.counts,
-            manifest=replace(self.manifest, inputs=()),
+            manifest=structs.replace(self.manifest, inputs=()),
             factors=self.factors,
             start=(self.folder.start, self._start_sha256),
             given=round_sha256,
@@ -485,16 +486,16 @@ class _RoundResult:
         cut = [receipts[name] for name in _task_names("cut", task.word_batches) if task.cuts]
         pairs = _shards(receipts, "pairs", task.shards)
         segments = _shards(receipts, "segments", task.shards)
-        stats = [WordBatchStats.from_json(row.stats) for row in words]
-        pair_stats = [PairStats(**cast(Any, row.stats)) for row in pairs]
-        segment_stats = [SegmentStats(**cast(Any, row.stats)) for row in segments]
-        cut_stats = [SegmentedStats(**cast(Any, row.stats)) for row in cut]
+        stats = [row.read_stats(WordBatchStats) for row in words]
+        pair_stats = [row.read_stats(PairStats) for row in pairs]
+        segment_stats = [row.read_stats(SegmentStats) for row in segments]
+        cut_stats = [row.read_stats(SegmentedStats) for row in cut]
         require_all("pairs", (row.blocks for row in stats), (row.blocks for row in pair_stats))
         require_all(
             "segments", (row.blocks for row in cut_stats), (row.blocks for row in segment_stats)
         )
         self.word_batches = [
-            WordBatch(row.files[0], each) for row, each in zip(words, stats, strict=True)
+            WordBatch.of(row.files[0], each) for row, each in zip(words, stats, strict=True)
         ]
         self.words = size_of(stats)
         self.weight = sum(row.weight for row in stats)

@@ -1,4 +1,4 @@
-"""Documents as every format's writer and reader takes them, and what is refused of them."""
+"""Checks of documents and ranges that the writers and readers of all formats share."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ def check_documents(
     shard: str,
     first: int,
 ) -> None:
-    """Refuses a batch that cannot be written, before any of it is.
+    """Refuse a batch that cannot be written, before any of it is.
 
     Args:
-        ids: the ids of all documents one after the other; must be uint32 [tokens].
-        offsets: where each document begins in `ids`; must be int64 [documents + 1], from 0 to
-            `len(ids)`, never falling.
-        vocab_size: one more than the greatest id allowed.
-        max_tokens: the longest document that the format can hold.
-        shard: the shard's name, for the message.
-        first: the number of the batch's first document in the shard, for the message.
+        ids: uint32[tokens], the ids of all documents one after the other.
+        offsets: int64[documents + 1], the start of each document in `ids` and the end of the last;
+            from 0 to `len(ids)`, never falling.
+        vocab_size: One more than the greatest id allowed.
+        max_tokens: The most tokens of a document that the format allows.
+        shard: The shard's name, for errors.
+        first: The number of the batch's first document in the shard, for errors.
 
     Raises:
-        DataError: if a document is too long or an id is not in the vocabulary; names both.
-        ValueError: if the arrays are of other types or do not belong together.
+        DataError: A document is too long or an id is not in the vocabulary; names both.
+        ValueError: The arrays are of other types or do not belong together.
     """
     if ids.dtype != np.uint32 or ids.ndim != 1:
-        raise ValueError(f"ids must be uint32 [tokens], not {ids.dtype} {ids.shape}")
+        raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
     if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-        raise ValueError(f"offsets must be int64 [n + 1], not {offsets.dtype} {offsets.shape}")
+        raise ValueError(
+            f"offsets must be int64[documents + 1], got {offsets.dtype} of shape {offsets.shape}"
+        )
     if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
         raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
     lengths = np.diff(offsets)
@@ -45,7 +47,7 @@ def check_documents(
         document = int(np.argmax(lengths > max_tokens))
         raise DataError(
             f"{shard}: document {first + document} has {int(lengths[document])} tokens; the "
-            f"format holds at most {max_tokens} a document: cut the document"
+            f"format allows at most {max_tokens} a document: divide the document"
         )
     if ids.size and int(ids.max()) >= vocab_size:
         token = int(np.argmax(ids >= vocab_size))
@@ -57,6 +59,16 @@ def check_documents(
 
 
 def check_range(what: str, start: int, stop: int, count: int) -> None:
-    """Raises IndexError unless [start, stop) lies within the `count` of a shard."""
+    """Refuse a range that is not within a shard.
+
+    Args:
+        what: What is counted: "documents" or "tokens".
+        start: The first one, from 0.
+        stop: The one behind the last.
+        count: The number of them in the shard.
+
+    Raises:
+        IndexError: [start, stop) is not within [0, count).
+    """
     if not 0 <= start <= stop <= count:
-        raise IndexError(f"{what} {start} to {stop} are not within the {count} of the shard")
+        raise IndexError(f"{what} must be a range within 0 to {count}, got {start} to {stop}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
-class ShardFiles:
+class ShardFiles(Struct, frozen=True):
     """One shard as it was written.
 
     Attributes:
@@ -97,8 +97,7 @@ class ShardCheck(Protocol):
         """Yield a sentence for each problem; `reader` is None if the shard cannot be opened."""
 
 
-@dataclass(frozen=True)
-class ShardFormat:
+class ShardFormat(Struct, frozen=True):
     """A format of token shards.
 
     Attributes:

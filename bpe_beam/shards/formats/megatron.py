@@ -14,11 +14,11 @@ The layout is that of `megatron/core/datasets/indexed_dataset.py` (Megatron-LM),
 
 A document is one sequence here, so D is S + 1 and the document index counts from 0 to S. Documents
 end by the index alone, never by an end-of-text id. No pair is written without tokens: Megatron
-cannot map an empty file, and its `GPTDataset` cannot cut samples from documents without tokens.
+cannot map an empty file, and its `GPTDataset` cannot take samples from documents without tokens.
 Earlier versions of this package wrote such pairs, with one id 0 that no document has.
 
-The writer and the reader hold blocks of fixed size in memory. The writer spools
-the lengths to a local temporary file, since a gigabyte of empty lines has a billion documents.
+The writer and the reader keep blocks of fixed size in memory. The writer keeps the lengths in a
+local temporary file, since a gigabyte of empty lines has a billion documents.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,37 +37,37 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.shards.formats.documents import check_documents, check_range
-from bpe_beam.shards.formats.files import RangeFile, ShardFile
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardReader
+from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
 
 MAX_DOCUMENT_TOKENS = 2**31 - 1
-"""A length is an int32."""
+"""The most tokens of a document: its length is an int32."""
 
 MAGIC, VERSION = b"MMIDIDX\0\0", 1
 HEADER = struct.Struct("<9sQBQQ")
 DTYPES: dict[int, np.dtype[Any]] = {4: np.dtype("<i4"), 8: np.dtype("<u2")}
 _CODES = {dtype: code for code, dtype in DTYPES.items()}
 BLOCK = 1 << 18
-"""Documents, or tokens, held at a time: some megabytes whichever array it is."""
+"""The number of documents, or of tokens, that are processed at a time."""
 
 _IDS, _INDEX = ".bin", ".idx"
 _SPOOL_IN_MEMORY = 4 << 20
 
 
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Returns how ids are stored: uint16 while every id is below 65,536, else int32.
+    """Return the type of stored ids: uint16 if every id is below 65,536, else int32.
 
     Args:
-        vocab_size: one more than the greatest id; 1 to 2^31.
+        vocab_size: One more than the greatest id; 1 to `MAX_VOCAB_SIZE`.
 
     Raises:
-        UsageError: if `vocab_size` is out of range.
+        UsageError: `vocab_size` is out of range.
     """
     if not 1 <= vocab_size <= MAX_VOCAB_SIZE:
         raise UsageError(
-            f"vocab_size is {vocab_size}; Megatron shards hold ids of a vocabulary of 1 to "
-            f"{MAX_VOCAB_SIZE} entries"
+            f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for Megatron shards, got {vocab_size}"
         )
     return DTYPES[8 if vocab_size <= 2**16 else 4]
 
@@ -75,28 +75,27 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
 class MegatronWriter:
     """Writes one shard as a stream; a context manager.
 
-    When the `with` block ends well, `.bin` and then `.idx` become visible, each as a whole. When it
-    ends with an exception, no `.idx` becomes visible, and only if the `.idx` alone could not be
-    written is there a `.bin`: an attempt never removes what another one may have published. Without
-    any token nothing is written. Equal documents give equal bytes.
+    When the `with` block ends without an exception, `.bin` and then `.idx` become visible, each as
+    a whole. When it ends with one, no `.idx` becomes visible, and a `.bin` remains only if the
+    `.idx` alone could not be written: an attempt never removes a file that another attempt may have
+    published. A shard without tokens has no files. Equal documents give equal bytes.
 
         with MegatronWriter(storage, "tokens", "shard-00000-of-00001", 50_257) as writer:
             writer.write_documents(ids, offsets)
         writer.result()
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of an existing folder.
+        name: The shard's name, without a suffix.
+        vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`; decides the width of an
+            id.
+
+    Raises:
+        UsageError: `vocab_size` is out of range.
     """
 
     def __init__(self, storage: Storage, folder: str, name: str, vocab_size: int) -> None:
-        """Prepares a writer; nothing is opened before the first token.
-
-        Args:
-            storage: where to write.
-            folder: path or URL of an existing folder.
-            name: the shard's name, without a suffix.
-            vocab_size: one more than the greatest id; decides the width of an id.
-
-        Raises:
-            UsageError: if `vocab_size` is not in 1 to 2^31.
-        """
         self._storage = storage
         self._name = name
         self._bin_url = storage.join(folder, name + _IDS)
@@ -108,8 +107,8 @@ class MegatronWriter:
         # False while a batch is half written: a caller that swallows the error gets no shard.
         self._whole = True
         self._open = False
-        self._bin: ShardFile | None = None
-        self._bin_context: AbstractContextManager[BinaryIO] | None = None
+        self._bin: HashingFile | None = None
+        self._bin_stack = ExitStack()
         self._result: ShardFiles | None = None
 
     def __enter__(self) -> MegatronWriter:
@@ -119,21 +118,20 @@ class MegatronWriter:
         return self
 
     def write_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Appends documents, each as one sequence.
+        """Append documents, each as one sequence.
 
         Args:
-            ids: uint32 [tokens], the ids of all documents one after the other.
-            offsets: int64 [documents + 1], where each document begins in `ids`; from 0 to
-                `len(ids)`, never falling. Equal neighbours are an empty document.
+            ids: uint32[tokens], the ids of all documents one after the other.
+            offsets: int64[documents + 1], the start of each document in `ids` and the end of the
+                last; from 0 to `len(ids)`, never falling. An empty document has no ids.
 
         Raises:
-            DataError: if a document has more than 2^31 - 1 tokens, an id is not below
-                `vocab_size` (both name the document, counted from 0 in the shard), or the bytes
-                cannot be written.
-            ValueError: if the arrays do not belong together, or outside the `with` block.
+            DataError: A document has more than `MAX_DOCUMENT_TOKENS` tokens, an id is not below
+                `vocab_size`, or the bytes cannot be written.
+            ValueError: The arrays do not belong together, or the `with` block is not entered.
         """
         if not self._open:
-            raise ValueError("write_documents outside the writer's with block")
+            raise ValueError("write_documents must be called in the writer's with block")
         check_documents(
             ids,
             offsets,
@@ -152,13 +150,13 @@ class MegatronWriter:
         self._whole = True
 
     def result(self) -> ShardFiles:
-        """Returns what was written, once the `with` block has ended well.
+        """Return what was written, after the `with` block.
 
         Raises:
-            ValueError: before that.
+            ValueError: The block has not ended, or ended with an exception.
         """
         if self._result is None:
-            raise ValueError(f"{self._name} is not written: its block has not ended well")
+            raise ValueError(f"{self._name} is not written: its with block has not ended well")
         return self._result
 
     def __exit__(
@@ -170,54 +168,38 @@ class MegatronWriter:
         self._open = False
         with self._lengths:
             if kind is not None:
-                self._give_up(kind, error, trace)
-            else:
-                self._publish()
+                self._bin_stack.__exit__(kind, error, trace)
+                return
+            with self._bin_stack:
+                if not self._whole:
+                    raise DataError(f"{self._name}: writing a batch of documents failed before")
+                self._result = ShardFiles(self._documents, self._tokens, self._publish())
 
-    def _ids_file(self) -> ShardFile:
+    def _ids_file(self) -> HashingFile:
         """Return the open `.bin`; it is opened at the first call."""
         if self._bin is None:
-            self._bin_context = self._storage.create(self._bin_url)
-            self._bin = ShardFile(self._bin_context.__enter__())
+            self._bin = HashingFile(
+                self._bin_stack.enter_context(self._storage.create(self._bin_url))
+            )
         return self._bin
 
-    def _give_up(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Remove the `.bin` as far as it was written; it has not become visible."""
-        context, self._bin_context = self._bin_context, None
-        if context is not None:
-            context.__exit__(kind, error, trace)
-
-    def _publish(self) -> None:
-        files: tuple[FileInfo, ...] = ()
-        try:
-            if not self._whole:
-                raise DataError(f"{self._name}: writing a batch of documents failed before")
-            if self._bin is not None:
-                files = self._publish_pair(self._bin)
-        except BaseException as failure:
-            self._give_up(type(failure), failure, failure.__traceback__)
-            raise
-        self._result = ShardFiles(self._documents, self._tokens, files)
-
-    def _publish_pair(self, ids: ShardFile) -> tuple[FileInfo, ...]:
+    def _publish(self) -> tuple[FileInfo, ...]:
+        if self._bin is None:
+            return ()
         with self._storage.create(self._idx_url) as file:
-            idx = ShardFile(file)
+            idx = HashingFile(file)
             self._write_index(idx)
             file.flush()
             # The index is complete under its attempt's name: two renames are left that can fail.
-            # Whoever sees the .idx sees the .bin. If the second rename fails, the .bin stays: it
-            # may be the one that another attempt at the same shard has published.
-            context, self._bin_context = self._bin_context, None
-            assert context is not None
-            context.__exit__(None, None, None)
-        return ids.info(self._name + _IDS), idx.info(self._name + _INDEX)
+            # A reader that finds the .idx finds the .bin. If the second rename fails, the .bin
+            # stays: it may be the one that another attempt at the same shard has published.
+            self._bin_stack.pop_all().close()
+        return (
+            FileInfo.written(self._name + _IDS, self._bin),
+            FileInfo.written(self._name + _INDEX, idx),
+        )
 
-    def _write_index(self, idx: ShardFile) -> None:
+    def _write_index(self, idx: HashingFile) -> None:
         count = self._documents
         idx.write(HEADER.pack(MAGIC, VERSION, _CODES[self._dtype], count, count + 1))
         for lengths in self._spooled():
@@ -247,34 +229,32 @@ class MegatronWriter:
     def _spool_error(self, error: OSError) -> DataError:
         return DataError(
             f"{tempfile.gettempdir()}: the temporary file with the document lengths of "
-            f"{self._name} failed: {error.strerror or error}; 4 bytes a document are needed "
-            "there, and the variable TMPDIR chooses another folder"
+            f"{self._name} failed: {error.strerror or error}; it needs 4 bytes a document, and the "
+            "variable TMPDIR chooses another folder"
         )
 
 
 class MegatronReader:
-    """Reads one shard of one sequence a document back; `len` is its number of documents.
+    """Reads one shard; `len` is its number of documents.
 
     Opening reads the whole index once (20 bytes a document) and refuses every violation of the
-    layout; nothing is allocated from a count that the sizes of the files do not bear out. Close
-    it, or use it as a context manager.
+    layout; memory never depends on a number in a file before it was compared with the files' sizes.
+    Close it, or use it as a context manager.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the shard's folder.
+        name: The shard's name, without a suffix.
 
     Attributes:
-        dtype: how ids are stored, `uint16` or `int32`.
-        token_count: how many ids the shard holds.
+        dtype: The type of stored ids, `uint16` or `int32`.
+        token_count: The number of ids in the shard.
+
+    Raises:
+        DataError: A file is missing or breaks the layout; names the file and the byte.
     """
 
     def __init__(self, storage: Storage, folder: str, name: str) -> None:
-        """Opens and validates a shard.
-
-        Args:
-            storage: where to read.
-            folder: path or URL of the shard's folder.
-            name: the shard's name, without a suffix.
-
-        Raises:
-            DataError: if a file is missing or breaks the layout; names file and place.
-        """
         idx_url = storage.join(folder, name + _INDEX)
         with ExitStack() as opened:
             self._idx = RangeFile(storage, idx_url)
@@ -297,7 +277,7 @@ class MegatronReader:
         self.close()
 
     def close(self) -> None:
-        """Closes both files."""
+        """Close both files."""
         self._idx.close()
         self._bin.close()
 
@@ -305,11 +285,15 @@ class MegatronReader:
         return self._count
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """Returns int32 [stop - start]: the tokens of the documents from `start` to `stop`.
+        """Return int32[stop - start]: the numbers of tokens of documents.
+
+        Args:
+            start: The first document, from 0.
+            stop: The document behind the last.
 
         Raises:
-            DataError: if a length is negative or cannot be read.
-            IndexError: if the range is not within the shard.
+            DataError: A length is negative or cannot be read.
+            IndexError: The range is not within the shard.
         """
         check_range("documents", start, stop, self._count)
         at = HEADER.size + 4 * start
@@ -325,11 +309,15 @@ class MegatronReader:
         return lengths
 
     def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Returns uint32 [stop - start]: the ids from the shard's token `start` to `stop`.
+        """Return uint32[stop - start]: ids of the shard.
+
+        Args:
+            start: The first token of the shard, from 0.
+            stop: The token behind the last.
 
         Raises:
-            DataError: if an id is negative or cannot be read.
-            IndexError: if the range is not within the shard.
+            DataError: An id is negative or cannot be read.
+            IndexError: The range is not within the shard.
         """
         check_range("tokens", start, stop, self.token_count)
         width = self.dtype.itemsize
@@ -343,10 +331,10 @@ class MegatronReader:
         return ids.astype(np.uint32)
 
     def document(self, index: int) -> NDArray[np.uint32]:
-        """Returns uint32 [tokens]: the ids of one document. Two short reads of the index.
+        """Return uint32[tokens]: the ids of one document. Cost: two short reads of the index.
 
         Args:
-            index: the document's number, 0 to `len(self) - 1`.
+            index: The document's number, 0 to `len(self) - 1`.
         """
         length = int(self.lengths(index, index + 1)[0])
         at = HEADER.size + 4 * self._count + 8 * index
@@ -354,38 +342,10 @@ class MegatronReader:
         start = pointer // self.dtype.itemsize
         return self.tokens(start, start + length)
 
-    def batches(
-        self, max_tokens: int = 1 << 20
-    ) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
-        """Yields all documents in order, as `MegatronWriter.write_documents` takes them.
-
-        Args:
-            max_tokens: at most so many ids a batch; a longer document comes alone. A batch has at
-                most 262,144 documents.
-
-        Yields:
-            ids, uint32 [tokens], and offsets, int64 [documents + 1], from 0.
-        """
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens is {max_tokens}; allowed: 1 and more")
-        token = 0
-        for first in range(0, self._count, BLOCK):
-            lengths = self.lengths(first, min(first + BLOCK, self._count))
-            bounds = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-            begin = 0
-            while begin < lengths.size:
-                fit = int(np.searchsorted(bounds, bounds[begin] + max_tokens, side="right")) - 1
-                end = max(fit, begin + 1)
-                offsets = bounds[begin : end + 1] - bounds[begin]
-                ids = self.tokens(token, token + int(offsets[-1]))
-                yield ids, offsets
-                token += ids.size
-                begin = end
-
     def locate(self, token: int) -> tuple[int, int]:
-        """Returns the document that holds the shard's id number `token`, and the place in it.
+        """Return the document of a token of the shard, and the token's position in the document.
 
-        Reads the lengths up to there, 4 bytes a document.
+        Cost: reads the lengths up to there, 4 bytes a document.
         """
         check_range("tokens", token, token + 1, self.token_count)
         start = 0
@@ -393,8 +353,8 @@ class MegatronReader:
             lengths = self.lengths(first, min(first + BLOCK, self._count))
             ends = start + np.cumsum(lengths, dtype=np.int64)
             if token < ends[-1]:
-                place = int(np.searchsorted(ends, token, side="right"))
-                return first + place, token - int(ends[place] - lengths[place])
+                row = int(np.searchsorted(ends, token, side="right"))
+                return first + row, token - int(ends[row] - lengths[row])
             start = int(ends[-1])
         raise DataError(f"{self._idx.url}: the lengths changed while they were read")
 
@@ -425,10 +385,10 @@ class MegatronReader:
         return DTYPES[code], sequences
 
     def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
-        """Holds the three arrays and the size of the .bin against each other; counts the ids.
+        """Compare the three arrays of the index and the size of the `.bin`; return the tokens.
 
-        The arrays are checked side by side: a file of holes that claims any number of documents
-        fails at its first block.
+        The arrays are compared side by side: a sparse file with any number of documents fails at
+        its first block.
         """
         pointers_at = HEADER.size + 4 * self._count
         documents_at = pointers_at + 8 * self._count
@@ -462,7 +422,7 @@ class MegatronReader:
 def _check_array(
     file: RangeFile, array_at: int, what: str, first: int, expected: NDArray[np.int64]
 ) -> None:
-    """Reads a block of an int64 array, from its entry `first` on, and compares."""
+    """Read a block of an int64 array, from its entry `first` on, and compare it."""
     at = array_at + 8 * first
     found = np.frombuffer(file.read(at, 8 * expected.size), dtype="<i8")
     differs = found != expected
@@ -508,7 +468,7 @@ class MegatronCheck:
         position = ""
         if isinstance(reader, MegatronReader):
             if reader.dtype != self._dtype:
-                # What was taken for ids in `add` is none.
+                # `add` took something else for ids.
                 yield (
                     f"{self._name}{_INDEX}: byte 17: ids are stored as {reader.dtype}; expected "
                     f"{self._dtype} for a vocabulary of {self._vocab_size}"

@@ -1,18 +1,19 @@
 """Apply the last round's merges to a word batch, and count its pairs.
 
-A worker holds a batch of words, a table of pairs of `TABLE_BYTES`, and what the round applies; in
-the first round, one part of the counts as well.
+A worker has in memory a batch of words, a table of pairs of `TABLE_BYTES`, and the round's merges;
+in the first round, one part of the counts as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec.structs import replace
 
 from bpe_beam import _native, progress
 from bpe_beam.counts.artifact import added_up, read_part
@@ -24,6 +25,7 @@ from bpe_beam.counts.packed_words import (
     write_words,
 )
 from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, find_symbols_for
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.special_token_conflicts import refuse_spelled
@@ -36,7 +38,6 @@ from bpe_beam.workers.rounds.task import (
     RoundTask,
     Written,
     open_blocks,
-    read_file,
     round_file,
     seen_file,
     words_file,
@@ -81,14 +82,14 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
         element: The word batch, see `WordBatchTask`.
 
     Returns:
-        The word batch as it is now, with its URL as its name; and the blocks of its pairs.
+        The word batch as it is now, named by its URL; and the blocks of its pairs.
 
     Raises:
         DataError: Storage fails, or a file is damaged.
         UsageError: A word spells a special token.
     """
     word_batch = WordBatchTask.from_json(element)
-    given = round_file(task)
+    round_ = round_file(task)
     pairs = PairCounts()
     name = words_file(word_batch.number, task.word_batches)
     total = width = 0
@@ -99,8 +100,8 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
         for columns in _next_words(task, word_batch, read):
             writer.write(columns)
             total += weight_of(columns)
-            width += width_of_columns(columns, given.widths)
-            pairs.add_words(columns, given.widths, given.max_length)
+            width += width_of_columns(columns, round_.widths)
+            pairs.add_words(columns, round_.widths, round_.max_length)
             if pairs.memory_bytes > TABLE_BYTES:
                 blocks.write(pairs.blocks(task.shards))
                 pairs.clear()
@@ -115,22 +116,19 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
     )
     file = writer.info(name)
     task.folder.write_receipt(
-        task_name("words", word_batch.number, task.word_batches),
-        [file, blocks.info()],
-        asdict(stats),
+        task_name("words", word_batch.number, task.word_batches), [file, blocks.info()], stats
     )
     progress.report(task.stage, pieces=1)
-    return WordBatch(replace(file, name=task.folder.path(name)), stats), Written(
-        blocks.references,
-        {
-            metric_names.WORDS_REWRITTEN: writer.words,
-            metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
-        },
-    )
+    counts = {
+        metric_names.WORDS_REWRITTEN: writer.words,
+        metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
+    }
+    travelling = WordBatch.of(replace(file, name=task.folder.path(name)), stats)
+    return travelling, Written(blocks.references, counts)
 
 
 def weight_of(columns: Columns) -> int:
-    """Symbols of all words, each word weighted by its count."""
+    """Return the number of symbols of all words, each word weighted by its count."""
     data, offsets, counts = columns
     ends = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])] < 0x80
     before = np.concatenate([[0], np.cumsum(ends)])
@@ -140,10 +138,10 @@ def weight_of(columns: Columns) -> int:
 
 @dataclass
 class _Read:
-    """What the words written no longer show; each word weighted by its count.
+    """Numbers that the written words no longer show; each word weighted by its count.
 
     Attributes:
-        singles: Words dropped, since they are one symbol now.
+        singles: Words dropped because they are one symbol now.
         all_words: Words of the counts, in the first round.
         all_bytes: Their bytes.
     """
@@ -179,7 +177,7 @@ def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]
     storage = task.folder.storage
     start = _start.get(
         task.start,
-        lambda: InitialVocabulary.from_bytes(read_file(storage, *task.start), source=url),
+        lambda: InitialVocabulary.from_bytes(read_hashed(storage, *task.start), source=url),
     )
     least = 1 if task.singles else 2
     for batch in _part_words(task, part):

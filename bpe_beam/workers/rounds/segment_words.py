@@ -1,16 +1,15 @@
-"""Pairs added up, words cut at their cold boundaries, segments added up.
+"""Add up the pairs of a shard, divide words into segments, and add up the segments of a shard.
 
-`training/rounds.py` says why.
+Words are divided at infrequent pairs; `training/rounds.py` says why.
 
-A worker holds the round's hot pairs, and one table: of at most `TABLE_BYTES` where it cuts, of one
-shard's pairs or segments where it adds up.
+A worker keeps in memory the round's frequent pairs, and one table: of at most `TABLE_BYTES` while
+it divides words, of one shard's pairs or segments while it adds up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +30,14 @@ from bpe_beam.counts.packed_words import (
 from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.storage.hashing import read_hashed
 from bpe_beam.training.rounds import ShardPairs, threshold
 from bpe_beam.training.segments import width_of
 from bpe_beam.training.trainer_limits import Size
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
-    HOT_PAIRS,
+    FREQUENT_PAIRS,
     TABLE_BYTES,
     BlockReference,
     RoundCache,
@@ -45,7 +45,6 @@ from bpe_beam.workers.rounds.task import (
     Written,
     open_blocks,
     read_blocks,
-    read_file,
     round_file,
     write_file,
 )
@@ -63,7 +62,7 @@ Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int
 """Left, right and count of each pair."""
 
 _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
-_cached_hot_pairs: RoundCache[_native.FrequentPairs | None] = RoundCache()
+_cached_pairs: RoundCache[_native.FrequentPairs | None] = RoundCache()
 
 
 def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> PairShard:
@@ -72,25 +71,25 @@ def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference])
     Args:
         task: The round.
         shard: The shard's number.
-        references: Where its blocks are.
+        references: Its blocks.
 
     Raises:
-        DataError: A block came twice, or is damaged; storage fails.
+        DataError: A block is there twice, or is damaged; storage fails.
     """
     pairs = PairCounts()
     references = once("pairs", references)
     for data in read_blocks(task.folder.storage, references):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
     given = round_file(task)
-    hot, floor = pairs.frequent(task.floor, HOT_PAIRS // task.shards)
+    frequent, floor = pairs.frequent(task.floor, FREQUENT_PAIRS // task.shards)
     best = pairs.best(CANDIDATES, given.ranks)
     files = [
-        write_file(task, f"pairs/{task_name('hot', shard, task.shards)}.arrow", to_stream(hot)),
-        write_file(task, f"pairs/{task_name('best', shard, task.shards)}.arrow", to_stream(best)),
+        write_file(task, f"pairs/{task_name(kind, shard, task.shards)}.arrow", to_stream(batch))
+        for kind, batch in (("hot", frequent), ("best", best))
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
-    stats = PairStats(floor, most, len(pairs), hot.num_rows, len(references))
-    task.folder.write_receipt(task_name("pairs", shard, task.shards), files, asdict(stats))
+    stats = PairStats(floor, most, len(pairs), frequent.num_rows, len(references))
+    task.folder.write_receipt(task_name("pairs", shard, task.shards), files, stats)
     return PairShard(files[0], stats)
 
 
@@ -101,21 +100,21 @@ def segment_words(
     word_batches: Iterable[WordBatch],
     shards: Iterable[PairShard],
 ) -> Written:
-    """Cut the words of a word batch into segments, and count them.
+    """Divide the words of a word batch into segments, and count them.
 
     Args:
         task: The round.
         number: The word batch's number.
         word_batch: The word batch, as `apply_merges` returned it.
         word_batches: All word batches; read once a process and round.
-        shards: All shards of pairs, as `sum_pairs` returned them; likewise.
+        shards: All shards of pairs, as `sum_pairs` returned them; read once, too.
 
     Raises:
         DataError: The runner lost a block of pairs, a file is damaged, or storage fails.
     """
     storage = task.folder.storage
-    hot = _cached_hot_pairs.get(
-        (task.folder.url, task.given), lambda: _hot_pairs(task, word_batches, shards)
+    pairs = _cached_pairs.get(
+        (task.folder.url, task.given), lambda: _frequent_pairs(task, word_batches, shards)
     )
     table = PackedCounts()
     symbols = 0
@@ -124,47 +123,50 @@ def segment_words(
         blocks = open_blocks(task, stack, "segments", number)
         for columns in read_words(storage, words.name, words.sha256):
             with checked(words.name):
-                cut = columns if hot is None else hot.segments(*columns, singles=task.singles)
-            symbols += symbols_of(cut)
-            table.add(cut)
+                segments = (
+                    columns if pairs is None else pairs.segments(*columns, singles=task.singles)
+                )
+            symbols += symbols_of(segments)
+            table.add(segments)
             if table.memory_bytes > TABLE_BYTES:
                 blocks.write(table.blocks(task.shards))
                 table.clear()
         blocks.write(table.blocks(task.shards))
     stats = SegmentedStats(symbols, len(blocks.references))
     name = task_name("cut", number, task.word_batches)
-    task.folder.write_receipt(name, [blocks.info()], asdict(stats))
+    task.folder.write_receipt(name, [blocks.info()], stats)
     progress.report(task.stage, pieces=1)
     size = blocks.info().bytes
     return Written(blocks.references, {metric_names.SEGMENT_BLOCK_BYTES: size})
 
 
 def once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
-    """Return where the blocks of a shard are.
+    """Return the blocks of a shard, after a check that none is there twice.
 
     Args:
         kind: `pairs` or `segments`.
-        references: Where they are, as the runner gave it.
+        references: The blocks, as the runner returned them.
 
     Raises:
-        DataError: One is there twice, so that it would be counted twice.
+        DataError: A block is there twice, and would be counted twice.
     """
     found = list(references)
     if len(set(found)) < len(found):
         raise DataError(
-            f"the runner gave a block of {kind} twice: the same command goes on from the last round"
+            f"the runner returned a block of {kind} twice: the same command continues from the "
+            "last round"
         )
     return found
 
 
 def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
-    """Refuse sums that lack blocks, which workers made and the runner lost.
+    """Refuse sums without blocks that workers wrote and the runner lost.
 
-    That no block came twice has been checked for each shard.
+    `once` has checked that no block is there twice.
 
     Args:
         kind: `pairs` or `segments`.
-        made: The number of blocks that each word batch made.
+        made: The number of blocks of each word batch.
         added: The number of blocks that each shard added up.
 
     Raises:
@@ -173,13 +175,18 @@ def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
     blocks, sums = sum(made), sum(added)
     if blocks != sums:
         raise DataError(
-            f"the workers made {blocks:,} blocks of {kind}, and the runner handed on {sums:,}: the "
-            "same command goes on from the last round"
+            f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: the "
+            "same command continues from the last round"
         )
 
 
 def width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -> int:
-    """The characters that packed symbols cover, or how many these are; see `room.Size`."""
+    """Return the number of characters that packed symbols cover; see `Size.width`.
+
+    Args:
+        columns: The packed words.
+        widths: uint32, the number of characters of each symbol, by id; None: 1 for all.
+    """
     if widths is None:
         return symbols_of(columns)
     symbols, _ = _native.unpack_symbols(columns[0], columns[1])
@@ -187,21 +194,21 @@ def width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) ->
 
 
 def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int | None:
-    """The threshold that a round is cut by; None: nothing is cut, since all words fit the driver.
+    """Return the least count of a frequent pair; None if all words fit the driver undivided.
 
-    Every worker and the driver find the same.
+    Every worker and the driver compute the same.
 
     Args:
         task: The round.
-        words: Of the state.
-        shards: What is known of each shard's pairs.
+        words: The size of all word batches.
+        shards: The counts of each shard's pairs.
     """
     if task.room.holds(words):
         return None
     return threshold(list(shards), task.divisor)
 
 
-def read_hot(task: RoundTask, files: Iterable[FileInfo], floor: int) -> Pairs:
+def read_frequent(task: RoundTask, files: Iterable[FileInfo], floor: int) -> Pairs:
     """Return all pairs that count at least `floor`: left, right, count.
 
     Args:
@@ -209,8 +216,7 @@ def read_hot(task: RoundTask, files: Iterable[FileInfo], floor: int) -> Pairs:
         files: The files of frequent pairs of all shards.
         floor: The least count.
     """
-    found = [_read_pairs(task, file) for file in files]
-    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
+    left, right, counts = _joined(_read_pairs(task, file) for file in files)
     kept = counts >= floor
     return left[kept], right[kept], counts[kept]
 
@@ -229,36 +235,39 @@ def read_best(
         The pairs in the tie rule's order, as far as that is certain.
     """
     found = [_read_pairs(task, file) for file in files]
-    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *found, strict=True))
-    places = np.repeat(np.arange(len(found)), [len(shard[0]) for shard in found])
+    left, right, counts = _joined(found)
+    shards = np.repeat(np.arange(len(found)), [len(pairs[0]) for pairs in found])
     by = (left, right) if ranks is None else (ranks[left], ranks[right])
     order = np.lexsort((by[1], by[0], -counts))
-    # After the last of a list that was broken off, that shard's own may come.
-    broken = [i for i, shard in enumerate(found) if len(shard[0]) == CANDIDATES]
-    lasts = [int(np.flatnonzero(places[order] == i)[-1]) for i in broken]
+    # After the last of a list that is not all of its shard, others of the shard may come.
+    partial = [i for i, pairs in enumerate(found) if len(pairs[0]) == CANDIDATES]
+    lasts = [int(np.flatnonzero(shards[order] == i)[-1]) for i in partial]
     sure = order[: min(lasts, default=len(order)) + 1]
-    return (left[sure], right[sure], counts[sure]), not broken
+    return (left[sure], right[sure], counts[sure]), not partial
 
 
 def _read_pairs(task: RoundTask, file: FileInfo) -> Pairs:
     url = task.folder.path(file.name)
-    data = read_file(task.folder.storage, url, file.sha256)
-    batch = from_stream(data, PAIR_SCHEMA, url)
+    batch = from_stream(read_hashed(task.folder.storage, url, file.sha256), PAIR_SCHEMA, url)
     left, right, counts = (batch.column(name).to_numpy() for name in PAIR_SCHEMA.names)
     return left, right, counts
 
 
-def _hot_pairs(
+def _joined(pairs: Iterable[Pairs]) -> Pairs:
+    left, right, counts = map(np.concatenate, zip(_NO_PAIRS, *pairs, strict=True))
+    return left, right, counts
+
+
+def _frequent_pairs(
     task: RoundTask, word_batches: Iterable[WordBatch], shards: Iterable[PairShard]
 ) -> _native.FrequentPairs | None:
-    rows = list(shards)
-    words = [word_batch.stats for word_batch in word_batches]
-    require_all("pairs", (row.blocks for row in words), (row.stats.blocks for row in rows))
+    rows, batches = list(shards), list(word_batches)
+    require_all("pairs", (row.blocks for row in batches), (row.stats.blocks for row in rows))
     known = [ShardPairs(row.stats.floor, row.stats.most) for row in rows]
-    floor = floor_of(task, size_of(words), known)
+    floor = floor_of(task, size_of(batches), known)
     if floor is None:
         return None
-    left, right, _ = read_hot(task, [row.hot for row in rows], floor)
+    left, right, _ = read_frequent(task, [row.frequent for row in rows], floor)
     return _native.FrequentPairs(left, right)
 
 
@@ -268,10 +277,10 @@ def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReferenc
     Args:
         task: The round.
         shard: The shard's number.
-        references: Where its blocks are.
+        references: Its blocks.
 
     Raises:
-        DataError: A block came twice, or is damaged; storage fails.
+        DataError: A block is there twice, or is damaged; storage fails.
     """
     table = PackedCounts()
     references = once("segments", references)
@@ -287,5 +296,5 @@ def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReferenc
             writer.write(columns)
             width += width_of_columns(columns, widths)
     stats = SegmentStats(writer.words, writer.symbols, width, len(references))
-    task.folder.write_receipt(name, [writer.info(file)], asdict(stats))
+    task.folder.write_receipt(name, [writer.info(file)], stats)
     return name

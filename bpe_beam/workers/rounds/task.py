@@ -5,7 +5,6 @@ Words, pairs and segments are in files of the run's folder; only references to b
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import threading
@@ -25,7 +24,7 @@ from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
-from bpe_beam.storage.hashing import HashingFile
+from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.trainer_limits import Room
 from bpe_beam.workers.split_task import require_visible, task_name
@@ -34,24 +33,24 @@ T = TypeVar("T")
 
 MOST_SHARDS = 1024
 """The most shards of pairs, and of segments, by a fixed hash. Up to here there are as many as word
-batches, so that what a worker adds up does not grow with the corpus. Beyond, some 100 GB of unique
-words, it does."""
+batches, so that the shard of a worker does not grow with the corpus. With more word batches, some
+100 GB of unique words, it does."""
 
 TABLE_BYTES = 128_000_000
-"""What a worker's table of pairs or segments may hold before it is written out."""
+"""The memory of a worker's table of pairs or segments before it is written out."""
 
-HOT_PAIRS = 4_000_000
-"""At most so many pairs are looked at in a round; each worker holds them, 51 bytes each at most."""
+FREQUENT_PAIRS = 4_000_000
+"""The most frequent pairs of a round; each worker keeps them in memory, at most 51 bytes each."""
 
 CANDIDATES = 1000
-"""Best pairs of a shard that are kept in the tie rule's order."""
+"""The number of best pairs of a shard, in the tie rule's order."""
 
 ROUND_FILE = "round.json"
 FOLDERS = ("seen", "state", "pairs", "segments", "work")
 _FILE = re.compile(r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)")
 
 BlockReference = tuple[str, int, int, int]
-"""Where a block is: the URL of its file, its first byte, its length and its CRC-32."""
+"""A block: the URL of its file, its first byte, its length and its CRC-32."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +59,18 @@ class RoundTask:
 
     Attributes:
         folder: The run's folder.
-        counts: The counts folder, that the first round reads.
+        counts: The counts folder, which the first round reads.
         manifest: Its manifest, without its inputs.
-        factors: What the counts of each source are multiplied by; None: as they are.
+        factors: The factor of the counts of each source; None: 1 for all.
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
         given: SHA-256 of the run's `ROUND_FILE`.
         word_batches: The number of word batches.
-        floor: Pairs that count less are not looked for.
+        floor: The least count of a frequent pair.
         divisor: See `training.rounds.threshold`.
-        room: What the driver's learner may hold: words that fit are not cut.
-        singles: Keep words and segments of one symbol.
-        ambiguous: Special tokens that no word may spell, see `training.ambiguous`.
-        cuts: Cut segments at all; without, only the best pairs are found.
+        room: The limits of the driver's trainer: words that fit are not segmented.
+        singles: Whether to keep words and segments of one symbol.
+        ambiguous: Special tokens that no word may spell, see `ambiguous_tokens`.
+        cuts: Whether to segment words; if false, the round finds only the best pairs.
         stage: The progress stage that gets reports.
     """
 
@@ -97,7 +96,7 @@ class RoundTask:
 
 
 class Written(NamedTuple):
-    """The result of a task: where its blocks are, by shard, and metrics by name."""
+    """The result of a task: its blocks with their shards, and metrics by name."""
 
     blocks: list[tuple[int, BlockReference]]
     counts: dict[str, int]
@@ -105,12 +104,12 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class RoundFile:
-    """What a round applies, as a file.
+    """The merges and the settings of a round, as a file.
 
     Attributes:
         batches: Merges of the round before, see `training.rounds.batches_of`.
         ranks: See `Vocabulary.ranks`.
-        widths: How many characters each id covers, where that matters.
+        widths: uint32, the number of characters of each symbol, by id; None without `max_length`.
         max_length: See `Recipe.max_token_length`.
     """
 
@@ -132,7 +131,7 @@ class RoundFile:
 
     @staticmethod
     def from_bytes(data: bytes) -> RoundFile:
-        """Read what `to_bytes` returned."""
+        """Read the content that `to_bytes` returned."""
         row = json.loads(data)
         return RoundFile(
             [np.array(batch, np.uint32).reshape(-1, 3) for batch in row["batches"]],
@@ -143,12 +142,17 @@ class RoundFile:
 
 
 def is_round_file(name: str) -> bool:
-    """Whether a round wrote a file of this name, in one of its `FOLDERS`."""
+    """Return whether a round writes files of such a name, in one of its `FOLDERS`."""
     return _FILE.fullmatch(attempted_name(name) or name) is not None
 
 
 def seen_file(part: int, parts: int) -> str:
-    """The name of the file of what a part's words have."""
+    """Return the name of the file of the symbols of a part's words.
+
+    Args:
+        part: The part's number, from 0.
+        parts: The number of parts of the counts.
+    """
     return f"seen/{task_name('seen', part, parts)}.json"
 
 
@@ -163,7 +167,7 @@ def words_file(number: int, word_batches: int) -> str:
 
 
 def shards_of(word_batches: int) -> int:
-    """Return the number of shards for so many word batches."""
+    """Return the number of shards of a round with this number of word batches."""
     return min(word_batches, MOST_SHARDS)
 
 
@@ -188,7 +192,7 @@ def names_of(word_batches: int, parts: int) -> list[str]:
 
 
 class BlocksFile:
-    """The file of a word batch's blocks, one after another, and where each is.
+    """The file of a word batch's blocks, one after another, and their references.
 
     Args:
         file: Open for writing.
@@ -196,7 +200,7 @@ class BlocksFile:
         name: Its name in the run's folder.
 
     Attributes:
-        references: Where each block is, with its shard.
+        references: The shard of each block, and the block.
     """
 
     def __init__(self, file: BinaryIO, url: str, name: str) -> None:
@@ -215,11 +219,11 @@ class BlocksFile:
 
     def info(self) -> FileInfo:
         """Return the description of the bytes written so far."""
-        return FileInfo(self._name, self._file.bytes, self._file.sha256)
+        return FileInfo.written(self._name, self._file)
 
 
 def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> BlocksFile:
-    """Begin the file of a word batch's blocks; it appears whole at the stack's end.
+    """Open the file of a word batch's blocks; it appears whole when the stack ends.
 
     Args:
         task: The round.
@@ -237,10 +241,10 @@ def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Itera
 
     Args:
         storage: The storage client.
-        references: Where the blocks are.
+        references: The blocks.
 
     Raises:
-        DataError: A block is not what was written.
+        DataError: A block is not the one that was written.
     """
     opened = ""
     with ExitStack() as stack:
@@ -252,7 +256,7 @@ def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Itera
             file.seek(start)
             data = file.read(size)
             if crc32(data) != crc:
-                raise DataError(f"{url}: the block at byte {start} is not what was written")
+                raise DataError(f"{url}: the block at byte {start} is not the one that was written")
             yield data
 
 
@@ -268,27 +272,13 @@ def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
     return FileInfo.of(name, data)
 
 
-def read_file(storage: Storage, url: str, sha256: str) -> bytes:
-    """Return the content of a small file.
-
-    Args:
-        storage: The storage client.
-        url: The file.
-        sha256: The SHA-256 that it must have, in hex.
-
-    Raises:
-        DataError: It is not the file that was written.
-    """
-    data = storage.read_bytes(url)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise DataError(f"{url} is not the file that was written: its SHA-256 differs")
-    return data
-
-
 class RoundCache(Generic[T]):
-    """A value that all tasks of a round share in a process: made once, forgotten at the next round.
+    """A value that all tasks of a round share in a process: made once, dropped at the next round.
 
     Several threads of a process run tasks of one round; they wait until it is made.
+
+    Attributes:
+        every: All caches of the process.
     """
 
     every: ClassVar[list[RoundCache[Any]]] = []
@@ -303,8 +293,8 @@ class RoundCache(Generic[T]):
         """Return the value that was made for this key, or make it now.
 
         Args:
-            key: What the value depends on. Hashes of the content, not its URL alone: a process may
-                work for one job after the other.
+            key: Everything that the value depends on; hashes of content, not URLs alone, since a
+                process may run tasks of one job after another.
             make: Makes the value.
         """
         with self._lock:
@@ -315,7 +305,7 @@ class RoundCache(Generic[T]):
             return cast(T, self._value)
 
     def forget(self) -> None:
-        """Forget the value."""
+        """Drop the value."""
         with self._lock:
             self._key, self._value = (), None
 
@@ -324,11 +314,11 @@ _round_file: RoundCache[RoundFile] = RoundCache()
 
 
 def round_file(task: RoundTask) -> RoundFile:
-    """Return what the round applies. Cost: read once a process."""
+    """Return the round's file. Cost: read once a process."""
     url = task.folder.path(ROUND_FILE)
 
     def read() -> RoundFile:
         require_visible(task.folder.storage, task.folder.url, task.counts)
-        return RoundFile.from_bytes(read_file(task.folder.storage, url, task.given))
+        return RoundFile.from_bytes(read_hashed(task.folder.storage, url, task.given))
 
     return _round_file.get((url, task.given), read)

@@ -1,18 +1,38 @@
 """The elements and the results of a merge round's tasks, as they travel and as receipts have them.
 
 The words of a corpus are kept in word batches, a file each. The first round makes them from the
-parts of the counts; each round writes them anew with the last round's merges applied.
+parts of the counts; each round writes them again with the last round's merges applied.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.storage.json_file import Count, Sha256
 from bpe_beam.training.trainer_limits import Size
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Element(Struct, frozen=True):
+    """What travels between the workers of a round, as text."""
+
+    def to_json(self) -> str:
+        """Return the text."""
+        return json.dumps(msgspec.to_builtins(self))  # a file's name may have lone surrogates
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read the text that `to_json` returned."""
+        return msgspec.convert(json.loads(text), cls)
 
 
 class PartSlice(NamedTuple):
@@ -23,19 +43,17 @@ class PartSlice(NamedTuple):
     slices: int
 
 
-@dataclass(frozen=True)
-class CountsSource:
+class CountsSource(Struct, frozen=True, tag="counts"):
     """The words of a word batch before the first round.
 
     Attributes:
-        slices: Where they are in the counts.
+        slices: The slices of the counts that they are in.
     """
 
     slices: tuple[PartSlice, ...]
 
 
-@dataclass(frozen=True)
-class FileSource:
+class FileSource(Struct, frozen=True, tag="file"):
     """The words of a word batch after a round.
 
     Attributes:
@@ -47,9 +65,8 @@ class FileSource:
     sha256: str
 
 
-@dataclass(frozen=True)
-class WordBatchTask:
-    """The task of writing a word batch anew.
+class WordBatchTask(Element, frozen=True):
+    """The task of writing a word batch again.
 
     Attributes:
         number: The word batch's number, from 0.
@@ -59,27 +76,14 @@ class WordBatchTask:
     number: int
     source: CountsSource | FileSource
 
-    def to_json(self) -> str:
-        """Return the task as the text that travels to a worker."""
-        return json.dumps([self.number, *asdict(self.source).values()])
 
-    @staticmethod
-    def from_json(text: str) -> WordBatchTask:
-        """Read what `to_json` returned."""
-        number, first, *rest = json.loads(text)
-        if rest:
-            return WordBatchTask(number, FileSource(first, *rest))
-        return WordBatchTask(number, CountsSource(tuple(PartSlice(*row) for row in first)))
-
-
-@dataclass(frozen=True)
-class WordBatchStats:
-    """What a receipt says of a word batch.
+class WordBatchStats(Element, frozen=True, kw_only=True):
+    """What a receipt says of a word batch. Commits of earlier versions lack some values.
 
     Attributes:
         words: The number of its words.
         symbols: The number of their symbols.
-        width: The characters that they cover, where these are limited; else their symbols.
+        width: The characters that they cover, if these are limited; else their symbols.
         weight: Their symbols, each weighted by the count of its word.
         singles: Words dropped because they are one symbol now, weighted by their counts.
         all_words: In the first round, the words of the counts, weighted by their counts.
@@ -87,94 +91,77 @@ class WordBatchStats:
         blocks: The number of the blocks of pairs that were counted in it.
     """
 
-    words: int
-    symbols: int
-    width: int
-    weight: int
-    singles: int
-    all_words: int
-    all_bytes: int
-    blocks: int
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> WordBatchStats:
-        """Read the stats of a receipt, or of a word batch of a commit; other keys are ignored.
-
-        Commits of earlier versions of the package lack some values: they are 0.
-        """
-        return WordBatchStats(**{name: value.get(name, 0) for name in _STATS})
+    words: int = 0
+    symbols: int = 0
+    width: int = 0
+    weight: int = 0
+    singles: int = 0
+    all_words: int = 0
+    all_bytes: int = 0
+    blocks: int = 0
 
 
-_STATS = tuple(WordBatchStats.__dataclass_fields__)
-
-
-@dataclass(frozen=True)
-class WordBatch:
-    """A word batch as a round has written it.
+class WordBatch(WordBatchStats, frozen=True, kw_only=True):
+    """A word batch as a round has written it, with its stats.
 
     Attributes:
-        file: Its file; in an element that travels, the name is the file's URL.
-        stats: What is known of it.
+        name: The name of its file in the run's folder; in an element that travels, the file's URL.
+        bytes: The size of the file.
+        sha256: The SHA-256 of the file.
     """
 
-    file: FileInfo
-    stats: WordBatchStats
-
-    def to_json(self) -> dict[str, object]:
-        """Return the word batch as JSON values."""
-        return {**self.file.to_json(), **asdict(self.stats)}
+    name: str
+    bytes: Count
+    sha256: Sha256
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> WordBatch:
-        """Read what `to_json` returned."""
-        return WordBatch(FileInfo.from_json(value), WordBatchStats.from_json(value))
+    def of(file: FileInfo, stats: WordBatchStats) -> WordBatch:
+        """Return a word batch.
+
+        Args:
+            file: Its file.
+            stats: Its stats.
+        """
+        return WordBatch(**asdict(file), **asdict(stats))
+
+    @property
+    def file(self) -> FileInfo:
+        """The file of the word batch."""
+        return FileInfo(self.name, self.bytes, self.sha256)
 
 
-@dataclass(frozen=True)
-class PairStats:
+class PairStats(Struct, frozen=True):
     """What a receipt says of a shard of pairs.
 
     Attributes:
-        floor: The count down to which all pairs are in the file of frequent pairs.
+        floor: The least count of the pairs in the file of frequent pairs, which has all of them.
         most: The count of the best pair; 0 without pairs.
         pairs: The number of pairs.
-        hot: The number of pairs in the file of frequent pairs.
+        frequent: The number of pairs in the file of frequent pairs.
         blocks: The number of the blocks that were added up.
     """
 
     floor: int
     most: int
     pairs: int
-    hot: int
+    frequent: int
     blocks: int
 
 
-@dataclass(frozen=True)
-class PairShard:
+class PairShard(Element, frozen=True):
     """A shard of pairs as it travels to the workers that segment words.
 
     Attributes:
-        hot: Its file of frequent pairs.
+        frequent: Its file of frequent pairs.
         stats: What is known of it.
     """
 
-    hot: FileInfo
+    frequent: FileInfo
     stats: PairStats
 
-    def to_json(self) -> str:
-        """Return the shard as the text that travels to workers."""
-        return json.dumps([self.hot.to_json(), asdict(self.stats)])
 
-    @staticmethod
-    def from_json(text: str) -> PairShard:
-        """Read what `to_json` returned."""
-        hot, stats = json.loads(text)
-        return PairShard(FileInfo.from_json(hot), PairStats(**stats))
-
-
-@dataclass(frozen=True)
-class SegmentedStats:
-    """What a receipt says of a word batch that was cut into segments.
+class SegmentedStats(Struct, frozen=True):
+    """What a receipt says of a word batch that was divided into segments.
 
     Attributes:
         symbols: The number of the segments' symbols.
@@ -185,8 +172,7 @@ class SegmentedStats:
     blocks: int
 
 
-@dataclass(frozen=True)
-class SegmentStats:
+class SegmentStats(Struct, frozen=True):
     """What a receipt says of a shard of segments.
 
     Attributes:

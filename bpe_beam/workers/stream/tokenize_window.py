@@ -1,4 +1,4 @@
-"""What a worker does with one split of a window of a stream."""
+"""Tokenize a split of a window of a stream."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.new_files import Watched
@@ -19,27 +21,28 @@ from bpe_beam.workers.stream.window_log import WindowFolder
 from bpe_beam.workers.tokenize_split import MadeShard, TokenizeTask, tokenize_split
 
 STAGE = "stream-tokenize"
-"""The progress stage that is reported to."""
+"""The progress stage that gets reports."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """All that watcher and workers need to know; plain and picklable.
+    """What the watcher and the workers need to know; plain and picklable.
 
     Attributes:
         storage: The storage client.
         output: The stream's folder.
-        fingerprint: The stream's: its windows carry it.
-        watched: Where files come.
+        fingerprint: The stream's fingerprint; its windows carry it.
+        watched: The folder or glob that is watched.
         reading: How files become documents.
         encoding: How documents become ids.
-        settings: Both, as manifests hold them.
-        range_bytes: How finely files are cut, or None.
-        max_rejects: How many rejects a window may have.
-        max_lost: How many stored bytes of a window may be lost.
-        poll_seconds: Time between two looks.
-        window_seconds: A window is made so long after its first file was ready.
-        until_idle_seconds: End when there was nothing to do for so long; None: never.
+        settings: The settings of reading and encoding, as manifests have them.
+        range_bytes: The size of a split in stored bytes; None: the default.
+        max_rejects: The most rejects of a window: a number, or a share of its records.
+        max_lost: The most stored bytes of a window that may be lost: a number, or a share.
+        poll_seconds: Time between two looks, in seconds.
+        window_seconds: Time between a window's first file and the window, in seconds.
+        until_idle_seconds: Time without anything to do after which the watcher ends, in seconds;
+            None: it never ends.
     """
 
     storage: Storage
@@ -57,21 +60,26 @@ class Stream:
     until_idle_seconds: float | None
 
 
-@dataclass(frozen=True)
-class WindowTask:
-    """One split of a window, as it travels to a worker."""
+class WindowTask(Struct, frozen=True):
+    """The task of tokenizing a split of a window.
+
+    Attributes:
+        folder: The name of the window's folder.
+        fingerprint: The window's fingerprint.
+        task: The split.
+    """
 
     folder: str
     fingerprint: str
     task: SplitTask
 
     def to_json(self) -> str:
-        """The element."""
+        """Return the task as the text that travels to a worker."""
         return json.dumps([self.folder, self.fingerprint, self.task.to_json()], ensure_ascii=False)
 
     @staticmethod
     def from_json(text: str) -> WindowTask:
-        """What `to_json` wrote."""
+        """Read the text that `to_json` returned."""
         folder, fingerprint, task = json.loads(text)
         return WindowTask(folder, fingerprint, SplitTask.from_json(task))
 
@@ -109,7 +117,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
     try:
         made = tokenize_split(task, split_task.to_json())
     except DataError:
-        # Another attempt was quicker, and the window's end removed this one's files.
+        # Another attempt was faster, and the end of the window removed this one's files.
         if not folder.is_finished():
             raise
         return None

@@ -11,7 +11,6 @@ from collections import Counter
 
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.listing import described
-from bpe_beam.corpus.losses import read_losses
 from bpe_beam.corpus.split_planning import plan_of_files
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.receipts import Publication
@@ -21,16 +20,16 @@ from bpe_beam.workers import metric_names
 from bpe_beam.workers.shard_manifest import manifest_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
-from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, is_as_before
+from bpe_beam.workers.stream.window_log import Window, WindowFolder, WindowLog, version_of
 
 MAX_WINDOW_FILES = 100_000
 
 KEYS = 4096
-"""By which splits are spread. A runner keeps state for every key that it has seen, for ever."""
+"""The number of keys that spread splits. A runner keeps state for every key for ever."""
 
 _SPLIT_CHARACTERS = 400_000
-"""Of what is said of a split's files, so that an element stays under 1 MB. Elements of a stream
-cannot be put together again from pieces without state."""
+"""The most characters that describe a split's files, so that an element stays below 1 MB. Elements
+of a stream cannot be divided and joined again without state."""
 
 _ODD = 2654435761  # windows of one split have different keys, too
 
@@ -38,12 +37,15 @@ _ODD = 2654435761  # windows of one split have different keys, too
 class Watcher:
     """Looks at a folder again and again.
 
-    Attributes:
-        next_look: When to look again, in the clock's seconds.
-        counts: What was done, by names of `metric_names`.
-        ended: There was nothing to do for as long as the stream says.
+    It keeps in memory the names of all files that exist or were read, some 0.9 kB each.
 
-    It holds the names of all files that are there or were read, some 0.9 kB each.
+    Args:
+        stream: The stream.
+
+    Attributes:
+        next_look: The time of the next look, in the clock's seconds.
+        counts: Sums of the watcher's actions, by names of `metric_names`.
+        ended: Whether there was nothing to do for `until_idle_seconds`.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -62,10 +64,10 @@ class Watcher:
         self._idle_since: float | None = None
 
     def go_on_from(self, position: int) -> None:
-        """Forget what was handed out from a position on.
+        """Hand out again all tasks that were handed out at this position or later.
 
-        A runner that takes up the watcher's element at an earlier position than before has lost
-        what it was given since. To hand out twice does no harm.
+        A runner that resumes the watcher's element at an earlier position than before has lost the
+        tasks since. To hand out a task twice does no harm.
         """
         with self._lock:
             self._handed_out = {
@@ -77,10 +79,10 @@ class Watcher:
 
         Args:
             now: The time in seconds; only differences matter.
-            position: Where the runner is, see `go_on_from`.
+            position: The runner's position, see `go_on_from`.
 
         Returns:
-            What there is to do, each with a number below KEYS to spread it by.
+            The new tasks, each with a key below KEYS that spreads them.
 
         Raises:
             DataError: Storage fails, or a window has too many rejects.
@@ -104,20 +106,20 @@ class Watcher:
             return tasks
 
     def _fresh(self) -> dict[str, StoredFile]:
-        """The files that are in no window yet."""
+        """Return the files that are in no window yet."""
         fresh = {}
         for name, file in self.stream.watched.look(self.stream.storage):
             version = self._log.files.get(name)
             if version is None:
                 fresh[name] = file
-            elif not is_as_before(file, version) and name not in self._changed:
+            elif version_of(file) != version and name not in self._changed:
                 self._changed.add(name)
                 self.counts[metric_names.FILES_CHANGED] += 1
         return fresh
 
     def _steady(self, fresh: dict[str, StoredFile]) -> dict[str, StoredFile]:
-        """Those that nobody is writing any more: unchanged since the last look, or in a store
-        that shows whole files only."""
+        """Return the files that nobody is writing any more: unchanged since the last look, or in a
+        store that shows whole files only."""
         before, self._before = self._before, fresh
         if self.stream.watched.appears_whole:
             return fresh
@@ -150,7 +152,7 @@ class Watcher:
             self.counts[metric_names.FILES_TAKEN] += len(files)
 
     def _hand_out(self, position: int) -> list[tuple[int, str]]:
-        """The splits of windows that were not handed out by this watcher."""
+        """Return the splits of windows that this watcher has not handed out yet."""
         tasks = []
         for number, window in self._log.open.items():
             if number in self._handed_out:
@@ -164,7 +166,7 @@ class Watcher:
         return tasks
 
     def _finish(self, window: Window) -> None:
-        """Write the manifest of a window whose shards are all there."""
+        """Write the manifest of a window if all its shards exist."""
         folder = self._log.folder(window)
         if not folder.is_finished():
             results = folder.results(window.plan)
@@ -183,7 +185,7 @@ class Watcher:
         receipts = [result.receipt for result in results]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
         totals = manifest.totals
-        losses = read_losses(manifest.lost)
+        losses = manifest.lost
         lost = sum(loss.bytes for loss in losses)
         if Limit.parse(stream.max_lost, "max_lost").exceeded(lost, window.plan.size):
             names = list_few([loss.file for loss in losses])

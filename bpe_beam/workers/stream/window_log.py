@@ -1,25 +1,25 @@
-"""The windows of a stream: which files each has, written down before any of them is read.
+"""The windows of a stream: the files of each, recorded before any of them is read.
 
 A window is a folder `window-00000007` of the stream's output. Its `window.json` names its files and
-their splits, is written once, and never changes; so the folder's other bytes follow from it,
-whoever writes them and however often. Together these files are a log: whoever adds a window must
-have read all before it, and of several who add the same number one succeeds. So a file is in one
-window at most, even if a watcher that was taken for dead goes on beside its successor.
+their splits, is written once, and never changes; so all writers of the folder's other files write
+the same bytes, at any time. Together these files are a log: a watcher that adds a window has read
+all windows before it, and if several add the same number, one succeeds. So a file is in one window
+at most, even if a watcher that was given up continues beside its successor.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
-import msgspec
+from msgspec import Struct, structs
 
 from bpe_beam.corpus.new_files import Watched
-from bpe_beam.corpus.plan import Plan
+from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
@@ -34,20 +34,25 @@ from bpe_beam.folders.receipts import (
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.create_exclusive import write_once
-from bpe_beam.storage.json_file import check_checksum, json_bytes, with_checksum
+from bpe_beam.storage.json_file import (
+    Count,
+    Sha256,
+    json_bytes,
+    read_signed,
+    to_struct,
+    with_checksum,
+)
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.shard_manifest import final_names
 
 WINDOW_FILE = "window.json"
 INPUT_FILE = "input.json"
-"""In a stream's folder: a hash of the root that the names of files in its windows start from."""
-
+"""A file of a stream's folder: a hash of the root that files are named from in its windows."""
 
 _VERSION = 2
 """The version of `window.json`. Version 1, which may have no checksum, is read, too."""
 
 _INPUT_VERSION = 1
-_KEYS = ("version", "stream", "number", "plan", "tags")
 _NAME = re.compile(r"window-([0-9]{8,18})")
 _OF_WATCHERS = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
 _THREADS = 16
@@ -62,19 +67,19 @@ class WindowFolder(TaskFolder):
             self.storage.make_folder(self.path(name))
 
     def is_done(self, task: str) -> bool:
-        """Whether a shard of this very window has a receipt, or the window is finished."""
+        """Return whether a split of this very window has a receipt, or the window is finished."""
         return self.is_finished() or self.read_receipt(task) is not None
 
     def is_finished(self) -> bool:
-        """Whether the window has its manifest."""
+        """Return whether the window has its manifest."""
         return self.storage.exists(self.path(MANIFEST_FILE))
 
     def results(self, plan: Plan) -> list[Publication] | None:
         """Return the receipts of the splits of a plan, in order; None until all are there.
 
-        A receipt that is not of this window, or whose files are missing, is removed and left out:
-        its split is to be read again. A shard may have its final name already: another watcher
-        finishes the window, too.
+        A receipt that is not of this window, or whose files are missing, is removed and not
+        returned: its split must be read again. A shard may have its final name already, if another
+        watcher finishes the window, too.
         """
         tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         if not set(self.finished_tasks()).issuperset(tasks):
@@ -93,7 +98,7 @@ class WindowFolder(TaskFolder):
         return [row for row, is_whole in zip(publications, whole, strict=True) if is_whole]
 
     def finish(self, publications: Iterable[Publication], manifest: bytes, tokenizer: str) -> None:
-        """Write what makes the folder whole, the manifest last.
+        """Give the shards their final names, and write the tokenizer and, last, the manifest.
 
         Several watchers may finish one window at the same moment: they write the same bytes, and
         each of them ends well.
@@ -117,7 +122,7 @@ class WindowFolder(TaskFolder):
             storage.write_bytes(self.path(MANIFEST_FILE), manifest)
             storage.sync_folders(self.url)
         except DataError:
-            # Another watcher has finished the window, and removed what both worked with.
+            # Another watcher has finished the window, and removed the temporary files of both.
             if not self.is_finished():
                 raise
         self.clear()
@@ -140,23 +145,33 @@ class WindowFolder(TaskFolder):
             storage.remove_folder_if_empty(self.path(name))
 
     def _is_whole(self, publication: Publication) -> bool:
-        """Whether the files of a split exist, under the one name or the other."""
+        """Return whether the files of a split exist, under their current or their final names."""
         receipt: Receipt = publication.receipt
         before = {final: name for name, final in publication.moves}
         return all(
-            # In this order: a file that is being moved has its final name before it loses the old.
+            # In this order: a file that is being moved gets its final name before it loses the
+            # current one.
             self.has_size(FileInfo(before.get(file.name, file.name), file.bytes, file.sha256))
             or self.has_size(file)
             for file in receipt.files
         )
 
 
-@dataclass(frozen=True)
-class Window:
+class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of `window.json` but for its checksum, in the order of the file."""
+
+    version: int
+    stream: Sha256
+    number: Count
+    plan: dict[str, Any]
+    tags: tuple[str, ...]
+
+
+class Window(Struct, frozen=True):
     """A window of a stream.
 
     Attributes:
-        number: Its number, from 0.
+        number: The window's number, from 0.
         plan: Its files, with their tags, and its splits.
         record: The bytes of its `window.json`.
     """
@@ -167,75 +182,81 @@ class Window:
 
     @staticmethod
     def of(number: int, plan: Plan, stream: str) -> Window:
-        """Make a new window of the stream with this fingerprint."""
-        row = {
-            "version": _VERSION,
-            "stream": stream,
-            "number": number,
-            "plan": plan.to_json(),
-            "tags": [file.tag for file in plan.files],
-        }
-        return Window(number, plan, with_checksum(row, indent=1))
+        """Return a new window.
+
+        Args:
+            number: The window's number, from 0.
+            plan: Its files, with their tags, and its splits.
+            stream: The stream's fingerprint.
+        """
+        tags = tuple(file.tag for file in plan.files)
+        file = _WindowFile(_VERSION, stream, number, plan.to_json(), tags)
+        return Window(number, plan, with_checksum(file, indent=1))
 
     @staticmethod
-    def read(data: bytes, number: int, stream: str, root: str, place: str) -> Window:
+    def read(data: bytes, number: int, stream: str, root: str, source: str) -> Window:
         """Read a `window.json`.
 
+        Args:
+            data: The file's content.
+            number: The window's number.
+            stream: The stream's fingerprint.
+            root: The folder that the files' names start at.
+            source: The file's name for errors.
+
         Raises:
-            DataError: It is not of this stream, not of a known version, or was changed.
+            DataError: The file is of another stream or an unknown version, or it was changed.
         """
-        try:
-            row = json.loads(data)
-            version = row["version"]
-            if type(version) is not int or not 1 <= version <= _VERSION:
-                raise DataError(
-                    f"{place}: version {version!r}; this bpe-beam reads 1 to {_VERSION}"
-                )
-            check_checksum(data, row, place, _KEYS, required=version != 1)
-            if (row["stream"], row["number"]) != (stream, number):
-                raise DataError(f"{place} is of another stream; move it out of the output folder")
-            plan = Plan.from_json(row["plan"], root)
-            plan.check_cover()
-            files = tuple(
-                msgspec.structs.replace(file, tag=str(tag))
-                for file, tag in zip(plan.files, row["tags"], strict=True)
+        file = to_struct(read_signed(data, source, _VERSION), _WindowFile, source)
+        if (file.stream, file.number) != (stream, number):
+            raise DataError(f"{source} is of another stream; move it out of the output folder")
+        plan = Plan.from_json(file.plan, root)
+        plan.check_cover()
+        if len(file.tags) != len(plan.files):
+            raise DataError(
+                f"{source}: the plan has {len(plan.files)} files and {len(file.tags)} tags"
             )
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{place} cannot be read: {error}") from error
+        files = tuple(
+            structs.replace(each, tag=tag) for each, tag in zip(plan.files, file.tags, strict=True)
+        )
         return Window(number, replace(plan, files=files), data)
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """The name of the window's folder."""
         return window_name(self.number)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of its record."""
+        """The SHA-256 of the window's record, in hex."""
         return hashlib.sha256(self.record).hexdigest()
 
 
 def window_name(number: int) -> str:
-    """The name of a window's folder: `window-00000007`."""
+    """Return the name of a window's folder: `window-00000007`."""
     return f"window-{number:08}"
 
 
 def window_numbers(storage: Storage, output: str) -> list[int]:
-    """The numbers of the windows that have a folder, sorted."""
+    """Return the sorted numbers of the windows that have a folder.
+
+    Args:
+        storage: The storage client.
+        output: The stream's folder.
+    """
     found = (_NAME.fullmatch(name) for name in storage.list_names(output))
     return sorted(int(match[1]) for match in found if match)
 
 
 def require_root(storage: Storage, output: str, watched: Watched) -> None:
-    """Write down from which root files are named, and refuse another one.
+    """Record the root that files are named from, or refuse another root than the recorded one.
 
-    Windows name files from the root: below another one a new file of the same name would pass for
-    one that was read.
+    Below another root a new file of the same name would be mistaken for one that was read.
 
     Args:
         storage: The storage client.
         output: The stream's folder, which exists.
-        watched: Where files come.
+        watched: The folder or glob that is watched.
 
     Raises:
         UsageError: The folder's windows name files from another root.
@@ -257,12 +278,18 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
 
 
 class WindowLog:
-    """All windows of a stream, as far as they were read.
+    """The windows of a stream that were read so far.
+
+    Args:
+        storage: The storage client.
+        output: The stream's folder.
+        stream: The stream's fingerprint.
+        root: The folder that the files' names start at.
 
     Attributes:
         open: The windows without a manifest, by number.
-        files: Of every file of every window, what it was: size and tag, by name. About 300 bytes a
-            file: what grows with a stream.
+        files: The version of every file of every window, by name, see `version_of`. Grows with the
+            stream: about 300 bytes a file.
     """
 
     def __init__(self, storage: Storage, output: str, stream: str, root: str) -> None:
@@ -275,14 +302,14 @@ class WindowLog:
         self._next: int | None = None
 
     def folder(self, window: Window) -> WindowFolder:
-        """A window's folder."""
+        """Return the folder of a window."""
         url = self._storage.join(self._output, window.name)
         return WindowFolder(self._storage, url, window.fingerprint)
 
     def read_on(self) -> None:
-        """Read the windows that were added since.
+        """Read the windows that were added since the last call.
 
-        Cost: at first, at most three requests for each window that there is; later, one or two.
+        Cost: at the first call, at most three requests a window; later, one or two.
 
         Raises:
             DataError: Storage fails, or a record cannot be read.
@@ -300,10 +327,11 @@ class WindowLog:
             self._add(window, is_open)
 
     def append(self, plan: Plan) -> Window | None:
-        """Add a window of files that are in no other.
+        """Add a window of files that are in no other window.
 
         Returns:
-            The window; or None if another has added one meanwhile, which is to be read first.
+            The window; None if another watcher has added a window meanwhile, which must be read
+            first.
         """
         assert self._next is not None
         window = Window.of(self._next, plan, self._stream)
@@ -315,11 +343,11 @@ class WindowLog:
         return window
 
     def close(self, window: Window) -> None:
-        """Note that a window has its manifest."""
+        """Record that a window has its manifest."""
         self.open.pop(window.number, None)
 
     def _read(self, number: int) -> tuple[Window | None, bool]:
-        """A window, and whether it is open; None if it has no record."""
+        """Return a window, and whether it is open; None if it has no record."""
         storage = self._storage
         url = storage.join(self._output, window_name(number))
         record = storage.join(url, WINDOW_FILE)
@@ -330,7 +358,7 @@ class WindowLog:
         window = Window.read(data, number, self._stream, self._root, record)
         names = storage.list_names(url)
         if MANIFEST_FILE in names and (WORK in names or any(map(attempted_name, names))):
-            self.folder(window).clear(of_watchers=True)  # whoever finished it was killed before
+            self.folder(window).clear(of_watchers=True)  # the watcher that finished it was killed
         return window, MANIFEST_FILE not in names
 
     def _add(self, window: Window | None, is_open: bool) -> None:
@@ -339,15 +367,10 @@ class WindowLog:
         if is_open:
             self.open[window.number] = window
         for file in window.plan.files:
-            self.files[file.name] = version_of(file.size, file.tag)
+            self.files[file.name] = version_of(file)
         self._next = window.number + 1
 
 
-def version_of(size: int, tag: str) -> str:
-    """What tells a file from another of its name."""
-    return f"{size} {tag}"
-
-
-def is_as_before(file: StoredFile, version: str) -> bool:
-    """Whether a file is what `version_of` said of it."""
-    return version_of(file.size, file.tag) == version
+def version_of(file: StoredFile | InputFile) -> str:
+    """Return the text that tells a file from another file of its name."""
+    return f"{file.size} {file.tag}"

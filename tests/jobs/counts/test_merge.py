@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from command_line import run, run_whole
 from counted_sources import KINDS, SOURCES, TEXTS, count, manifest, parts, words
+from msgspec.structs import replace
 from read_back import tree
 
 from bpe_beam.corpus.batches import PLACE_BITS
@@ -159,9 +159,9 @@ def test_a_place_in_a_file_that_there_is_not(corpus: Path, tmp_path: Path) -> No
         far = pa.array([1 << PLACE_BITS, *table["first_document"].to_pylist()[1:]], pa.uint64())
         pq.write_table(table.set_column(2, "first_document", far), b / part.name)
         data = (b / part.name).read_bytes()
-        changed = dataclasses.replace(part, sha256=hashlib.sha256(data).hexdigest())
-        new = dataclasses.replace(old, parts=(*old.parts[:i], changed, *old.parts[i + 1 :]))
-        (b / "manifest.json").write_bytes(new.to_json())
+        changed = replace(part, sha256=hashlib.sha256(data).hexdigest())
+        new = replace(old, parts=(*old.parts[:i], changed, *old.parts[i + 1 :]))
+        (b / "manifest.json").write_bytes(new.to_bytes())
         break
     ran = run("counts", "merge", a, b, "--output", tmp_path / "out")
     assert ran.code == 1

@@ -298,6 +298,6 @@ def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
     run_stream(allowing)
     (folder,) = windows(stream)
     manifest = read_manifest(STORAGE, str(folder))
-    assert [row["file"] for row in manifest.lost] == ["b.jsonl"]
+    assert [loss.file for loss in manifest.lost] == ["b.jsonl"]
     assert manifest.reject_reasons == {"file changed": 1}
     assert manifest.totals.documents == 2

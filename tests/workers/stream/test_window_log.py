@@ -26,7 +26,7 @@ def test_a_window_of_another_stream_is_refused(stream: Stream) -> None:
     with pytest.raises(DataError, match=r"window.json is of another stream"):
         run_stream(replace(stream, fingerprint="0" * 64))
     (windows(stream)[0] / "window.json").write_text("{")
-    with pytest.raises(DataError, match=r"window.json cannot be read"):
+    with pytest.raises(DataError, match=r"window.json: cannot be read as JSON"):
         run_stream(stream)
 
 

@@ -1,16 +1,16 @@
-"""What a folder is, for errors about a folder of the wrong kind.
+"""The kind of a folder by its files, for errors about a folder of the wrong kind.
 
-To say what a folder is helps more than to say what it lacks.
+An error that names the kind helps more than one that names a missing file.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.json_file import parse_json
 
 COUNTS = "word counts"
 SHARDS = "shards"
@@ -38,8 +38,7 @@ def kind_of(storage: Storage, folder: str) -> str | None:
     """
     names = storage.list_names(folder)
     if JOB_FILE in names:
-        job = _object(storage, storage.join(folder, JOB_FILE)).get("job")
-        return _OF_JOBS.get(job) if isinstance(job, str) else None
+        return _OF_JOBS.get(str(_object(storage, storage.join(folder, JOB_FILE)).get("job")))
     # Written by a user's own pipeline, or copied without `job.json`.
     if MANIFEST_FILE in names:
         manifest = _object(storage, storage.join(folder, MANIFEST_FILE))
@@ -73,7 +72,7 @@ def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
 def _object(storage: Storage, url: str) -> dict[str, Any]:
     """Return the JSON object in a file; empty if there is none."""
     try:
-        value = json.loads(storage.read_head(url, _MOST_BYTES))
-    except (ValueError, RecursionError, DataError):
+        value = parse_json(storage.read_head(url, _MOST_BYTES), url)
+    except DataError:
         return {}
     return value if isinstance(value, dict) else {}

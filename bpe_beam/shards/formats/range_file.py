@@ -1,48 +1,44 @@
-"""The two kinds of file that formats work with: hashed while written, checked while read."""
+"""A file that is read by ranges, whose errors name the file and the byte."""
 
 from __future__ import annotations
 
 from bpe_beam.errors import DataError
-from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage import Storage, redact
-from bpe_beam.storage.hashing import HashingFile
-
-
-class ShardFile(HashingFile):
-    """A file of a shard while it is written."""
-
-    def info(self, name: str) -> FileInfo:
-        """Return the description of the bytes written so far, as a file of this name."""
-        return FileInfo(name, self.bytes, self.sha256)
 
 
 class RangeFile:
-    """A file read by ranges; whatever goes wrong is a DataError that names file and byte.
+    """A file that is read by ranges; every failure is a DataError that names file and byte.
+
+    Args:
+        storage: The storage client.
+        url: Path or URL of the file.
 
     Attributes:
-        url: its path or URL, without what may be secret.
-        size: its size in bytes, as the storage tells it.
+        url: Path or URL of the file, without secrets.
+        size: Its size in bytes, as the storage reports it.
+
+    Raises:
+        DataError: The file is missing or cannot be opened.
     """
 
     def __init__(self, storage: Storage, url: str) -> None:
-        """Opens a file.
-
-        Raises:
-            DataError: if it is missing or cannot be opened.
-        """
         self.url = redact(url)
         self.size = storage.size(url)
         self._file = storage.open(url)
 
     def close(self) -> None:
-        """Closes it."""
+        """Close the file."""
         self._file.close()
 
     def read(self, start: int, count: int) -> bytes:
-        """Reads exactly `count` bytes from byte `start` on; in order, without seeking.
+        """Return a range of bytes; ranges that are read in order need no seeking.
+
+        Args:
+            start: The first byte.
+            count: The number of bytes.
 
         Raises:
-            DataError: if the file ends before, or reading fails.
+            DataError: The file ends before the range does, or reading fails.
         """
         parts = []
         missing = count

@@ -1,0 +1,135 @@
+"""What the workers that count and that tokenize share: a split's texts, rejects and statistics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from msgspec.structs import asdict
+
+from bpe_beam import progress
+from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.readers import read_split
+from bpe_beam.corpus.rejects import RejectWriter
+from bpe_beam.corpus.slices import Boundaries
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_task import (
+    SplitTask,
+    rejects_name,
+    require_visible,
+    text_bytes_of,
+)
+
+
+class SplitReader:
+    """Reads the texts of a split; a context manager.
+
+    The file of the split's rejects becomes visible when the `with` block ends without an exception,
+    and only if there are any.
+
+    Args:
+        folder: The folder of the run or the window.
+        element: The split, see `split_tasks`.
+        settings: How files become documents.
+        stage: The progress stage, in bytes, that gets reports.
+        lose_changed: See `read_split`.
+
+    Attributes:
+        task: The split.
+        rejects: The writer of its rejects.
+        documents: The number of documents that were added.
+        text_bytes: Their text in bytes of UTF-8.
+
+    Raises:
+        DataError: The worker does not see the folder of the run, or the corpus.
+    """
+
+    def __init__(
+        self,
+        folder: TaskFolder,
+        element: str,
+        settings: ReadSettings,
+        stage: str,
+        *,
+        lose_changed: bool = False,
+    ) -> None:
+        self._started = time.monotonic()
+        self.task = SplitTask.from_json(element)
+        require_visible(folder.storage, folder.url, self.task.plan.root)
+        self._folder = folder
+        self._rejects_name = rejects_name(self.task.split.index, self.task.splits)
+        self.rejects = RejectWriter(folder.storage, folder.path(self._rejects_name))
+        self._settings = settings
+        self._stage = stage
+        self._lose_changed = lose_changed
+        self._boundaries: list[Boundaries] = []
+        self.documents = 0
+        self.text_bytes = 0
+
+    def __enter__(self) -> SplitReader:
+        self.rejects.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.rejects.__exit__(*exception)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the documents in batches, without ids."""
+        return read_split(
+            self._folder.storage,
+            self.task.plan,
+            self.task.split,
+            self._settings,
+            self.rejects.add,
+            self._boundaries.append,
+            only_text=True,
+            on_read=lambda count: progress.report(self._stage, done=count),
+            lose_changed=self._lose_changed,
+        )
+
+    def add(self, batch: pa.RecordBatch, **amounts: int) -> None:
+        """Add a batch of documents that the task has processed, and report them.
+
+        Args:
+            batch: The documents.
+            **amounts: Other amounts to report, by name.
+        """
+        size = text_bytes_of(batch)
+        self.documents += batch.num_rows
+        self.text_bytes += size
+        progress.report(self._stage, documents=batch.num_rows, bytes=size, **amounts)
+
+    def reject_files(self) -> list[FileInfo]:
+        """Return the file of the rejects, if there are any. Call it after the `with` block."""
+        return [self._folder.describe(self._rejects_name)] if self.rejects.total else []
+
+    def stats(self) -> dict[str, Any]:
+        """Return the fields of `SplitStats` by name."""
+        return {
+            "documents": self.documents,
+            "text_bytes": self.text_bytes,
+            "rejects": dict(sorted(self.rejects.counts.items())),
+            "lost": self.rejects.losses,
+            **asdict(SplitReading.of(self.task.plan, self.task.split, self._boundaries)),
+        }
+
+    def reject_counts(self) -> dict[str, int]:
+        """Return the split's sums of rejects and losses by metric name."""
+        return {
+            metric_names.RECORDS_REJECTED: self.rejects.total,
+            metric_names.STORED_BYTES_LOST: sum(loss.bytes for loss in self.rejects.losses),
+        }
+
+    def values(self) -> dict[str, int]:
+        """Return the values that the split adds to distributions, by metric name."""
+        milliseconds = round(1000 * (time.monotonic() - self._started))
+        return {
+            metric_names.SPLIT_DOCUMENTS: self.documents,
+            metric_names.SPLIT_TEXT_BYTES: self.text_bytes,
+            metric_names.SPLIT_MILLISECONDS: milliseconds,
+        }
