@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from command_line import run, run_whole
 from made_text import documents, write
@@ -152,8 +153,8 @@ def write_window(storage: Storage, folder: str) -> None:
     receipt = window.read_receipt("shard")
     assert receipt is not None
     shards = number_shards([receipt], [1])
-    files = [each.to_json() for each in shards[0].receipt.files]
-    window.finish(shards, json.dumps({"files": files}).encode(), "{}")
+    files = msgspec.json.encode({"files": shards[0].receipt.files})
+    window.finish(shards, files, "{}")
 
 
 @pytest.mark.parametrize(
