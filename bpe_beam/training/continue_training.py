@@ -13,7 +13,7 @@ from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_na
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import assign_ids, merges_of
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
 # Number of unused ids that do no harm.
@@ -99,10 +99,10 @@ def check_continued(base: Tokenizer, recipe: BpeRecipe) -> None:
         UsageError: `continued` would refuse the tokenizer.
     """
     ids = assign_ids(base.vocab, recipe.specials)
-    continued(base, Learned(ids, merges_of(base), np.zeros(0, np.int64)), recipe)
+    continued(base, TrainingResult(ids, merges_of(base), np.zeros(0, np.int64)), recipe)
 
 
-def continued(base: Tokenizer, learned: Learned, recipe: BpeRecipe) -> Tokenizer:
+def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> Tokenizer:
     """Return a base tokenizer with more merges; its other parts stay.
 
     As soon as its model has more entries or merges it has the added tokens, too: a merge may make

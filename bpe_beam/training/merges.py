@@ -7,7 +7,13 @@ import numpy as np
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import begin_vocabulary, find_symbols_for, needs_seen
-from bpe_beam.training.native_trainer import Learned, Progress, Vocabulary, WordTotals, find_merges
+from bpe_beam.training.native_trainer import (
+    Progress,
+    TrainingResult,
+    Vocabulary,
+    WordTotals,
+    find_merges,
+)
 from bpe_beam.training.recipe import MergingRecipe
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import most_positions, size_of
@@ -20,7 +26,7 @@ def learn_merges(
     on_progress: Progress | None = None,
     *,
     base_tokenizer: Tokenizer | None = None,
-) -> Learned:
+) -> TrainingResult:
     """Learn a vocabulary by merges; docs/algorithm.md defines them.
 
     A base tokenizer encodes the words first. New special tokens follow its ids, then the characters
@@ -53,7 +59,7 @@ def learn_merges(
     assert found.joined is not None
     before = weighted_total(np.diff(symbols.offsets), symbols.counts)
     vocabulary.totals = WordTotals(words.total, words.total_bytes, before, before - found.joined)
-    return vocabulary.learned()
+    return vocabulary.result()
 
 
 def _check_positions(symbols: WordSymbols, *, with_spans: bool) -> None:

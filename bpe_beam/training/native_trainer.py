@@ -49,7 +49,7 @@ class WordTotals:
 
 
 @dataclass(frozen=True)
-class Learned:
+class TrainingResult:
     """The result of a training.
 
     Attributes:
@@ -198,7 +198,7 @@ class Vocabulary:
         ranks[order] = np.arange(len(order), dtype=np.uint32)
         return ranks
 
-    def learned(self) -> Learned:
+    def result(self) -> TrainingResult:
         """Return the vocabulary as the result of a training."""
         in_bytes = self.start.spelling.in_bytes
         strings = {token_id: token for token, token_id in self.start.ids.items()}
@@ -210,7 +210,7 @@ class Vocabulary:
         merges = () if base is None else merges_of(base)
         merges += tuple((strings[left], strings[right]) for left, right, _ in self.rows)
         counts = np.array(self.counts, np.int64)
-        return Learned(vocab, merges, counts, self.text_full, self.totals)
+        return TrainingResult(vocab, merges, counts, self.text_full, self.totals)
 
 
 def find_merges(

@@ -72,9 +72,9 @@ def next_divisor(divisor: int, segments: Size, room: Room) -> int:
         segments: The size of this round's segments.
         room: The room of the trainer.
     """
-    if not room.holds(segments):
+    if not room.fits(segments):
         return max(2, divisor // 2)
-    has_more = Room(room.memory // 16, room.positions // 16).holds(segments)
+    has_more = Room(room.memory // 16, room.positions // 16).fits(segments)
     return min(_MOST_DIVISOR, divisor * 2) if has_more else divisor
 
 

@@ -104,9 +104,9 @@ def _added_up(
             cut = pairs.segments(*columns, singles=False)
         table.add(cut)
         # A segment has at least two symbols.
-        if not room.holds(Size(len(table), 2 * len(table), 2 * len(table))):
+        if not room.fits(Size(len(table), 2 * len(table), 2 * len(table))):
             return None
         if table.memory_bytes > max(room.memory, _SMALL_TABLE):
             return None
     segments = gather((columns_of(block) for _, block in table.blocks(1)), widths)
-    return segments if room.holds(size_of(segments)) else None
+    return segments if room.fits(size_of(segments)) else None

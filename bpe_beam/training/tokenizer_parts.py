@@ -42,7 +42,7 @@ from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import assign_ids
 from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Learned, Progress
+from bpe_beam.training.native_trainer import Progress, TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.symbols import Spelling, spelling_of
 from bpe_beam.training.word_level import learn_word_level
@@ -59,7 +59,7 @@ _LOCATION = ErrorLocation(
 )
 
 
-def learn(words: Words, recipe: Recipe, on_progress: Progress | None = None) -> Learned:
+def learn(words: Words, recipe: Recipe, on_progress: Progress | None = None) -> TrainingResult:
     """Return the vocabulary of a recipe, learned from words.
 
     Args:
@@ -104,12 +104,12 @@ def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
     Raises:
         UsageError: `tokenizer_of` would refuse the recipe.
     """
-    nothing = Learned(assign_ids({}, recipe.specials), (), np.zeros(0, np.int64))
+    nothing = TrainingResult(assign_ids({}, recipe.specials), (), np.zeros(0, np.int64))
     tokenizer_of(nothing, recipe, normalizer, pretokenizer)
 
 
 def tokenizer_of(
-    learned: Learned, recipe: Recipe, normalizer: str = "none", pretokenizer: str = "gpt2"
+    learned: TrainingResult, recipe: Recipe, normalizer: str = "none", pretokenizer: str = "gpt2"
 ) -> Tokenizer:
     """Return the tokenizer that was trained.
 
@@ -156,7 +156,7 @@ def _template_piece(word: str, text: str, type_id: int) -> TemplatePiece:
     return TemplatePiece(special=TemplateReference(word, type_id))
 
 
-def _model_of(learned: Learned, recipe: Recipe) -> Model:
+def _model_of(learned: TrainingResult, recipe: Recipe) -> Model:
     vocab = dict(learned.vocab)
     if isinstance(recipe, BpeRecipe) and not recipe.for_wordpiece:
         return BPE(

@@ -72,8 +72,8 @@ class Room:
     memory: int
     positions: int
 
-    def holds(self, size: Size) -> bool:
-        """Whether a trainer can learn from words of a size."""
+    def fits(self, size: Size) -> bool:
+        """Whether words of a size fit the limits."""
         return size.memory <= self.memory and size.positions <= self.positions
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bpe_beam.training.initial_vocabulary import assign_ids, require_room
-from bpe_beam.training.native_trainer import Learned, WordTotals
+from bpe_beam.training.native_trainer import TrainingResult, WordTotals
 from bpe_beam.training.recipe import WordLevelRecipe
 from bpe_beam.training.words import Words
 
 
-def learn_word_level(words: Words, recipe: WordLevelRecipe) -> Learned:
+def learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
     """Return the special tokens and the most frequent words, ties by text.
 
     Words' bytes sort as their characters do. Only words as frequent as the last that can be taken
@@ -39,4 +39,4 @@ def learn_word_level(words: Words, recipe: WordLevelRecipe) -> Learned:
     taken = [text.decode() for _, text in entries if text.decode() not in ids]
     vocab = assign_ids(ids, taken[: recipe.vocab_size - len(ids)])
     totals = WordTotals(words.total, words.total_bytes, words.total, words.total)
-    return Learned(vocab, (), np.zeros(0, np.int64), totals=totals)
+    return TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)

@@ -5,7 +5,7 @@ What Hugging Face calls WordPiece training is BPE with a prefix.
 
 from __future__ import annotations
 
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.native_trainer import TrainingResult
 
 MANY_MERGES = 1_000
 """Fewer merges leave most words split, whatever the score."""
@@ -15,7 +15,7 @@ MOST_UNJOINED = 1 / 3
 docs/algorithm.md."""
 
 
-def is_nearly_characters(learned: Learned) -> bool:
+def is_nearly_characters(learned: TrainingResult) -> bool:
     """Whether many merges joined little of the words, as the likelihood does by default.
 
     Then the frequent words are split, and rare sequences of rare characters are entries.

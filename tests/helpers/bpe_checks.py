@@ -9,13 +9,13 @@ from counted_words import words_of
 
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
 Counted = Sequence[tuple[bytes, int]]
 
 
-def check(counted: Counted, recipe: BpeRecipe) -> Learned:
+def check(counted: Counted, recipe: BpeRecipe) -> TrainingResult:
     """Train, and compare vocabulary, merges and their counts; return the result."""
     learned = learn_merges(words_of(counted), recipe)
     as_chars = [(byte_level.to_chars(word), count) for word, count in counted]
@@ -38,7 +38,7 @@ def check(counted: Counted, recipe: BpeRecipe) -> Learned:
     return learned
 
 
-def check_counts(words: Sequence[tuple[str, int]], learned: Learned) -> None:
+def check_counts(words: Sequence[tuple[str, int]], learned: TrainingResult) -> None:
     rules = reference_bpe.Rules(0)
     split = reference_bpe.split_words(words, {*"".join(word for word, _ in words)})
     for pair, count in zip(learned.merges, learned.counts, strict=True):

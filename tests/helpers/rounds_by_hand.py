@@ -28,7 +28,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import apply_merges as rewriting
@@ -130,7 +130,7 @@ def learn_by_hand(
     small: bool = False,
     progress: Progress = QUIET,
     watched: bool = False,
-) -> tuple[Learned, list[dict[str, Any]]]:
+) -> tuple[TrainingResult, list[dict[str, Any]]]:
     """Train without Beam; return the result and the summary of the rounds.
 
     Args:

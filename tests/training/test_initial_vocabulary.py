@@ -24,7 +24,7 @@ from bpe_beam.training.initial_vocabulary import (
     needs_seen,
 )
 from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Learned, Vocabulary, find_merges
+from bpe_beam.training.native_trainer import TrainingResult, Vocabulary, find_merges
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.symbols import WordSymbols
@@ -69,11 +69,11 @@ def lists(symbols: WordSymbols) -> list[tuple[list[int], int]]:
 
 def learned_from(
     start: InitialVocabulary, symbols: WordSymbols, recipe: BpeRecipe | WordPieceRecipe
-) -> Learned:
+) -> TrainingResult:
     vocabulary = Vocabulary(start, recipe)
     found = find_merges(vocabulary, symbols, recipe.min_frequency)
     vocabulary.add(found.rows, found.counts)
-    return vocabulary.learned()
+    return vocabulary.result()
 
 
 def begun_in_parts(

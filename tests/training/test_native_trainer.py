@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pytest
 from native_learning import native_learn
 from reference_bpe import (
-    TIE_BREAKS,
     CountedWord,
     Rules,
     Symbol,
@@ -17,6 +16,8 @@ from reference_bpe import (
     number,
     split_words,
 )
+
+from bpe_beam.training.recipe import TIE_BREAKS
 
 pytestmark = pytest.mark.quick
 

@@ -21,7 +21,7 @@ from bpe_beam.training.initial_vocabulary import (
 )
 from bpe_beam.training.merge_batches import plain_batch
 from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Learned, Row, Vocabulary
+from bpe_beam.training.native_trainer import Row, TrainingResult, Vocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, batches_of, learn_round, threshold
 from bpe_beam.training.segments import gather
@@ -78,7 +78,7 @@ def by_plain_batch(vocabulary: Vocabulary, table: _native.PairTable, made: rando
 
 def learn_in_rounds(
     words: Words, start: InitialVocabulary, recipe: BpeRecipe, made: random.Random
-) -> tuple[Learned, int]:
+) -> tuple[TrainingResult, int]:
     """Everything, and how many rounds it took."""
     symbols = start.symbols(words)
     counts = symbols.counts
@@ -101,7 +101,7 @@ def learn_in_rounds(
         if done:
             break
         assert rows
-    return vocabulary.learned(), rounds
+    return vocabulary.result(), rounds
 
 
 def some_words(made: random.Random, letters: str) -> Words:
@@ -215,7 +215,7 @@ def test_likelihood_in_one_cut() -> None:
         segments = gather(columns_of(block) for _, block in counts.blocks(1))
         found = learn_round(vocabulary, segments, recipe.min_frequency, cut=True)
         vocabulary.add(found.rows, found.counts)
-        learned, expected = vocabulary.learned(), learn_merges(words, recipe)
+        learned, expected = vocabulary.result(), learn_merges(words, recipe)
         assert learned.merges == expected.merges[: len(learned.merges)], (words, recipe)
         assert not found.at_end or learned.vocab == expected.vocab
         merges += len(learned.merges)

@@ -38,9 +38,9 @@ def test_the_size_is_what_the_learner_counts(widths: list[int] | None) -> None:
     learner(size.positions, widths, decorated=widths is not None)
     with pytest.raises(ValueError, match="too many for one learner"):
         learner(size.positions - 1, widths, decorated=widths is not None)
-    assert Room(size.memory, size.positions).holds(size)
-    assert not Room(size.memory - 1, size.positions).holds(size)
-    assert not Room(size.memory, size.positions - 1).holds(size)
+    assert Room(size.memory, size.positions).fits(size)
+    assert not Room(size.memory - 1, size.positions).fits(size)
+    assert not Room(size.memory, size.positions - 1).fits(size)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.vocab_files import vocab_txt
 from bpe_beam.training.continue_training import continued
-from bpe_beam.training.native_trainer import MAX_TEXT, Learned
+from bpe_beam.training.native_trainer import MAX_TEXT, TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.wordpiece import is_nearly_characters
@@ -165,7 +165,7 @@ def _claim_and_count(
 
 def _train(
     plan: TrainingPlan, trainer: Trainer | None, folder: OutputFolder, progress: Progress
-) -> tuple[Trainer, Learned]:
+) -> tuple[Trainer, TrainingResult]:
     """Train; if the words do not allow it, free the folder for other settings."""
     try:
         if plan.counts is None:
@@ -184,7 +184,7 @@ def _train(
 
 
 def _publish(
-    trainer: Trainer, learned: Learned, folder: OutputFolder, counting: dict[str, Any]
+    trainer: Trainer, learned: TrainingResult, folder: OutputFolder, counting: dict[str, Any]
 ) -> TrainSummary:
     """Write the tokenizer's files, and return the summary without times and what was measured."""
     plan = trainer.plan
@@ -362,13 +362,13 @@ def _counts_inside(plan: TrainingPlan) -> bool:
     return settings.counts is None or same_folder(settings.counts, inside)
 
 
-def _bytes_per_token(learned: Learned) -> float | None:
+def _bytes_per_token(learned: TrainingResult) -> float | None:
     """Return the bytes of the counted words over the number of their tokens."""
     found = learned.totals.bytes_per_token if learned.totals is not None else None
     return None if found is None else round(found, 4)
 
 
-def _last_count(learned: Learned, weights: Weights | None) -> int | float | None:
+def _last_count(learned: TrainingResult, weights: Weights | None) -> int | float | None:
     """Return how often the last merged pair occurs; with weights maybe a fraction."""
     if not len(learned.counts):
         return None
@@ -381,7 +381,7 @@ def _warnings(
     manifest: CountsManifest,
     recipe: Recipe,
     tokenizer: Tokenizer,
-    learned: Learned,
+    learned: TrainingResult,
 ) -> list[str]:
     """Return the warnings about the result."""
     warnings = []

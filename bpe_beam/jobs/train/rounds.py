@@ -36,7 +36,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
 from bpe_beam.training.merge_batches import plain_batch
-from bpe_beam.training.native_trainer import Learned, NewMerges, Vocabulary, WordTotals
+from bpe_beam.training.native_trainer import NewMerges, TrainingResult, Vocabulary, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import (
     DIVISOR,
@@ -136,7 +136,7 @@ class RoundsJob:
     def _by_count(self) -> bool:
         return isinstance(self.recipe, BpeRecipe)
 
-    def learn(self, progress: Progress) -> tuple[Learned, Commit]:
+    def learn(self, progress: Progress) -> tuple[TrainingResult, Commit]:
         """Learn all merges, from the last commit on.
 
         Args:
@@ -169,7 +169,7 @@ class RoundsJob:
                 stage.advance(1)
                 stage.put(merges=merges, merges_of_last_round=merges - before)
                 stage.total = commit.number + rounds_left(before, merges, target, commit.done)
-        return vocabulary.learned(), commit
+        return vocabulary.result(), commit
 
     # ---- before the first round ----
 
@@ -283,7 +283,7 @@ class RoundsJob:
         if floor > result.most >= self._least:
             # More pairs tie for the best than are listed.
             return self._learn_batch(vocabulary, task, result), *best_pairs
-        if task.room.holds(result.segments):
+        if task.room.fits(result.segments):
             segments = gather(result.read_segments())
             return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
         frequent = FrequentPairs(*read_frequent(task, result.hot, floor))
@@ -301,7 +301,7 @@ class RoundsJob:
         """Return all merges of a WordPiece training, whose score needs all segments at once."""
         if floor > self._least:
             raise _unproven("more pairs are frequent than a round can look at")
-        if not task.room.holds(result.segments):
+        if not task.room.fits(result.segments):
             raise self._too_many_segments(result)
         merges = learn_round(vocabulary, gather(result.read_segments()), floor, cut=True)
         if not merges.at_end:

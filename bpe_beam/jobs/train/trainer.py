@@ -16,7 +16,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.tokenizer_parts import learn
@@ -55,7 +55,7 @@ class Trainer:
         self.measured: dict[str, Any] = {}
         self._distributed = self._decide()
 
-    def train(self, progress: Progress) -> Learned:
+    def train(self, progress: Progress) -> TrainingResult:
         """Learn the vocabulary, and show the progress.
 
         Raises:
@@ -114,7 +114,7 @@ class Trainer:
             return error
         return None
 
-    def _here(self, progress: Progress) -> Learned:
+    def _here(self, progress: Progress) -> TrainingResult:
         settings, recipe = self._settings, self._recipe
         in_order = settings.tie_break == "first_seen"
         counts = self._counts
@@ -133,7 +133,7 @@ class Trainer:
                 stage.total = stage.snapshot().done
             return learned
 
-    def _in_rounds(self, progress: Progress) -> Learned:
+    def _in_rounds(self, progress: Progress) -> TrainingResult:
         from bpe_beam.engines.run import run_summary
         from bpe_beam.jobs.train.rounds import RoundsJob
         from bpe_beam.workers.measured import Measured

@@ -203,7 +203,7 @@ def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int 
         words: The size of all word batches.
         shards: The counts of each shard's pairs.
     """
-    if task.room.holds(words):
+    if task.room.fits(words):
         return None
     return threshold(list(shards), task.divisor)
 

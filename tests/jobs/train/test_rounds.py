@@ -21,7 +21,7 @@ from bpe_beam.jobs.train.commits import remove_rounds
 from bpe_beam.jobs.train.rounds import rounds_left
 from bpe_beam.progress import Progress
 from bpe_beam.training import native_trainer as learning
-from bpe_beam.training.native_trainer import Learned
+from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import learn
 from bpe_beam.training.words import gather_words
@@ -43,12 +43,12 @@ def made_words(
     return words
 
 
-def learned_here(counts: Path, recipe: BpeRecipe | WordPieceRecipe) -> Learned:
+def learned_here(counts: Path, recipe: BpeRecipe | WordPieceRecipe) -> TrainingResult:
     manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
     return learn(gather_words(iter_words(STORAGE, str(counts), manifest), False), recipe)
 
 
-def same(ours: Learned, theirs: Learned) -> None:
+def same(ours: TrainingResult, theirs: TrainingResult) -> None:
     assert ours.merges == theirs.merges
     assert list(ours.vocab.items()) == list(theirs.vocab.items())
     assert ours.counts.tolist() == theirs.counts.tolist()
