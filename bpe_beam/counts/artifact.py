@@ -28,9 +28,7 @@ _ROW_GROUP = 1 << 20
 def write_part(
     storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], with_places: bool
 ) -> CountsPart:
-    """Write a part without sources, whole or not at all, and return its description.
-
-    Equal blocks give equal bytes.
+    """Write a part without sources, whole or not at all; equal blocks give equal bytes.
 
     Args:
         storage: The storage client.
@@ -38,6 +36,9 @@ def write_part(
         name: The name of the part, see `part_name`.
         blocks: The partition's words in order; kept in memory until a row group is full.
         with_places: Whether the blocks have positions.
+
+    Returns:
+        The part as the manifest has it.
     """
     word_bytes = 0
 
@@ -58,9 +59,7 @@ def write_sources_part(
     tables: Mapping[str, WordTable],
     with_places: bool,
 ) -> CountsPart:
-    """Write a part with sources, whole or not at all, and return its description.
-
-    Equal tables give equal bytes.
+    """Write a part with sources, whole or not at all; equal tables give equal bytes.
 
     Args:
         storage: The storage client.
@@ -68,6 +67,9 @@ def write_sources_part(
         name: The name of the part, see `part_name`.
         tables: The partition's words by source; emptied as they are written.
         with_places: Whether the tables have positions.
+
+    Returns:
+        The part as the manifest has it.
     """
     sources = {source: len(tables[source]) for source in sorted(tables) if len(tables[source])}
     every = WordTable()

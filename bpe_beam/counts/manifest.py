@@ -42,7 +42,7 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """One Parquet file of a counts folder.
 
     Attributes:
-        name: The name of the file. Whoever follows the manifest opens it: it is in the folder.
+        name: The name of the file, without a folder: readers of the manifest open it.
         unique_words: The number of its words, each counted once.
         word_bytes: Bytes of its words, each counted once.
         bytes: The size of the file.
@@ -156,7 +156,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
 
     @staticmethod
     def from_bytes(data: bytes, source: str) -> CountsManifest:
-        """Read the bytes of a manifest's file.
+        """Return the manifest in the bytes of its file.
 
         Args:
             data: The file's content.
@@ -285,10 +285,10 @@ def source_totals(
     """
     sums: dict[str, list[int]] = {}
     for row in rows:
-        for name, facts in row.items():
+        for name, amounts in row.items():
             total = sums.setdefault(name, [0, 0, 0, 0])
             for column, key in enumerate(("documents", "text_bytes", "words")):
-                total[column] += facts[key]
+                total[column] += amounts[key]
     for part in parts:
         for name, unique_words in (part.sources or {}).items():
             sums[name][3] += unique_words

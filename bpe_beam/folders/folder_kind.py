@@ -33,6 +33,10 @@ _OF_JOBS = {
 def kind_of(storage: Storage, folder: str) -> str | None:
     """Return the kind of a folder, finished or not.
 
+    Args:
+        storage: The storage client.
+        folder: The folder.
+
     Returns:
         `COUNTS`, `SHARDS`, `A_TOKENIZER` or `WINDOWS`; None if it is none of these.
     """

@@ -1,21 +1,21 @@
 """The output folder of a job: claimed by one job, filled task by task, finished once.
 
-`job.json` comes first and says whose the folder is: the job's settings, their fingerprint, and the
-exact names of all files that the job writes. Each finished task leaves a receipt in `work/` (see
+`job.json` comes first and names the folder's job: its settings, their fingerprint, and the exact
+names of all files that it writes. Each finished task leaves a receipt in `work/` (see
 `receipts.py`). The final file, a manifest as a rule, comes last; then `work/` goes. Every file
 appears whole or not at all. So a job that is killed at any moment and started again keeps the tasks
 whose files match their receipts, and ends with the same bytes.
 
 Workers never write here. Each pipeline that is launched has a folder of its own within `work/` (see
 `run_folder.py`), and when it has ended the driver moves its results up. A pipeline whose driver
-died may go on for hours on a cluster: the next driver has taken over what was finished, and nobody
-reads what is written later.
+died may run for hours on a cluster: the next driver has taken over the finished tasks, and no one
+reads files that are written later.
 
-Two runs of one job on one folder are not locked out: they write the same bytes under the same
-names. One takes over what the other has finished so far; the other then ends with an error that
-says so, or finds the folder finished. At its end a run checks whether all files are there. Two that
-finish at the same moment both end well. Attempts, files that were never completed, may be another
-run's, so they are removed when the folder is finished, not before.
+Two runs of one job on one folder are allowed: they write the same bytes under the same names. One
+takes over the tasks that the other has finished so far; the other then ends with an error that says
+so, or finds the folder finished. At its end a run checks that all files exist. If two finish at the
+same moment, both end well. Attempts, files that were never completed, may be another run's, so they
+are removed when the folder is finished, not before.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from bpe_beam.storage.names import absolute, is_local
 _MAX_JOB_BYTES = 1 << 28
 
 HASHED_BYTES = 256 << 20
-"""Bytes of a finished local folder that are read again when its job is started once more: half a
-second of work. `bpe-beam verify` reads all."""
+"""Bytes of a finished local folder that are read again when its job is started once more, which
+takes half a second. `bpe-beam verify` reads all."""
 
 COUNTS = "counts"
 """The folder of the counts that training on a corpus makes, within its output."""
@@ -72,6 +72,11 @@ Restore = Callable[[bytes], Mapping[str, RestoredTask]]
 class OutputFolder(JobFolder):
     """A folder that a job has claimed. Made by `claim`.
 
+    Args:
+        storage: The storage client.
+        url: The folder.
+        record: The job's `job.json`.
+
     Attributes:
         finished: Whether an equal job has finished here, so that nothing is left to do.
         restored: If an equal job had finished here, but files are missing: the files of its tasks,
@@ -88,7 +93,7 @@ class OutputFolder(JobFolder):
         self._recorded = record.names
         """The names in `job.json` as it is now."""
         self._found: frozenset[str] = frozenset()
-        """What was there when the folder was claimed."""
+        """The names of the files that existed when the folder was claimed."""
 
     @classmethod
     def claim(
@@ -111,15 +116,15 @@ class OutputFolder(JobFolder):
             job: The job's name under the key `job`, and every setting that its results depend on,
                 as JSON values. Nothing that differs between machines or runs.
             names: The exact names, relative to the folder, of all files that a job of these
-                settings may write besides `job.json`, receipts and the final file. Those under
+                settings may write besides `job.json`, receipts and the final file. Files under
                 `work/` are temporary.
             overwrite: Whether to remove what the job recorded there wrote, and begin anew.
             final: The file whose presence says that the job has finished.
             restore: Reads the tasks of a finished folder. With it, a finished folder is opened
                 again and repaired if a file is missing, has another size or, where that is cheap to
-                see, other bytes. Without it, the final file is trusted.
-            beside: Names of folders in it that may be there already: other jobs claim them, and
-                `overwrite` leaves them.
+                check, other bytes. Without it, the final file is trusted.
+            beside: Names of folders in it that may exist already: other jobs claim them, and
+                `overwrite` does not remove them.
 
         Raises:
             UsageError: The folder is another job's: says what differs and the ways out.
@@ -198,8 +203,10 @@ class OutputFolder(JobFolder):
         side_by_side(check, [file for receipt in receipts for file in receipt.files])
 
     def forget(self, receipts: Iterable[Receipt]) -> None:
-        """Remove tasks that are to run again: their files first, since a receipt whose files are
-        missing is not trusted."""
+        """Remove the files and receipts of tasks that must run again.
+
+        Files go first: a receipt whose files are missing is not trusted.
+        """
         forgotten = list(receipts)
         self.remove([file.name for receipt in forgotten for file in receipt.files])
         self.remove([receipt_name(receipt.task) for receipt in forgotten])
@@ -242,7 +249,7 @@ class OutputFolder(JobFolder):
         return receipts
 
     def _withdraw(self, publication: Publication) -> Publication:
-        """Move files whose final name of an earlier run is another task's now back to `work/`."""
+        """Move files back to `work/` whose final names of an earlier run are another task's now."""
         receipt = publication.receipt
         if all(name == final or name.startswith(f"{WORK}/") for name, final in publication.moves):
             return publication
@@ -287,14 +294,20 @@ class OutputFolder(JobFolder):
         )
 
     def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
-        """Remove those of these files of the job that no receipt names: a task that was killed
-        between its file and its receipt may have left them."""
+        """Remove files of the job that no receipt names.
+
+        A task that was killed between its file and its receipt may have left them.
+
+        Args:
+            names: Names of files of the job, relative to the folder; other files stay.
+            receipts: The receipts of all tasks.
+        """
         named = {file.name for receipt in receipts for file in receipt.files}
         there = names_present(self.storage, self.url, self.record.names)
         self.remove(there.intersection(names) - named)
 
     def finish(self, final_name: str, data: bytes) -> None:
-        """Write the final file and remove everything temporary; other people's files stay.
+        """Write the final file and remove all temporary files; other people's files stay.
 
         Args:
             final_name: The name that was claimed as `final`.
@@ -311,7 +324,7 @@ class OutputFolder(JobFolder):
         try:
             self.storage.write_bytes(self.path(final_name), data)
         except NotFoundError as error:
-            # Another run has finished the folder meanwhile, and removed what was temporary.
+            # Another run has finished the folder meanwhile, and removed the temporary files.
             if not self.has_content(final_name, data):
                 raise self._other_run(final_name) from error
         self.storage.sync_folders(self.url)
@@ -323,7 +336,7 @@ class OutputFolder(JobFolder):
         self.remove_work()
 
     def release(self) -> None:
-        """Give the folder up, so that any job may claim it: nothing was made."""
+        """Remove `job.json` of a folder without results, so that any job may claim it."""
         self.remove_work()
         self.storage.remove(self.path(JOB_FILE))
         self.storage.remove_folder_if_empty(self.url)
@@ -341,9 +354,9 @@ class OutputFolder(JobFolder):
                 self.storage.remove(self.path(receipt_name(task)))
 
     def _is_whole(self, present: frozenset[str], restore: Restore | None) -> bool:
-        """Whether a finished folder is whole by names and sizes, and by hashes where cheap.
+        """Return whether a finished folder is whole by names and sizes, and by hashes where cheap.
 
-        If not, the receipts of its tasks are written again, so that what matches them is kept.
+        If not, the receipts of its tasks are written again, so that matching files are kept.
         """
         if restore is None:
             return True
@@ -379,9 +392,9 @@ class OutputFolder(JobFolder):
         return chosen
 
     def _remove_all(self, present: frozenset[str]) -> None:
-        """Remove all that the recorded job wrote, but for `job.json`, which the next replaces.
+        """Remove all files of the recorded job but `job.json`, which the next job replaces.
 
-        The final file goes first: a folder with it missing is unfinished, never falsely whole.
+        The final file goes first: without it the folder is unfinished, never falsely whole.
         """
         if self.record.final in present:
             self.storage.remove(self.path(self.record.final))

@@ -1,8 +1,8 @@
 """Receipts: what a worker records of a task that it has finished.
 
 Jobs, merge rounds and the windows of a stream all keep them, as `work/TASK.json` in the folder that
-the task's files are in. A receipt comes after the files that it names. So a task whose receipt is
-there, and whose files have the sizes and hashes that it names, need not run again.
+the task's files are in. A receipt is written after the files that it names. So a task whose receipt
+exists, and whose files have the sizes and hashes that it names, need not run again.
 """
 
 from __future__ import annotations
@@ -139,23 +139,27 @@ class TaskFolder:
         side_by_side(lambda name: self.storage.remove(self.path(name)), names)
 
     def has_size(self, file: FileInfo) -> bool:
-        """Whether a file exists and has its size. Cost: one request."""
+        """Return whether a file exists and has its size. Cost: one request."""
         try:
             return self.storage.size(self.path(file.name)) == file.bytes
         except NotFoundError:
             return False
 
     def matches(self, file: FileInfo) -> bool:
-        """Whether a file exists and has its size and its hash. Cost: reads it once."""
+        """Return whether a file exists and has its size and its hash. Cost: reads it once."""
         try:
             return self.has_size(file) and self.describe(file.name) == file
         except NotFoundError:
             return False
 
     def has_content(self, name: str, data: bytes) -> bool:
-        """Whether a file exists and has exactly this content.
+        """Return whether a file exists and has exactly this content.
 
         Cost: one request, and a second one for a file of the same size, which is then read.
+
+        Args:
+            name: The file's name, relative to the folder.
+            data: The content.
         """
         return self.matches(FileInfo.of(name, data))
 
@@ -189,9 +193,13 @@ def task_of(name: str) -> str | None:
 
 
 def side_by_side(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
-    """Return what a call to the store gives for each item, in the order of the items.
+    """Return the result of a call to the store for each item, in the order of the items.
 
     Bounded concurrency: enough to hide the store's latency, too little to be throttled.
+
+    Args:
+        call: The call; made by several threads at once.
+        items: Its arguments.
     """
     with ThreadPoolExecutor(min(16, 4 * (os.cpu_count() or 1))) as pool:
         return list(pool.map(call, items))

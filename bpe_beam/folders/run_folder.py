@@ -101,9 +101,9 @@ class RunFolder(TaskFolder):
         return final is not None and (final in self.record.all_names or task_of(final) is not None)
 
     def _may_be(self, name: str) -> bool:
-        """Whether a receipt may name this file: one of the job's, here or in the folder of a run.
+        """Return whether a receipt may name this file: one of the job, here or in a run's folder.
 
-        Whoever follows a receipt opens, moves and removes its files.
+        Files that a receipt names are opened, moved and removed.
         """
         work, _, rest = name.partition("/")
         run, _, inside = rest.partition("/")
@@ -177,12 +177,12 @@ class JobFolder(RunFolder):
         return True
 
     def sync(self) -> None:
-        """Make the names of all that the job wrote survive a power cut; the files' bytes do."""
+        """Sync the folders, so that files survive a power cut by name; their bytes do already."""
         folders = {*folders_of(self.record.names), WORK}
         self.storage.sync_folders(self.url, *map(self.path, folders))
 
     def remove_work(self) -> None:
-        """Remove temporary files, those of runs as well, and nothing that no job wrote."""
+        """Remove temporary files, also of runs; files that no job wrote stay."""
         for run in self.runs():
             run.remove_run()
         known = {receipt_name(task) for task in self.receipts()}
@@ -193,7 +193,7 @@ class JobFolder(RunFolder):
 
 
 def is_job_attempt(name: str) -> bool:
-    """Whether a name is that of a `job.json` that was never completed."""
+    """Return whether a name is that of a `job.json` that was never completed."""
     return attempted_name(name) == JOB_FILE
 
 

@@ -146,7 +146,7 @@ class Manifest(Struct, frozen=True):
 
     @staticmethod
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
-        """Read the bytes of a `manifest.json`.
+        """Return the manifest in the bytes of a `manifest.json`.
 
         Each split of the plan must have a shard, or be one without tokens. Sums are not compared
         here: `verify` does, beside everything else.

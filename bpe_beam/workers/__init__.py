@@ -1,1 +1,1 @@
-"""What is done with the splits of a plan, by workers and by a stream's watcher. No Beam here."""
+"""The tasks of workers: splits of a plan, steps of a merge round, windows of a stream. No Beam."""

@@ -142,6 +142,9 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
         task: The job.
         element: The split, see `split_tasks`.
 
+    Returns:
+        The ranges of its words, and metrics.
+
     Raises:
         DataError: Storage fails, or there are too many sources.
     """
@@ -240,7 +243,10 @@ def write_partition(
     Args:
         task: The job.
         partition: The partition's number, below `PARTITIONS`.
-        ranges: Where its blocks are.
+        ranges: The ranges of its blocks.
+
+    Returns:
+        The part as the manifest has it.
 
     Raises:
         DataError: Storage fails, a counts file is damaged, or there are too many sources.

@@ -58,7 +58,7 @@ def encode_documents(
 def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tokens: int) -> Reject:
     text = batch.column("text")[number].as_py().encode("utf-8", "surrogatepass")
     detail = f"the document has {tokens:,} tokens; a shard holds at most {max_tokens:,} a document"
-    found = _place(batch, number, plan)
+    found = _position(batch, number, plan)
     if found is None:
         name = plan.files[plan.splits[0].slices[0].file].name
         return Reject.of(name, RejectReason.TOO_MANY_TOKENS, detail, text)
@@ -68,7 +68,7 @@ def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tok
     return Reject.of(file.name, RejectReason.TOO_MANY_TOKENS, detail, text, offset=at)
 
 
-def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:
+def _position(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, int] | None:
     """Return the file of a document and its byte or row there; None if nobody knows them."""
     place = batch.column("place")[number].as_py()
     if place is None:
@@ -78,10 +78,10 @@ def _place(batch: pa.RecordBatch, number: int, plan: Plan) -> tuple[InputFile, i
 
 def _record(batch: pa.RecordBatch, number: int, plan: Plan) -> str:
     """Return the name of a record in errors: its position, or its id if nobody knows that."""
-    found = _place(batch, number, plan)
+    found = _position(batch, number, plan)
     if found is None:
         name = batch.column("id")[number].as_py()
-        files = ", ".join(plan.files[piece.file].name for piece in plan.splits[0].slices[:3])
+        files = ", ".join(plan.files[part.file].name for part in plan.splits[0].slices[:3])
         return f"the record {name}" if name else f"a record without an id in {files}"
     file, at = found
     unit = "row" if input_format(file.format).columnar else "byte"

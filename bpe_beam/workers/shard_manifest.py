@@ -85,9 +85,14 @@ def final_names(receipts: Sequence[Receipt]) -> list[Publication]:
 
 
 def slices_of(plan: Plan, split: Split) -> tuple[SourceSlice, ...]:
-    """Return the slices of a split of a plan as a manifest has them."""
+    """Return the slices of a split as a manifest has them.
+
+    Args:
+        plan: The plan that the split is of.
+        split: The split.
+    """
     return tuple(
-        SourceSlice(plan.files[piece.file].name, piece.start, piece.end) for piece in split.slices
+        SourceSlice(plan.files[part.file].name, part.start, part.end) for part in split.slices
     )
 
 

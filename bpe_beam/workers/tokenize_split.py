@@ -1,6 +1,6 @@
 """Tokenize a split into its shard.
 
-A worker reads its split a batch at a time, encodes it and writes it, all in one place, so that no
+A worker reads its split a batch at a time, encodes it and writes it, all in one task, so that no
 token travels. The shard becomes visible in `work/` as a whole and then gets its receipt; a retry, a
 twin attempt or a late one writes the same bytes under the same name. A split without tokens gets a
 receipt without a shard. The shards get their final names when all splits are done, see
@@ -79,6 +79,9 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
     Args:
         task: The job.
         element: The split, see `split_tasks`.
+
+    Returns:
+        The shard's name, and metrics.
 
     Raises:
         DataError: Storage fails, a document has no ids, or there are too many sources.

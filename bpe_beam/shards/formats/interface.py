@@ -78,10 +78,20 @@ class ShardReader(Protocol):
     def __len__(self) -> int: ...
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """Return int32[stop - start]: the numbers of tokens of the documents in [start, stop)."""
+        """Return int32[stop - start]: the numbers of tokens of documents.
+
+        Args:
+            start: The first document, from 0.
+            stop: The document behind the last.
+        """
 
     def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Return uint32[stop - start]: the ids in [start, stop) of the shard."""
+        """Return uint32[stop - start]: ids of the shard.
+
+        Args:
+            start: The first token of the shard, from 0.
+            stop: The token behind the last.
+        """
 
     def document(self, index: int) -> NDArray[np.uint32]:
         """Return uint32[tokens]: the ids of one document."""
@@ -91,7 +101,12 @@ class ShardCheck(Protocol):
     """Checks what the bytes of one shard's files say, while they are read for their hashes."""
 
     def add(self, suffix: str, block: bytes) -> None:
-        """Take the next bytes of the file with this suffix; files come in the format's order."""
+        """Check the next bytes of a file; files come in the format's order.
+
+        Args:
+            suffix: The end of the file's name.
+            block: The bytes.
+        """
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
         """Yield a sentence for each problem; `reader` is None if the shard cannot be opened."""

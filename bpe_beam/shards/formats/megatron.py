@@ -451,7 +451,7 @@ class MegatronCheck:
         self._count = 0
 
     def add(self, suffix: str, block: bytes) -> None:
-        """Look for ids outside the vocabulary in the next block of a file."""
+        """See `ShardCheck.add`."""
         if suffix != _IDS:
             return
         # int32 is read as uint32: a negative id is one that is far too great.

@@ -73,6 +73,9 @@ def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference])
         shard: The shard's number.
         references: Its blocks.
 
+    Returns:
+        The shard as it travels to the workers that segment words.
+
     Raises:
         DataError: A block is there twice, or is damaged; storage fails.
     """
@@ -108,6 +111,9 @@ def segment_words(
         word_batch: The word batch, as `apply_merges` returned it.
         word_batches: All word batches; read once a process and round.
         shards: All shards of pairs, as `sum_pairs` returned them; read once, too.
+
+    Returns:
+        The blocks of its segments, and metrics.
 
     Raises:
         DataError: The runner lost a block of pairs, a file is damaged, or storage fails.
@@ -272,12 +278,15 @@ def _frequent_pairs(
 
 
 def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> str:
-    """Add up the segments of a shard, write them, and return the name of the task.
+    """Add up the segments of a shard, and write them.
 
     Args:
         task: The round.
         shard: The shard's number.
         references: Its blocks.
+
+    Returns:
+        The name of the task.
 
     Raises:
         DataError: A block is there twice, or is damaged; storage fails.

@@ -223,7 +223,7 @@ class BlocksFile:
 
 
 def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> BlocksFile:
-    """Open the file of a word batch's blocks; it appears whole when the stack ends.
+    """Return the open file of a word batch's blocks; it appears whole when the stack ends.
 
     Args:
         task: The round.
@@ -261,12 +261,15 @@ def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Itera
 
 
 def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
-    """Write a file of the run's folder, and return its description.
+    """Write a file of the run's folder.
 
     Args:
         task: The round.
         name: The file's name in the run's folder.
         data: Its content.
+
+    Returns:
+        The file as receipts have it.
     """
     task.folder.storage.write_bytes(task.folder.path(name), data)
     return FileInfo.of(name, data)

@@ -195,7 +195,7 @@ class Window(Struct, frozen=True):
 
     @staticmethod
     def read(data: bytes, number: int, stream: str, root: str, source: str) -> Window:
-        """Read a `window.json`.
+        """Return the window in the bytes of a `window.json`.
 
         Args:
             data: The file's content.
