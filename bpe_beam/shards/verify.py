@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
@@ -23,7 +23,7 @@ from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_F
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.folder_kind import SHARDS, refuse_other
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.formats.interface import ShardFormat, ShardReader
+from bpe_beam.shards.formats.interface import ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.shard_rows import Shard, SourceTotals, Totals
@@ -96,40 +96,24 @@ def verify(
         raise UsageError(
             f"{redact(folder)}: is missing or empty; expected a folder of token shards"
         )
-    problems = _Problems()
     try:
         manifest = _finished_manifest(storage, folder, names)
     except DataError as error:
-        problems.add(str(error))
-        return VerifyReport(tuple(problems.first), problems.count, 0, 0, 0, 0)
-
-    progress = _Progress(_all_files(manifest), on_progress)
-    problems.extend(_check_sums(manifest))
-    if _REJECTS in names:
-        inside = storage.list_names(storage.join(folder, _REJECTS))
-        names = names + [f"{_REJECTS}/{name}" for name in inside]
-    there = frozenset(names)
-    problems.extend(_check_foreign(manifest, there))
-    problems.extend(_check_tokenizer(storage, folder, manifest, progress))
-    problems.extend(_check_rejects(storage, folder, manifest, there, progress))
+        return VerifyReport((str(error),), 1, 0, 0, 0, 0)
+    check = _FolderCheck(storage, folder, names, manifest, on_progress)
+    problems = [*_check_sums(manifest), *check.foreign(), *check.tokenizer(), *check.rejects()]
     documents = tokens = whole = 0
-    format_ = shard_format(manifest.format)
-
-    def check(shard: Shard) -> _ShardFindings:
-        return _check_shard(storage, folder, format_, shard, manifest.vocab_size, there, progress)
-
     pool = ThreadPoolExecutor(workers)
     try:
-        for findings in pool.map(check, manifest.shards):
-            problems.extend(findings.problems)
+        for findings in pool.map(check.shard, manifest.shards):
+            problems += findings.problems
             documents += findings.documents
             tokens += findings.tokens
             whole += not findings.problems
     finally:
         pool.shutdown(cancel_futures=True)
-    return VerifyReport(
-        tuple(problems.first), problems.count, documents, tokens, progress.done, whole
-    )
+    shown = tuple(problems[:MAX_PROBLEMS])
+    return VerifyReport(shown, len(problems), documents, tokens, check.bytes_read, whole)
 
 
 def compare_split(
@@ -190,46 +174,6 @@ def compare_split(
     return None
 
 
-class _Problems:
-    """The first problems in full, and the number of all."""
-
-    def __init__(self) -> None:
-        self.first: list[str] = []
-        self.count = 0
-
-    def add(self, problem: str) -> None:
-        self.count += 1
-        if len(self.first) < MAX_PROBLEMS:
-            self.first.append(problem)
-
-    def extend(self, problems: Iterable[str]) -> None:
-        for problem in problems:
-            self.add(problem)
-
-
-class _Progress:
-    """Adds up bytes read, from any thread."""
-
-    def __init__(self, files: Iterable[FileInfo], listener: Callable[[int, int], None] | None):
-        self.done = 0
-        self._all = sum(file.bytes for file in files)
-        self._listener = listener
-        self._lock = Lock()
-
-    def add(self, count: int) -> None:
-        with self._lock:
-            self.done += count
-            if self._listener:
-                # A file may have grown; never report more than the total.
-                self._listener(min(self.done, self._all), self._all)
-
-
-def _all_files(manifest: Manifest) -> Iterator[FileInfo]:
-    for shard in manifest.shards:
-        yield from shard.files
-    yield from manifest.reject_files
-
-
 def _finished_manifest(storage: Storage, folder: str, names: list[str]) -> Manifest:
     if MANIFEST_FILE in names:
         return read_manifest(storage, folder)
@@ -269,98 +213,139 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
         )
 
 
-def _check_foreign(manifest: Manifest, there: Set[str]) -> Iterator[str]:
-    """Yield a problem for each file that a reader would take for a shard of the manifest."""
-    known = {file.name for file in _all_files(manifest)}
-    suffixes = shard_format(manifest.format).suffixes
-    for name in sorted(there - known):
-        ours = name.startswith(("shard-", "rejects/")) or name.endswith(suffixes)
-        if ours and attempted_name(name) is None:
-            yield f"{name}: is in the folder and not in the manifest"
+class _FolderCheck:
+    """Checks of the files of a folder, with the bytes that they read so far.
 
-
-def _blocks(storage: Storage, url: str, progress: _Progress) -> Iterator[bytes]:
-    """Yield the bytes of a file in blocks of `_BLOCK` bytes; the last may have fewer."""
-    with closing(RangeFile(storage, url)) as file:
-        for start in range(0, file.size, _BLOCK):
-            block = file.read(start, min(_BLOCK, file.size - start))
-            progress.add(len(block))
-            yield block
-
-
-@dataclass
-class _FileCheck:
-    """Compares a file with its size and hash while its blocks are read.
+    Args:
+        storage: The storage client.
+        url: The folder.
+        names: The names of the files in the folder.
+        manifest: Its manifest.
+        on_progress: See `verify`.
 
     Attributes:
-        info: The file as the manifest describes it.
-        there: The names of all files in the folder.
-        problems: The problems so far.
+        bytes_read: The bytes that were read so far, by all threads.
     """
 
-    storage: Storage
-    folder: str
-    info: FileInfo
-    there: Set[str]
-    progress: _Progress
-    problems: list[str] = field(default_factory=list)
+    def __init__(
+        self,
+        storage: Storage,
+        url: str,
+        names: list[str],
+        manifest: Manifest,
+        on_progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self._storage = storage
+        self._url = url
+        self._manifest = manifest
+        self._format = shard_format(manifest.format)
+        rejects = storage.list_names(storage.join(url, _REJECTS)) if _REJECTS in names else ()
+        self._names = {*names, *(f"{_REJECTS}/{name}" for name in rejects)}
+        self._files = [file for shard in manifest.shards for file in shard.files]
+        self._files += manifest.reject_files
+        self._total = sum(file.bytes for file in self._files)
+        self._on_progress = on_progress
+        self._lock = Lock()
+        self.bytes_read = 0
 
-    def blocks(self) -> Iterator[bytes]:
-        name = self.info.name
-        if name not in self.there:
-            self.problems.append(f"{name}: is missing")
-            return
+    def foreign(self) -> Iterator[str]:
+        """Yield a problem for each file that a reader would take for a shard of the manifest."""
+        known = {file.name for file in self._files}
+        for name in sorted(self._names - known):
+            ours = name.startswith(("shard-", "rejects/")) or name.endswith(self._format.suffixes)
+            if ours and attempted_name(name) is None:
+                yield f"{name}: is in the folder and not in the manifest"
+
+    def tokenizer(self) -> Iterator[str]:
+        """Yield a problem if the tokenizer is not the one that made the shards."""
         digest = hashlib.sha256()
-        size = 0
         try:
-            url = self.storage.join(self.folder, *name.split("/"))
-            for block in _blocks(self.storage, url, self.progress):
+            for block in self._blocks(TOKENIZER_FILE):
+                digest.update(block)
+        except DataError as error:
+            yield str(error)
+            return
+        if digest.hexdigest() != self._manifest.tokenizer:
+            yield (
+                f"{TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards were made "
+                f"with {self._manifest.tokenizer}"
+            )
+
+    def rejects(self) -> list[str]:
+        """Return the problems of the files of rejects."""
+        problems: list[str] = []
+        lines = 0
+        for file in self._manifest.reject_files:
+            lines += sum(block.count(b"\n") for block in self._checked_blocks(file, problems))
+        expected = self._manifest.totals.rejects
+        if not problems and lines != expected:
+            problems.append(
+                f"{_REJECTS}: the files have {lines} records; {MANIFEST_FILE} has {expected}"
+            )
+        return problems
+
+    def shard(self, shard: Shard) -> _ShardFindings:
+        """Read a shard, and return its size and its problems."""
+        check = self._format.check(shard.name, self._manifest.vocab_size)
+        findings = _ShardFindings([])
+        problems = findings.problems
+        for file, suffix in zip(shard.files, self._format.suffixes, strict=True):
+            for block in self._checked_blocks(file, problems):
+                check.add(suffix, block)
+        if not shard.tokens:
+            problems.append(
+                f"{shard.name}: has no token, which trainers cannot read; tokenize again into "
+                "another folder, which leaves such shards out"
+            )
+        try:
+            with self._format.reader(self._storage, self._url, shard.name) as reader:
+                findings.documents, findings.tokens = len(reader), reader.token_count
+                for what, found, expected in (
+                    ("documents", findings.documents, shard.documents),
+                    ("tokens", findings.tokens, shard.tokens),
+                ):
+                    if found != expected:
+                        problems.append(f"{shard.name}: has {found} {what}; expected {expected}")
+                problems += check.problems(reader)
+        except DataError as error:
+            # A missing file is reported already.
+            if not any(problem.endswith(": is missing") for problem in problems):
+                problems.append(str(error))
+            problems += check.problems(None)
+        return findings
+
+    def _checked_blocks(self, file: FileInfo, problems: list[str]) -> Iterator[bytes]:
+        """Yield the blocks of a file; add to the problems if size or hash differ, or it fails."""
+        if file.name not in self._names:
+            problems.append(f"{file.name}: is missing")
+            return
+        digest, size = hashlib.sha256(), 0
+        try:
+            for block in self._blocks(file.name):
                 digest.update(block)
                 size += len(block)
                 yield block
         except DataError as error:
-            self.problems.append(str(error))
+            problems.append(str(error))
             return
-        if size != self.info.bytes:
-            self.problems.append(f"{name}: has {size} bytes; expected {self.info.bytes}")
-        elif digest.hexdigest() != self.info.sha256:
-            self.problems.append(
-                f"{name}: the SHA-256 is {digest.hexdigest()}; expected {self.info.sha256}"
-            )
+        sha256 = digest.hexdigest()
+        if size != file.bytes:
+            problems.append(f"{file.name}: has {size} bytes; expected {file.bytes}")
+        elif sha256 != file.sha256:
+            problems.append(f"{file.name}: the SHA-256 is {sha256}; expected {file.sha256}")
 
-
-def _check_tokenizer(
-    storage: Storage, folder: str, manifest: Manifest, progress: _Progress
-) -> Iterator[str]:
-    digest = hashlib.sha256()
-    try:
-        for block in _blocks(storage, storage.join(folder, TOKENIZER_FILE), progress):
-            digest.update(block)
-    except DataError as error:
-        yield str(error)
-        return
-    if digest.hexdigest() != manifest.tokenizer:
-        yield (
-            f"{TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards were made with "
-            f"{manifest.tokenizer}"
-        )
-
-
-def _check_rejects(
-    storage: Storage, folder: str, manifest: Manifest, there: Set[str], progress: _Progress
-) -> Iterator[str]:
-    lines = 0
-    broken = False
-    for file in manifest.reject_files:
-        check = _FileCheck(storage, folder, file, there, progress)
-        lines += sum(block.count(b"\n") for block in check.blocks())
-        broken = broken or bool(check.problems)
-        yield from check.problems
-    if not broken and lines != manifest.totals.rejects:
-        yield (
-            f"{_REJECTS}: the files have {lines} records; {MANIFEST_FILE} has "
-            f"{manifest.totals.rejects}"
-        )
+    def _blocks(self, name: str) -> Iterator[bytes]:
+        """Yield the bytes of a file in blocks of `_BLOCK` bytes; the last may have fewer."""
+        url = self._storage.join(self._url, *name.split("/"))
+        with closing(RangeFile(self._storage, url)) as file:
+            for start in range(0, file.size, _BLOCK):
+                block = file.read(start, min(_BLOCK, file.size - start))
+                with self._lock:
+                    self.bytes_read += len(block)
+                    if self._on_progress is not None:
+                        # A file may have grown; never report more than the total.
+                        self._on_progress(min(self.bytes_read, self._total), self._total)
+                yield block
 
 
 @dataclass
@@ -368,43 +353,3 @@ class _ShardFindings:
     problems: list[str]
     documents: int = 0
     tokens: int = 0
-
-
-def _check_shard(
-    storage: Storage,
-    folder: str,
-    format_: ShardFormat,
-    shard: Shard,
-    vocab_size: int,
-    there: Set[str],
-    progress: _Progress,
-) -> _ShardFindings:
-    check = format_.check(shard.name, vocab_size)
-    findings = _ShardFindings([])
-    problems = findings.problems
-    for file, suffix in zip(shard.files, format_.suffixes, strict=True):
-        file_check = _FileCheck(storage, folder, file, there, progress)
-        for block in file_check.blocks():
-            check.add(suffix, block)
-        problems += file_check.problems
-    if not shard.tokens:
-        problems.append(
-            f"{shard.name}: has no token, which trainers cannot read; tokenize again into another "
-            "folder, which leaves such shards out"
-        )
-    try:
-        with format_.reader(storage, folder, shard.name) as reader:
-            findings.documents, findings.tokens = len(reader), reader.token_count
-            for what, found, expected in (
-                ("documents", findings.documents, shard.documents),
-                ("tokens", findings.tokens, shard.tokens),
-            ):
-                if found != expected:
-                    problems.append(f"{shard.name}: has {found} {what}; expected {expected}")
-            problems += check.problems(reader)
-    except DataError as error:
-        # A missing file is reported already.
-        if not any(problem.endswith(": is missing") for problem in problems):
-            problems.append(str(error))
-        problems += check.problems(None)
-    return findings

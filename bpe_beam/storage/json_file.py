@@ -33,7 +33,8 @@ _LAST_KEY = re.compile(rb'"sha256":[ ]?"([0-9a-f]{64})"\s*\}\s*\Z')
 class OtherVersionError(DataError):
     """A file of a version that this bpe-beam does not read.
 
-    Attributes:
+    Args:
+        message: The file, and the versions that are read.
         document: The JSON object in the file.
     """
 
