@@ -143,7 +143,7 @@ class _Worker:
         except subprocess.TimeoutExpired:
             return f"a worker process ({self._process.pid}) stopped answering"
         how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-        why = ": if memory ran out, give fewer --workers" if -code == signal.SIGKILL else ""
+        why = ": if memory ran out, use fewer workers" if -code == signal.SIGKILL else ""
         return f"a worker process ({self._process.pid}) died {how}{why}; the same command goes on"
 
 

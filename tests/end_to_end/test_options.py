@@ -397,7 +397,7 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
     counts = ("--counts", ground.own / "100MB" / "counts", "--driver-memory", "1MB")
     ran = run("train", *counts, "--vocab-size", "300", *far)
     assert ran.code == 2
-    assert "more than --driver-memory 1.0 MB; counts " in ran.message
+    assert "more than driver_memory 1.0 MB; counts " in ran.message
     assert "a path of this machine" in ran.message
 
 

@@ -74,7 +74,7 @@ class Trainer:
         takes = f"{manifest.unique_words:,} unique words take about {_size(needed)}"
         within = needed <= settings.driver_memory
         relation = "within" if within else "more than"
-        where = f"{takes}, {relation} --driver-memory {_size(settings.driver_memory)}"
+        where = f"{takes}, {relation} driver_memory {_size(settings.driver_memory)}"
         size = (manifest.word_bytes, manifest.unique_words)
         beyond = too_many(self._recipe, *size, continued=self._base_tokenizer is not None)
         if within and beyond is not None:
@@ -100,7 +100,7 @@ class Trainer:
             raise UsageError(where, remedy=f"give {', or '.join(ways or ['fewer words'])}")
         self.summary["merge_rounds"] = "distributed" if distributed else "local"
         self.summary["merge_rounds_because"] = (
-            "--merge-rounds says so" if wanted != "auto" else where
+            "merge_rounds says so" if wanted != "auto" else where
         )
         return distributed
 
