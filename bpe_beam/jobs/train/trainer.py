@@ -99,9 +99,7 @@ class Trainer:
             ways += [] if refusal else ["{merge_rounds} distributed"]
             raise UsageError(where, remedy=f"give {', or '.join(ways or ['fewer words'])}")
         self.summary["merge_rounds"] = "distributed" if distributed else "local"
-        self.summary["merge_rounds_because"] = (
-            "merge_rounds says so" if wanted != "auto" else where
-        )
+        self.summary["merge_rounds_because"] = "merge_rounds says so" if wanted != "auto" else where
         return distributed
 
     def _refusal(self) -> UsageError | None:
