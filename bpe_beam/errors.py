@@ -26,6 +26,8 @@ class _NamesParameters(Exception):
         subject = " and ".join(map(name_of, self.parameters))
         remedy = _PARAMETER.sub(lambda match: name_of(match[1]), self.remedy)
         text = f"{subject} {self.problem}" if subject else self.problem
+        if "\n" in text and remedy:
+            return f"{text}\n{remedy[0].upper()}{remedy[1:]}"
         return f"{text}; {remedy}" if remedy else text
 
     def __reduce__(self) -> tuple[type[_NamesParameters], tuple[object, ...]]:

@@ -20,6 +20,7 @@ def test_errors_name_parameters_in_the_words_of_the_caller() -> None:
         "--a-b must be 1, got 'a_b'; give c.yaml, line 1: c or d, not {}"
     )
     assert str(UsageError("exclude each other", ("a", "b"))) == "a and b exclude each other"
+    assert str(UsageError("differs:\n  a", remedy="give {b}")) == "differs:\n  a\nGive b"
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert (copy.parameters, copy.remedy) == (error.parameters, error.remedy)

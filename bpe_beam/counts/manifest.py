@@ -308,11 +308,13 @@ def check_sources(names: Iterable[str]) -> None:
     if len(longest) > MAX_SOURCE_NAME:
         raise DataError(
             f"the name of a source has {len(longest):,} characters, {longest[:50]!r}...; at most "
-            f"{MAX_SOURCE_NAME:,}: does --source-field name the right field?"
+            f"{MAX_SOURCE_NAME:,}",
+            remedy="does {source_field} name the right field?",
         )
     count = len(found)
     if count > MAX_SOURCES:
         raise DataError(
-            f"the corpus has more than {MAX_SOURCES:,} sources, {count:,} so far: --source-field "
-            "must name a field of few values; or name sources by patterns, with --source NAME=GLOB"
+            f"the corpus has more than {MAX_SOURCES:,} sources, {count:,} so far",
+            remedy="{source_field} must name a field of few values; or name sources by patterns, "
+            "with {sources} NAME=GLOB",
         )

@@ -98,7 +98,7 @@ class JobRecord(Struct, frozen=True):
             record = JobRecord(file.job, file.settings, file.final, unpack_names(file.files))
         except OtherVersionError as error:
             if {"fingerprint", "files"} <= error.document.keys():
-                raise UsageError(f"{error}: give another --output") from error
+                raise UsageError(str(error), remedy="give another {output}") from error
             return None
         except DataError:
             return None

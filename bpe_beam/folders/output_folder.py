@@ -185,8 +185,8 @@ class OutputFolder(JobFolder):
         now = _read_job(self.storage, self.path(JOB_FILE))
         if now is None or now.fingerprint != self.fingerprint:
             raise DataError(
-                f"{self.url}: another job took this folder with --overwrite while this one ran: "
-                "run this one again with another --output"
+                f"{self.url}: another job overwrote this folder while this one ran",
+                remedy="run this one again with another {output}",
             )
 
     def require_whole(self, receipts: Iterable[Receipt]) -> None:
@@ -437,16 +437,16 @@ def _refuse_others(
     top = {name for name in top if not is_job_attempt(name)}
     if old is None and top and not overwrite:
         raise UsageError(
-            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))}): "
-            "give another --output, or --overwrite, which leaves those files alone"
+            f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",
+            remedy="give another {output}, or {overwrite}, which leaves those files alone",
         )
     # The names may differ: shards are numbered when it is known which splits have tokens.
     same = old is not None and (old.fingerprint, old.final) == (new.fingerprint, new.final)
     if old is not None and not same and not overwrite:
         raise UsageError(
             f"output {url} holds the work of another job; what differs:\n"
-            + "\n".join(differences(old, new))
-            + "\nGive another --output, or --overwrite to remove what that job wrote"
+            + "\n".join(differences(old, new)),
+            remedy="give another {output}, or {overwrite} to remove what that job wrote",
         )
     recorded = old.all_names if old is not None else frozenset()
     foreign = (new.all_names & present) - recorded
@@ -455,5 +455,6 @@ def _refuse_others(
     if foreign:
         raise UsageError(
             f"output {url} holds {list_few(sorted(foreign))}, which no job of bpe-beam recorded "
-            "and this job would replace: move them away, or give another --output"
+            "and this job would replace",
+            remedy="move them away, or give another {output}",
         )

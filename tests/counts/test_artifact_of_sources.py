@@ -338,10 +338,10 @@ class TestManifests:
 def test_so_many_sources_and_no_more() -> None:
     names = [f"s{i}" for i in range(MAX_SOURCES)]
     check_sources([*names, "s1"])
-    with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
+    with pytest.raises(DataError, match=r"more than 1,000 sources.*source_field"):
         check_sources([*names, "one more"])
     check_sources(["a" * 1000])
-    with pytest.raises(DataError, match=r"has 1,001 characters, 'aaa.*does --source-field name"):
+    with pytest.raises(DataError, match=r"has 1,001 characters, 'aaa.*does source_field name"):
         check_sources(["b", "a" * 1001])
 
 

@@ -98,11 +98,11 @@ def test_too_many_sources_name_the_option() -> None:
     tables = SourceTables(RULES, True)
     tables.add(batch_of(rows))
     tables.add(batch_of(rows))
-    with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
+    with pytest.raises(DataError, match=r"more than 1,000 sources.*source_field"):
         tables.add(batch_of([("one more", "x")]))
     sums: dict[str, dict[str, int]] = {}
     batch = batch_of([*rows, ("one more", "x")])
-    with pytest.raises(DataError, match=r"more than 1,000 sources.*--source-field"):
+    with pytest.raises(DataError, match=r"more than 1,000 sources.*source_field"):
         add_token_totals(sums, batch, np.arange(len(batch) + 1))
 
 

@@ -191,17 +191,18 @@ class Watcher:
             names = list_few([loss.file for loss in losses])
             raise DataError(
                 f"{folder.url}: {lost:,} of {window.plan.size:,} stored bytes are lost in "
-                f"{len(losses):,} damaged files ({names}), "
-                f"more than --max-lost {stream.max_lost} allows; look at its rejects/, and allow "
-                "more with --max-lost: the same command then goes on from here"
+                f"{len(losses):,} damaged files ({names}), more than max_lost {stream.max_lost}",
+                remedy="look at its rejects/, and allow more with {max_lost}: the same command "
+                "then resumes",
             )
         rejects = totals.rejects - sum(loss.positions for loss in losses)
         records = totals.documents + rejects
         if Limit.parse(stream.max_rejects).exceeded(rejects, records):
             raise DataError(
                 f"{folder.url}: {rejects:,} of {records:,} records could not be used, more "
-                f"than --max-rejects {stream.max_rejects}; look at its rejects/, and allow more "
-                "with --max-rejects: the same command then goes on from here"
+                f"than max_rejects {stream.max_rejects}",
+                remedy="look at its rejects/, and allow more with {max_rejects}: the same command "
+                "then resumes",
             )
         folder.finish(results, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
         self.counts[metric_names.WINDOWS_FINISHED] += 1

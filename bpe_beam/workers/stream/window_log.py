@@ -271,9 +271,10 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         return
     raise UsageError(
         f"{redact(output)} holds windows of files below another folder than "
-        f"{redact(watched.root)}, where the patterns of this --input begin: files of the same name "
-        "would pass for read. Give the same --input as before, or another --output. If it is the "
-        f"same folder under another name, delete {INPUT_FILE} in the output folder first"
+        f"{redact(watched.root)}, where the patterns of this input begin: files of the same name "
+        "would be taken for read files",
+        remedy="give the same {inputs} as before, or another {output}; if it is the same folder "
+        f"under another name, delete {INPUT_FILE} in the output folder first",
     )
 
 
