@@ -20,7 +20,7 @@ from bpe_beam.tokenizer.pretokenizers import PREPEND_SCHEMES
 _REPLACEMENT = "\ufffd".encode()
 # The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
 # a plus sign.
-_BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
+_BYTE_TOKEN = rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>"
 # A decoder may lengthen a text, but a chain of a few could lengthen it without a limit.
 _MAX_GROWTH = 100
 _SPARE_BYTES = 1 << 20
@@ -162,8 +162,9 @@ class ByteFallback(_Decoder, frozen=True):
         """See `_Decoder.apply`."""
         decoded: list[bytes] = []
         run = bytearray()
+        byte_token = re.compile(_BYTE_TOKEN)
         for token in tokens:
-            byte = _BYTE_TOKEN.fullmatch(token)
+            byte = byte_token.fullmatch(token)
             if byte is not None:
                 run.append(int(byte[1], 16))
                 continue

@@ -171,7 +171,7 @@ class WordLevel(Component, frozen=True):
 Model = BPE | WordPiece | WordLevel
 
 
-def check_vocab(vocab: Mapping[str, int], location: ErrorLocation) -> None:
+def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:
     """Check that all ids are valid and different, and that no token is empty.
 
     Args:
@@ -181,7 +181,9 @@ def check_vocab(vocab: Mapping[str, int], location: ErrorLocation) -> None:
     Raises:
         UsageError: A token or id is invalid.
     """
-    if _is_plain(vocab):
+    from bpe_beam import _native
+
+    if _native.is_plain_vocab(vocab, MAX_ID):
         return
     tokens_by_id: dict[int, str] = {}
     for token, token_id in vocab.items():
@@ -194,14 +196,6 @@ def check_vocab(vocab: Mapping[str, int], location: ErrorLocation) -> None:
             )
         if not token:
             raise UsageError(f"{location.token(token)}: an empty token")
-
-
-def _is_plain(vocab: Mapping[str, int]) -> bool:
-    """Whether the vocabulary is valid, checked without a loop over its entries."""
-    ids = vocab.values()
-    if not vocab or {*map(type, ids)} != {int}:
-        return False
-    return "" not in vocab and min(ids) >= 0 and max(ids) <= MAX_ID and len({*ids}) == len(vocab)
 
 
 def check_unknown(unk_token: str | None, vocab: Collection[str], location: ErrorLocation) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Compiled = regex.Pattern[str]
 
 _STEPS = 4e9  # of a search, some seconds
-_REPETITION = re.compile(r"[*+]|\{\d*,\}")
+_REPETITION = r"[*+]|\{\d*,\}"
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _GPT2_CONTRACTIONS = ("'(?:[sdmt]|ll|ve|re)", "'s|'t|'re|'ve|'m|'ll|'d", "'(?:s|t|re|ve|m|ll|d)")
@@ -288,7 +288,7 @@ def _most_characters(expression: str) -> int:
     """
     if re.search(r"\)\s*[*+{]|\\[1-9gk]|\(\?[R&P(]", expression):
         return 0
-    repeated = max(len(_REPETITION.findall(part)) for part in expression.split("|"))
+    repeated = max(len(re.findall(_REPETITION, part)) for part in expression.split("|"))
     return int(_STEPS ** (1 / (repeated + 1)))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, TextError, UsageError
-from bpe_beam.tokenizer import native_encoder, text_chunks, text_input
+from bpe_beam.tokenizer import native_encoder, text_input
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
@@ -164,6 +164,8 @@ class TextEncoder:
         return self._ids_of_chunks(chunks, rules)
 
     def _ids_of_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
+        from bpe_beam.tokenizer import text_chunks
+
         done = 0
         # A token that includes spaces, or matches normalized text, depends on the text around it.
         safe_cuts = text_chunks.safe_cuts_of(self._spec) if self._added.plain_text else None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from bpe_beam.tokenizer import text_input, tokenizer_json
 from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.deadline import deadline_of
-from bpe_beam.tokenizer.id_decoder import IdDecoder
 from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.native_encoder import holds_gil
 from bpe_beam.tokenizer.spec import TokenizerSpec, from_learned
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from bpe_beam.storage import Storage
-
-_IDS_AT_ONCE = 4096
+    from bpe_beam.tokenizer.id_decoder import IdDecoder
 
 
 class Tokenizer:
@@ -472,6 +470,8 @@ class Tokenizer:
 
     @cached_property
     def _decoder(self) -> IdDecoder:
+        from bpe_beam.tokenizer.id_decoder import IdDecoder
+
         return IdDecoder(self._spec, self._tokens)
 
     @cached_property

@@ -23,6 +23,7 @@ from bpe_beam.tokenizer.component_json import FAMILIES, read_component
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
 from bpe_beam.tokenizer.models import (
     BPE,
+    MAX_ID,
     ErrorLocation,
     Model,
     WordLevel,
@@ -217,12 +218,12 @@ def _read_model(node: Node) -> Model:
 def read_vocab(node: Node) -> dict[str, int]:
     """Return a vocabulary, ids by token in the order of ids, from a JSON object."""
     vocab = node.object()
-    ids = list(vocab.values())
+    if _native.is_plain_vocab(vocab, MAX_ID):
+        return vocab
     try:
-        in_order = ids == sorted(ids)
+        return in_order_of_ids(vocab.items())
     except (TypeError, RecursionError):  # no integers, which the model's check refuses
         return vocab
-    return vocab if in_order else in_order_of_ids(vocab.items())
 
 
 def _read_merges(node: Node) -> _native.Merges:

@@ -12,6 +12,7 @@ import pytest
 
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
+from bpe_beam.tokenizer.models import BPE
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.quick
@@ -401,13 +402,15 @@ def test_merges_are_a_sequence_of_pairs(ascii_only: bool, as_strings: bool) -> N
     file = json.loads(Tokenizer.from_learned(vocab, pairs).to_json())
     file["model"]["merges"] = [" ".join(pair) if as_strings else list(pair) for pair in pairs]
     tokenizer = Tokenizer.from_json(json.dumps(file, ensure_ascii=ascii_only))
-    merges = tokenizer.spec.model.merges
-    assert len(merges) == 3
-    assert [*merges] == pairs == tokenizer.merges
-    assert merges[-1] == pairs[2]
-    assert merges == Tokenizer.from_json(json.dumps(file)).spec.model.merges
+    model, same = tokenizer.spec.model, Tokenizer.from_json(json.dumps(file)).spec.model
+    assert isinstance(model, BPE)
+    assert isinstance(same, BPE)
+    assert [*model.merges] == pairs == tokenizer.merges
+    assert len(model.merges) == 3
+    assert model.merges[-1] == pairs[2]
+    assert model.merges == same.merges
     with pytest.raises(IndexError):
-        merges[3]
+        model.merges[3]
     again = pickle.loads(pickle.dumps(tokenizer))
     for text in ("é a", " a a", "éa aéa a"):
         assert again.encode(text) == tokenizer.encode(text)

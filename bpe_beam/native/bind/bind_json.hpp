@@ -208,6 +208,8 @@ inline void bind_json(py::module_& m) {
   using namespace pybind11::literals;
   m.def("read_json", &read_json, "data"_a,
         "What json.loads makes of UTF-8 JSON; NotImplemented where it may be refused.");
+  m.def("is_plain_vocab", &is_plain_vocab, "vocab"_a, "max_id"_a,
+        "Whether tokens are str and not empty, and ids int from 0 to max_id in ascending order.");
   py::class_<PyMerges>(m, "Merges", "Merges by rank: a sequence of pairs of str.")
       .def(py::init(&merges_of), "merges"_a,
            "Of two str or one with a space each, up to the first that is neither.")

@@ -41,6 +41,22 @@ inline std::uint32_t id_of(PyObject* number) {
   return static_cast<std::uint32_t>(id);
 }
 
+/// Whether a vocabulary needs no explanation: its tokens are str and not empty, its ids are int from
+/// 0 to `max_id`, each above the one before.
+inline bool is_plain_vocab(const py::dict& vocab, long max_id) {
+  PyObject *token = nullptr, *id = nullptr;
+  long last = -1;
+  for (py::ssize_t at = 0; PyDict_Next(vocab.ptr(), &at, &token, &id) != 0;) {
+    if (!PyUnicode_Check(token) || PyUnicode_GET_LENGTH(token) == 0) return false;
+    if (!PyLong_CheckExact(id)) return false;
+    int overflow = 0;
+    const long value = PyLong_AsLongAndOverflow(id, &overflow);
+    if (overflow != 0 || value <= last || value > max_id) return false;
+    last = value;
+  }
+  return true;
+}
+
 /// Tokens from a dict of ids by str, or from pairs of (bytes, id).
 inline TokenIds token_ids(const py::object& tokens) {
   if (!PyDict_Check(tokens.ptr())) return tokens.cast<TokenIds>();

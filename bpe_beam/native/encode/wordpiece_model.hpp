@@ -23,7 +23,7 @@ class WordPieceModel : public WordModel {
   /// `max_characters` are unknown.
   WordPieceModel(const TokenIds& tokens, std::string_view prefix, std::uint32_t unk,
                  std::size_t max_characters)
-      : unk_(unk), max_characters_(max_characters) {
+      : next_(nodes_of(tokens)), unk_(unk), max_characters_(max_characters) {
     for (const auto& [token, id] : tokens) id_at_[node_of(token)] = id;
     // Also where no token has the prefix: its node then has no children.
     continuing_ = node_of(prefix);
@@ -60,6 +60,13 @@ class WordPieceModel : public WordModel {
 
  private:
   static constexpr std::size_t kShortWalk = 64;  // bytes; only longer walks can add up
+
+  /// About the number of nodes: tokens share a part of their bytes.
+  static std::size_t nodes_of(const TokenIds& tokens) {
+    std::size_t bytes = 0;
+    for (const auto& [token, id] : tokens) bytes += token.size();
+    return bytes / 2;
+  }
 
   static std::size_t characters(std::string_view word) {
     std::size_t count = 0;
