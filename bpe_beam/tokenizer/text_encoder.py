@@ -147,7 +147,10 @@ class TextEncoder:
             raise TextError(number, str(self._missing(text, missing))) from None
         except _native.TextGrowthError as error:
             raise DataError(str(error)) from None
-        return pa.LargeListArray.from_arrays(pa.array(id_offsets), pa.array(ids))
+        # Over the memory of the arrays; `pa.array` would import `numpy.ma`.
+        ends = pa.Array.from_buffers(pa.int64(), len(id_offsets), [None, pa.py_buffer(id_offsets)])
+        values = pa.Array.from_buffers(pa.uint32(), len(ids), [None, pa.py_buffer(ids)])
+        return pa.LargeListArray.from_arrays(ends, values)
 
     def encode_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
         """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`.

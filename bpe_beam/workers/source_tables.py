@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe_beam.counts.manifest import check_sources
 from bpe_beam.counts.word_counter import WordCounter, WordRules
@@ -145,6 +144,8 @@ def add_token_totals(
     Raises:
         DataError: There are too many sources.
     """
+    import pyarrow.compute as pc  # slow to import: only with sources
+
     column = batch.column("source").dictionary_encode()
     codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
     sizes = pc.binary_length(batch.column("text")).to_numpy()

@@ -16,9 +16,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.reading.columns import BROKEN, RowReader, check_names, useful_paths
@@ -26,6 +26,9 @@ from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams.arrow_file import ArrowFile
 from bpe_beam.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq  # slow to import: only for files of this format
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8  # the footer's length, and the magic bytes once more
@@ -78,6 +81,8 @@ def _read_metadata(file: ArrowFile) -> pq.FileMetaData:
     With these a column of type dictionary would be read as a dictionary, whether its encoding
     allows that or not; see `_RowGroup.read`.
     """
+    import pyarrow.parquet as pq
+
     file.seek(max(0, file.size - _TAIL_BYTES))
     tail = file.read(_TAIL_BYTES)
     length = int.from_bytes(tail[:4], "little")
@@ -183,6 +188,8 @@ class _RowGroup:
     def _batches(
         self, columns: list[str], dictionaries: list[str], rows: int
     ) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
         file = pq.ParquetFile(
             pa.PythonFile(self.file, mode="r"),
             metadata=self.metadata,

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
@@ -183,6 +182,8 @@ class RowReader:
     def _sources(self, column: pa.Array) -> pa.Array:
         if self._request.settings.source_field is None:
             return pa.repeat(pa.scalar(self._request.source, pa.large_string()), len(column))
+        import pyarrow.compute as pc
+
         names = _names(column)
         return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
 
@@ -212,6 +213,8 @@ def _column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array | None:
         return None
     column = rows.column(rows.schema.get_all_field_indices(path[0])[-1])
     for name in path[1:]:
+        import pyarrow.compute as pc  # slow to import: not for files of text
+
         # a null struct has null fields
         column = pc.struct_field(column, [column.type.get_all_field_indices(name)[-1]])
     if pa.types.is_integer(column.type):
@@ -230,6 +233,8 @@ def _checked(column: pa.Array) -> pa.Array:
 
 def _lengths(column: pa.Array) -> np.ndarray[Any, Any]:
     """Return the bytes of each value, `int64[n]`; 0 for integers."""
+    import pyarrow.compute as pc
+
     if pa.types.is_integer(column.type):
         return np.zeros(len(column), np.int64)
     if pa.types.is_dictionary(column.type):

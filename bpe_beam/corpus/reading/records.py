@@ -220,7 +220,10 @@ class RecordReader(SliceReader):
             if len(id_ends) > 1
             else pa.nulls(rows, pa.large_string()),
             strings(sources, source_ends) if len(source_ends) > 1 else pa.repeat(source, rows),
-            pa.array(places) if self.unit is None else pa.nulls(rows, pa.uint64()),
+            # `pa.array` would import `numpy.ma`.
+            pa.Array.from_buffers(pa.uint64(), rows, [None, pa.py_buffer(places)])
+            if self.unit is None
+            else pa.nulls(rows, pa.uint64()),
             strings(texts, text_ends),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=BATCH_SCHEMA)
