@@ -241,7 +241,7 @@ class TestCombiner:
     @pytest.mark.parametrize("per_key", [True, False])
     def test_in_pipelines(self, run, caplog, per_key: bool) -> None:
         """Beam merges and encodes the accumulators; none of it falls back to pickling."""
-        words = some_words(3, 3000)
+        words = some_words(3, 3500)[:3000]
         elements = [batch_of(words[i : i + 100]) for i in range(0, 3000, 100)]
 
         def build(pipeline: beam.Pipeline) -> beam.PCollection:
