@@ -266,7 +266,7 @@ def test_the_proof_by_hand(tmp_path: Path) -> None:
         seen[middle]._replace(broken=True),
         seen[middle]._replace(begins=None),
         seen[middle]._replace(ends=None),
-        seen[middle]._replace(begins=seen[middle].begins._replace(offset=0)),  # type: ignore[union-attr]
+        seen[middle]._replace(begins=seen[middle].begins._replace(offset=0)),
     ):
         others = [edge for edge in seen if edge is not seen[middle]]
         assert files_with_gaps(plan, [*others, *([wrong] if wrong else [])]) == {0}

@@ -74,7 +74,7 @@ def test_a_word_that_is_a_token_needs_no_merge(tmp_path: Path) -> None:
 def test_ranks_that_no_list_of_merges_tells(tmp_path: Path) -> None:
     """`abc` has a lower rank than `ab`, of which it is made."""
     tokenizer = read(tmp_path, file_of([*BYTES, b"abc", b"xa", b"ab"]), pretokenizer=WORDS)
-    assert tokenizer.spec.model.rank_by_token  # type: ignore[union-attr]
+    assert tokenizer.spec.model.rank_by_token
     assert tokenizer.encode("xabc") == [257, *b"bc"]
     with pytest.raises(UsageError, match="cannot represent this tokenizer: its ranks"):
         tokenizer.to_json()
@@ -108,7 +108,7 @@ def test_random_ranks_as_tiktoken(seed: int, tmp_path: Path) -> None:
         theirs = tiktoken.Encoding(
             "x", pat_str="[^ ]+| +", mergeable_ranks=ranks, special_tokens={}
         )
-        by_token += ours.spec.model.rank_by_token  # type: ignore[union-attr]
+        by_token += ours.spec.model.rank_by_token
         for _ in range(20):
             text = "".join(chr(letter) for letter in rng.choices(letters + b" ", k=24))
             assert ours.encode(text) == theirs.encode(text), (tokens[:12], text)
