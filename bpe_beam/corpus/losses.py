@@ -21,7 +21,7 @@ class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         file: Its name in the plan.
         bytes: Stored bytes that are lost.
         positions: The number of positions at which they are; each is one line of `rejects/`.
-        records: Records that are lost, where the format tells; None if nobody knows.
+        records: Records that are lost, if the format shows it; None otherwise.
     """
 
     file: str

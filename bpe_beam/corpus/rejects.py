@@ -87,7 +87,7 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         unit: If not None, the slice began at this stored byte, in the middle of a compressed file,
             and `offset` counts from there in the decompressed content.
         lost_bytes: Stored bytes of a damaged part of the file, at least 1; None for a record.
-        lost_records: The records of this part, if the format tells; not written.
+        lost_records: The records of this part, if the format shows it; not written.
     """
 
     file: str

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.local_store import LocalStore, sync_folder
@@ -189,10 +189,19 @@ class Storage:
             with self.create(url) as stream:
                 stream.write(data)
 
+        def write_remote() -> None:
+            try:
+                write()
+            except NotFoundError:
+                # A client repeats a request without an answer. If the store carried out the first
+                # one, there is no upload to complete any more.
+                if not self.exists(url) or self.read_bytes(url) != data:
+                    raise
+
         if is_local(url):
             write()
         else:
-            retried(write)
+            retried(write_remote)
 
     def create(self, url: str) -> AbstractContextManager[BinaryIO]:
         """Open a new file for writing; it appears under its name when the block ends.

@@ -50,7 +50,7 @@ def check_protocols(options: Mapping[str, Any]) -> None:
 
 
 def secrets_of(options: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Return all texts in storage options: some are secret, and nothing tells which."""
+    """Return all texts in storage options: some are secret, and nothing shows which."""
 
     def texts(value: object) -> Iterable[str]:
         if isinstance(value, str):

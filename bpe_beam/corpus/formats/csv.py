@@ -1,4 +1,4 @@
-"""CSV: records in which newlines may stand within quotes; see `reading/delimited.py`."""
+"""CSV: records in which newlines may be within quotes; see `reading/delimited.py`."""
 
 from __future__ import annotations
 

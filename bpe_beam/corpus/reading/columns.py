@@ -226,9 +226,9 @@ def _checked(column: pa.Array) -> pa.Array:
     """Return a column as large_binary, or as a dictionary of that, after checking its memory."""
     if pa.types.is_dictionary(column.type):
         return pa.DictionaryArray.from_arrays(column.indices, _checked(column.dictionary))
-    seen = column.view(_BINARY_VIEWS[column.type])
-    seen.validate(full=True)
-    return seen.cast(pa.large_binary())
+    checked = column.view(_BINARY_VIEWS[column.type])
+    checked.validate(full=True)
+    return checked.cast(pa.large_binary())
 
 
 def _lengths(column: pa.Array) -> np.ndarray[Any, Any]:

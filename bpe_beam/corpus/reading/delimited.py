@@ -30,7 +30,7 @@ import pyarrow as pa
 from bpe_beam import _native
 from bpe_beam.corpus.batches import MAX_RECORD_BYTES
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
-from bpe_beam.corpus.reading.records import RecordReader
+from bpe_beam.corpus.reading.records import RecordReader, SplitWindow, WindowPositions
 from bpe_beam.corpus.reading.window import BOM, Window
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
@@ -55,8 +55,33 @@ def read_delimited(request: SliceRequest, delimiter: str) -> Iterator[pa.RecordB
             column of texts.
     """
     header = _read_header(request, delimiter)
-    if header is not None:
-        yield from _DelimitedReader(request, delimiter, *header).read()
+    if header is None:
+        return
+    names, header_end = header
+    taken = _columns_taken(request, names)
+
+    def split_window(
+        data: memoryview, where: WindowPositions, id_prefix: str | None, base: int
+    ) -> Any:
+        start, _, stop, final, rows, size = where
+        found = (delimiter, len(names), taken, OTHER_SOURCE)
+        return _native.csv_records(data, start, stop, final, rows, size, *found)
+
+    yield from _DelimitedReader(request, split_window, delimiter, len(names), header_end).read()
+
+
+def _columns_taken(request: SliceRequest, names: list[str]) -> list[int]:
+    """Return the numbers of the columns of text, id and source; -1 if there is none."""
+    # the last of equal names
+    numbers: dict[tuple[str, ...], int] = {(name,): number for number, name in enumerate(names)}
+    taken = [numbers.get(path, -1) for path in request.settings.paths]
+    if taken[0] < 0:
+        raise DataError(
+            f"--text-field {request.settings.text_field!r} names no column in "
+            f"{request.file.name}; it has {', '.join(map(repr, names))[:1000]}. A dot that "
+            r"is part of a name is written \."
+        )
+    return taken
 
 
 def _read_header(request: SliceRequest, delimiter: str) -> tuple[list[str], int] | None:
@@ -98,43 +123,17 @@ class _DelimitedReader(RecordReader):
     """The reader of the records of one slice."""
 
     def __init__(
-        self, request: SliceRequest, delimiter: str, names: list[str], header_end: int
-    ) -> None:
-        super().__init__(request, request.start, b"\n", self._split_csv, overlap=1)
-        self._delimiter = delimiter
-        self._header_end = header_end
-        self._columns = len(names)
-        # the last of equal names
-        numbers: dict[tuple[str, ...], int] = {(name,): number for number, name in enumerate(names)}
-        self._taken = [numbers.get(path, -1) for path in request.settings.paths]
-        if self._taken[0] < 0:
-            raise DataError(
-                f"{request.settings.text_field!r} names no column in {request.file.name}; it has "
-                f"{', '.join(map(repr, names))[:1000]}. A dot that is part of a name is written "
-                r"\.",
-                ("text_field",),
-            )
-
-    def _split_csv(
         self,
-        data: memoryview,
-        where: tuple[int, int, int, bool, int, int],
-        id_prefix: str | None,
-        base: int,
-    ) -> Any:
-        start, _, stop, final, max_records, max_bytes = where
-        return _native.csv_records(
-            data,
-            start,
-            stop,
-            final,
-            max_records,
-            max_bytes,
-            self._delimiter,
-            self._columns,
-            self._taken,
-            OTHER_SOURCE,
-        )
+        request: SliceRequest,
+        split_window: SplitWindow,
+        delimiter: str,
+        columns: int,
+        header_end: int,
+    ) -> None:
+        super().__init__(request, request.start, b"\n", split_window, overlap=1)
+        self._delimiter = delimiter
+        self._columns = columns
+        self._header_end = header_end
 
     def _first_start(self) -> int:
         window = self.window

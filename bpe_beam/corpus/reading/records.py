@@ -26,10 +26,13 @@ from bpe_beam.corpus.slices import SliceRequest
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
 
-SplitWindow = Callable[[memoryview, tuple[int, int, int, bool, int, int], str | None, int], Any]
-"""Splits a window into records by native code. Its arguments: the bytes of the window; where to
-begin, to search and to stop in it, whether the file ends there, the most records, the most bytes of
-one; the prefix of ids, None without ids; the position of the window."""
+WindowPositions = tuple[int, int, int, bool, int, int]
+"""Where to begin, to search and to stop in a window; whether the file ends there; the most records;
+the most bytes of one."""
+
+SplitWindow = Callable[[memoryview, WindowPositions, str | None, int], Any]
+"""Splits a window into records by native code. Its arguments: the bytes of the window; positions in
+it; the prefix of ids, None without ids; the position of the window in the file."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """The byte order marks of UTF-16. Little-endian UTF-32 begins with the first of them, too; no UTF-8
