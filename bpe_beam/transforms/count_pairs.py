@@ -93,10 +93,6 @@ class PairCountsFn(beam.CombineFn):
             merged.add(each)
         return merged
 
-    def compact(self, accumulator: PairCounts) -> PairCounts:
-        """Return the table itself: its encoding has no free slots."""
-        return accumulator
-
     def extract_output(self, accumulator: PairCounts) -> pa.RecordBatch:
         """Return the pairs, sorted by left and right."""
         return _as_text(accumulator.to_batch())

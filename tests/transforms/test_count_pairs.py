@@ -248,7 +248,7 @@ class TestCombiner:
             batches = pipeline | beam.Create(elements)
             if not per_key:
                 return batches | beam.CombineGlobally(PairCountsFn())
-            keyed = beam.Map(lambda batch: (len(batch), batch))
+            keyed = beam.Map(lambda batch: (batch.num_columns, batch))
             return (
                 batches
                 | keyed.with_output_types(tuple[int, pa.RecordBatch])
