@@ -19,6 +19,7 @@ from bpe_beam.messages import first_few
 from bpe_beam.storage.json_file import (
     OtherVersionError,
     Sha256,
+    parse_json,
     read_signed,
     to_struct,
     with_checksum,
@@ -97,7 +98,7 @@ class JobRecord(Struct, frozen=True):
             file = to_struct(read_signed(data, JOB_FILE, VERSION), _JobFile, JOB_FILE)
             record = JobRecord(file.job, file.settings, file.final, unpack_names(file.files))
         except OtherVersionError as error:
-            if {"fingerprint", "files"} <= error.document.keys():
+            if {"fingerprint", "files"} <= parse_json(data, JOB_FILE).keys():
                 raise UsageError(str(error), remedy="give another {output}") from error
             return None
         except DataError:

@@ -31,16 +31,7 @@ _LAST_KEY = re.compile(rb'"sha256":[ ]?"([0-9a-f]{64})"\s*\}\s*\Z')
 
 
 class OtherVersionError(DataError):
-    """A file of a version that this bpe-beam does not read.
-
-    Args:
-        message: The file, and the versions that are read.
-        document: The JSON object in the file.
-    """
-
-    def __init__(self, message: str, document: dict[str, Any]) -> None:
-        super().__init__(message)
-        self.document = document
+    """A file of a version that this bpe-beam does not read."""
 
 
 def parse_json(data: bytes, source: str) -> Any:
@@ -129,8 +120,7 @@ def read_signed(data: bytes, source: str, version: int) -> dict[str, Any]:
     found = document.get("version", 1)
     if type(found) is not int or not 1 <= found <= version:
         raise OtherVersionError(
-            f"{source}: version must be 1 to {version} for this bpe-beam, got {shortened(found)}",
-            document,
+            f"{source}: version must be 1 to {version} for this bpe-beam, got {shortened(found)}"
         )
     if CHECKSUM in document:
         match = _LAST_KEY.search(data)

@@ -25,7 +25,7 @@ class SourceTables:
     Args:
         rules: How texts are split into words.
         by_source: Whether to have a table for each value of the column `source`.
-        max_bytes: The memory of all tables together, in bytes; None: no limit.
+        max_bytes: The memory of all tables together, in bytes.
         on_full: Gets the words so far before they would take more, in the middle of a document too;
             the tables are empty then.
 
@@ -38,8 +38,8 @@ class SourceTables:
         rules: WordRules,
         by_source: bool,
         *,
-        max_bytes: int | None = None,
-        on_full: Callable[[SourceBlocks], None] | None = None,
+        max_bytes: int,
+        on_full: Callable[[SourceBlocks], None],
     ) -> None:
         self._max_bytes = max_bytes
         self._on_full = on_full
@@ -51,11 +51,6 @@ class SourceTables:
         self._tables: dict[str, WordCounter] = {}
         if not by_source:
             self._tables[NO_SOURCE] = WordCounter(rules)
-
-    @property
-    def memory_bytes(self) -> int:
-        """The memory of all tables in bytes."""
-        return sum(table.memory_bytes for table in self._tables.values())
 
     def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
         """Empty the tables, and return their words, see `SourceBlocks`.
@@ -79,32 +74,28 @@ class SourceTables:
             self._tables[source] = WordCounter(self.rules)
         table = self._tables[source]
         places = batch.column("place") if table.with_places else None
-        if self._max_bytes is None or self._on_full is None:
-            words = table.add_texts(batch.column("text"), places)
-        else:
-            words = table.add_texts(
-                batch.column("text"),
-                places,
-                max_bytes=self._room(source, self._max_bytes, self._on_full),
-                on_full=lambda blocks: self._hand_over(source, blocks),
-            )
-            self._total += table.memory_bytes - self._sizes.get(source, 0)
-            self._sizes[source] = table.memory_bytes
+        words = table.add_texts(
+            batch.column("text"),
+            places,
+            max_bytes=self._room(source),
+            on_full=lambda blocks: self._hand_over(source, blocks),
+        )
+        self._total += table.memory_bytes - self._sizes.get(source, 0)
+        self._sizes[source] = table.memory_bytes
         amounts = {"documents": batch.num_rows, "text_bytes": text_bytes_of(batch), "words": words}
         _add_amounts(self.totals, source, amounts)
         return words
 
-    def _room(self, source: str, max_bytes: int, on_full: Callable[[SourceBlocks], None]) -> int:
+    def _room(self, source: str) -> int:
         """Return the memory for the table of a source: what the others leave, at least half."""
         others = self._total - self._sizes.get(source, 0)
-        if others > max_bytes // 2:
-            on_full(self.take())
+        if others > self._max_bytes // 2:
+            self._on_full(self.take())
             others = 0
-        return max_bytes - others
+        return self._max_bytes - others
 
     def _hand_over(self, source: str, blocks: Iterator[tuple[int, pa.RecordBatch]]) -> None:
         """Hand on the words of a table that is being filled, and those of all others."""
-        assert self._on_full is not None
         taken = {**self._take_all_but(source), source: list(blocks)}
         self._on_full(dict(sorted(taken.items())))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +13,7 @@ from bpe_beam.corpus.batches import BATCH_SCHEMA
 from bpe_beam.counts.artifact import added_up, read_part, write_sources_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals
 from bpe_beam.counts.word_counter import WordRules
+from bpe_beam.counts.word_table import WordTable
 from bpe_beam.storage import Storage
 from bpe_beam.workers.source_tables import SourceTables
 
@@ -31,8 +32,8 @@ def test_a_part_of_them(
 ) -> None:
     """Written, read back by source, and added up by factors."""
     rules = WordRules(pretokenizer="whitespace_split")
-    tables = SourceTables(rules, True)
-    gathered = SourceTables(rules, True)._tables
+    tables = SourceTables(rules, True, max_bytes=1 << 40, on_full=pytest.fail)
+    gathered: dict[str, WordTable] = {}
     for rows, empty in zip(batches, flush, strict=False):
         if not rows:
             continue
@@ -69,13 +70,10 @@ def test_a_part_of_them(
     assert part.unique_words == len({word for words in twin.values() for word in words})
 
 
-def _gather(tables: SourceTables, into: dict[str, Any]) -> None:
+def _gather(tables: SourceTables, into: dict[str, WordTable]) -> None:
     """Empties the tables as the job does: by blocks."""
-    from bpe_beam.counts.word_table import WordTable
-
     for source, table in tables.tables():
         kept = into.setdefault(source, WordTable())
-        assert isinstance(kept, WordTable)
         for _, block in table.blocks(3, 1100):
             kept.add_block(block)
         table.clear()

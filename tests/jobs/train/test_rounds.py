@@ -346,7 +346,7 @@ class TestDamage:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TaskFolder, "write_receipt", then_damage)
             with pytest.raises(
-                DataError, match=r"not what was written|not the file that was|cannot be read"
+                DataError, match=r"not the (one|file) that was written|cannot be read"
             ):
                 learn_by_hand(job_of(tmp_path / "rounds", counts, BpeRecipe(330), 60_000))
         assert damaged
