@@ -122,7 +122,7 @@ def test_what_is_nothing_of_ours(
         (tmp_path / "none", 2, "no such file or folder"),
         (tmp_path / "empty", 2, "has neither manifest.json nor tokenizer.json"),
         (tmp_path / "unfinished", 2, "is not finished: run its job again"),
-        (tmp_path / "odd", 1, "odd/manifest.json is no manifest"),
+        (tmp_path / "odd", 1, "odd/manifest.json: cannot be read as JSON"),
         (made / "in.jsonl", 2, "in.jsonl"),
     ):
         assert cli.main(["inspect", str(path)]) == code
