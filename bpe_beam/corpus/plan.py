@@ -13,21 +13,17 @@ import itertools
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import Count, to_struct
 
 MAX_FILES = 1 << 20
 MAX_FILE_BYTES = 1 << 44
 """With MAX_FILES: the number of a file and an offset in it fit in 64 bits."""
-
-
-def stored_bytes(plan: Mapping[str, Any]) -> int:
-    """Return the stored bytes of all files of a plan in JSON; 0 if it has none."""
-    return sum(file["size"] for file in plan.get("files", ()))
 
 
 class InputFile(msgspec.Struct, frozen=True):
@@ -171,10 +167,7 @@ class Plan:
         Raises:
             DataError: They are no plan of this version, or a slice is not within its file.
         """
-        try:
-            row = msgspec.convert(data, _PlanRow)
-        except msgspec.ValidationError as error:
-            raise DataError(f"not a plan: {error}") from error
+        row = to_struct(data, _PlanRow, "not a plan")
         for slice_ in itertools.chain(*row.splits):
             file, start, end = slice_
             if not (0 <= file < len(row.files) and 0 <= start <= end <= row.files[file].size):
@@ -188,7 +181,7 @@ class _FileRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of a plan in JSON."""
 
     name: str
-    size: Annotated[int, msgspec.Meta(ge=0)]
+    size: Count
     format: str
     compression: str
 
