@@ -77,9 +77,10 @@ def _columns_taken(request: SliceRequest, names: list[str]) -> list[int]:
     taken = [numbers.get(path, -1) for path in request.settings.paths]
     if taken[0] < 0:
         raise DataError(
-            f"--text-field {request.settings.text_field!r} names no column in "
-            f"{request.file.name}; it has {', '.join(map(repr, names))[:1000]}. A dot that "
-            r"is part of a name is written \."
+            f"{request.settings.text_field!r} names no column in {request.file.name}; it has "
+            f"{', '.join(map(repr, names))[:1000]}. A dot that is part of a name is written "
+            r"\.",
+            ("text_field",),
         )
     return taken
 
