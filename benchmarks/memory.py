@@ -275,7 +275,7 @@ def tokenize_worker(folder: Path) -> Found:
             ids = max(ids, len(encoding.encode(batch).values))
 
     taken = peak(work)
-    return Found(taken, 2 * 4 * MB + 2 * 4 * ids + 16 * MB)
+    return Found(taken, 2 * 4 * MB + 2 * 4 * ids + 64 * MB)
 
 
 def tokenizer(folder: Path) -> Found:
@@ -402,7 +402,7 @@ def encode_iterable(folder: Path) -> Found:
     def work() -> int:
         return sum(1 for _ in made.encode_iterable(chunk for _ in range(300)))
 
-    return Found(peak(work), 16 * MB + 64 * len(chunk))
+    return Found(peak(work), 64 * MB + 64 * len(chunk))
 
 
 ROWS: dict[str, Callable[[Path], Found]] = {

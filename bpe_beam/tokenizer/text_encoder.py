@@ -18,11 +18,17 @@ from bpe_beam.tokenizer.added_tokens import AddedTokens
 from bpe_beam.tokenizer.spec import TokenizerSpec
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 _IDS_AT_ONCE = 4096
 
 Ids = TypeVar("Ids")
+NativeIds = tuple["npt.NDArray[np.uint32]", "npt.NDArray[np.int64]"]
+"""The ids of many texts, and the offsets of the first of each."""
+EncodeBatch = Callable[[list[int]], NativeIds]
+TextAt = Callable[[int], bytes]
 
 
 class SpecialRules(NamedTuple):
@@ -135,22 +141,51 @@ class TextEncoder:
         """
         import pyarrow as pa
 
-        data, offsets = text_input.to_batch(texts)
-        if rules.refuse_others:
-            for number, (start, end) in enumerate(pairwise(offsets)):
-                self._added.refuse(bytes(data[start:end]), rules.allowed, f"text {number}: ")
+        if isinstance(texts, (list, tuple)) and not rules.refuse_others:
+            encode, text_at = self._list_encoder(list(texts))
+        else:
+            encode, text_at = self._buffer_encoder(texts, rules)
         try:
-            ids, id_offsets = self._native.encode_batch(data, offsets, rules.allowed)
+            ids, id_offsets = encode(rules.allowed)
         except _native.MissingSymbolError as missing:
             number = missing.args[0]
-            text = bytes(data[offsets[number] : offsets[number + 1]])
-            raise TextError(number, str(self._missing(text, missing))) from None
+            raise TextError(number, str(self._missing(text_at(number), missing))) from None
         except _native.TextGrowthError as error:
             raise DataError(str(error)) from None
         # Over the memory of the arrays; `pa.array` would import `numpy.ma`.
         ends = pa.Array.from_buffers(pa.int64(), len(id_offsets), [None, pa.py_buffer(id_offsets)])
         values = pa.Array.from_buffers(pa.uint32(), len(ids), [None, pa.py_buffer(ids)])
         return pa.LargeListArray.from_arrays(ends, values)
+
+    def _list_encoder(self, texts: list[str]) -> tuple[EncodeBatch, TextAt]:
+        """Return what encodes a list of str, without a copy where it is ASCII, and its texts."""
+
+        def encode(allowed: list[int]) -> NativeIds:
+            try:
+                return self._native.encode_texts(texts, allowed)
+            except (TypeError, UnicodeEncodeError):
+                text_input.to_batch(texts)  # raises the error that says which text
+                raise
+
+        return encode, lambda number: texts[number].encode()
+
+    def _buffer_encoder(
+        self, texts: Sequence[str] | pa.Array | pa.ChunkedArray, rules: SpecialRules
+    ) -> tuple[EncodeBatch, TextAt]:
+        """Return what encodes texts in one buffer, and its texts.
+
+        Args:
+            texts: A sequence of str, or Arrow strings.
+            rules: How special tokens are encoded.
+        """
+        data, offsets = text_input.to_batch(texts)
+        if rules.refuse_others:
+            for number, (start, end) in enumerate(pairwise(offsets)):
+                self._added.refuse(bytes(data[start:end]), rules.allowed, f"text {number}: ")
+        return (
+            lambda allowed: self._native.encode_batch(data, offsets, allowed),
+            lambda number: bytes(data[offsets[number] : offsets[number + 1]]),
+        )
 
     def encode_chunks(self, chunks: Iterable[str], rules: SpecialRules) -> Iterator[int]:
         """Return the ids of a text in chunks, one by one; see `Tokenizer.encode_iterable`.

@@ -74,15 +74,17 @@ inline EncodedText encoded(const bpe_beam::TextEncoder& encoder, std::string_vie
   check(result.missing_place);
   // Twice: the second time short words come out of the cache.
   for (int round = 0; round < 2; ++round) {
-    Ids ids = {77};
+    bpe_beam::IdBuffer buffer;
+    buffer.push_back(77);
     bool missing = false;
     try {
-      encoder.encode(text.view(), allowed, state, ids);
+      encoder.encode(text.view(), allowed, state, buffer);
     } catch (const bpe_beam::MissingSymbol& place) {
       missing = true;
       CHECK((bpe_beam::Origin{place.begin, place.end} == result.missing_place));
     }
     CHECK(missing == result.missing);
+    const auto ids = buffer.ids();
     CHECK(ids[0] == 77 && Ids(ids.begin() + 1, ids.end()) == result.ids);
   }
   return result;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,8 +25,13 @@
 #include "encode/bpe_ranks.hpp"
 #include "encode/text_encoder.hpp"
 #include "encode/wordpiece_model.hpp"
+#include "text/utf8_check.hpp"
 
 namespace bpe_beam {
+
+/// The most memory that the caches of a thread take: enough for the words of tens of megabytes of
+/// text in many languages.
+inline constexpr std::size_t kCacheBytes = std::size_t{64} << 20;
 
 /// A document has a part without a token; a Python exception (document, begin, end).
 struct MissingSymbolIn {
@@ -97,6 +103,15 @@ inline py::tuple rank_merges(const std::vector<std::string>& tokens) {
   return py::make_tuple(as_array(std::move(rows)).reshape({count, py::ssize_t{3}}), doubtful);
 }
 
+/// Hands ids to Python as an array that owns them.
+inline py::array_t<std::uint32_t> as_array(IdBuffer&& ids) {
+  ids.shrink();
+  const auto size = static_cast<py::ssize_t>(ids.size());
+  std::uint32_t* const data = ids.release();
+  const py::capsule owner(data, [](void* freed) { std::free(freed); });
+  return py::array_t<std::uint32_t>(size, data, owner);
+}
+
 class PyEncoder {
  public:
   PyEncoder(const PyPipeline& pipeline, const PyModel& model, std::size_t cache_bytes)
@@ -108,7 +123,8 @@ class PyEncoder {
 
   // A short text needs no array, and a process that makes none does not import NumPy.
   py::list encode_to_list(const py::buffer& text, std::vector<std::uint32_t> allowed) {
-    const std::vector<std::uint32_t> ids = ids_of(text, std::move(allowed));
+    const IdBuffer buffer = ids_of(text, std::move(allowed));
+    const std::span<const std::uint32_t> ids = buffer.ids();
     py::list list(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) list[i] = py::int_(ids[i]);
     return list;
@@ -138,27 +154,59 @@ class PyEncoder {
     const std::string_view bytes = bytes_of(info);
     const auto bounds = span_of(offsets);
     check_offsets(bounds, bytes.size());
-    std::vector<std::uint32_t> ids;
+    std::vector<std::string_view> texts;
+    texts.reserve(bounds.size() - 1);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) texts.push_back(text_at(bytes, bounds, i));
+    return ids_of_texts(texts, std::move(allowed));
+  }
+
+  // The list is the caller's own: no other thread changes it. A text that is ASCII is read where it
+  // is; of others UTF-8 is made first.
+  py::tuple encode_texts(const py::list& list, std::vector<std::uint32_t> allowed) {
+    std::vector<std::string_view> texts;
+    std::vector<py::bytes> made;
+    texts.reserve(list.size());
+    for (const py::handle text : list) {
+      if (!PyUnicode_Check(text.ptr())) throw py::type_error("texts must be str");
+      if (PyUnicode_IS_COMPACT_ASCII(text.ptr())) {
+        const auto* const data = static_cast<const char*>(PyUnicode_DATA(text.ptr()));
+        texts.emplace_back(data, static_cast<std::size_t>(PyUnicode_GET_LENGTH(text.ptr())));
+        continue;
+      }
+      PyObject* const encoded = PyUnicode_AsUTF8String(text.ptr());
+      if (encoded == nullptr) throw py::error_already_set();
+      made.push_back(py::reinterpret_steal<py::bytes>(encoded));
+      texts.emplace_back(PyBytes_AS_STRING(encoded),
+                         static_cast<std::size_t>(PyBytes_GET_SIZE(encoded)));
+    }
+    return ids_of_texts(texts, std::move(allowed));
+  }
+
+ private:
+  py::tuple ids_of_texts(std::span<const std::string_view> texts,
+                         std::vector<std::uint32_t> allowed) {
+    IdBuffer ids;
     std::vector<std::int64_t> id_offsets{0};
     {
       py::gil_scoped_release release;
       std::sort(allowed.begin(), allowed.end());
-      ids.reserve(bytes.size() / 4);
-      id_offsets.reserve(bounds.size());
+      std::size_t bytes = 0;
+      for (const std::string_view text : texts) bytes += text.size();
+      (void)ids.room(bytes / 4);
+      id_offsets.reserve(texts.size() + 1);
       const Borrowed state(*this);
-      for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-        encode_document(text_at(bytes, bounds, i), i, allowed, *state, ids);
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        encode_document(texts[i], i, allowed, *state, ids);
         id_offsets.push_back(static_cast<std::int64_t>(ids.size()));
       }
     }
     return py::make_tuple(as_array(std::move(ids)), as_array(std::move(id_offsets)));
   }
 
- private:
-  std::vector<std::uint32_t> ids_of(const py::buffer& text, std::vector<std::uint32_t> allowed) {
+  IdBuffer ids_of(const py::buffer& text, std::vector<std::uint32_t> allowed) {
     const py::buffer_info info = text.request();
     const std::string_view bytes = bytes_of(info);
-    std::vector<std::uint32_t> ids;
+    IdBuffer ids;
     py::gil_scoped_release release;
     std::sort(allowed.begin(), allowed.end());
     const Borrowed state(*this);
@@ -168,7 +216,7 @@ class PyEncoder {
 
   void encode_document(std::string_view text, std::size_t document,
                        std::span<const std::uint32_t> allowed, EncodingState& state,
-                       std::vector<std::uint32_t>& ids) const {
+                       IdBuffer& ids) const {
     try {
       encoder_.encode(text, allowed, state, ids);
     } catch (const MissingSymbol& missing) {
@@ -210,6 +258,15 @@ class PyEncoder {
   std::vector<std::unique_ptr<EncodingState>> states_;
 };
 
+inline bool texts_are_utf8_bytes(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
+  const py::buffer_info info = data.request();
+  const std::string_view bytes = bytes_of(info);
+  const auto bounds = span_of(offsets);
+  check_offsets(bounds, bytes.size());
+  const py::gil_scoped_release release;
+  return texts_are_utf8(bytes, bounds);
+}
+
 inline void bind_encoding(py::module_& m) {
   using namespace pybind11::literals;
   static py::handle missing_symbol_error =
@@ -241,9 +298,12 @@ inline void bind_encoding(py::module_& m) {
   m.def("rank_merges", &rank_merges, "tokens"_a,
         "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");
 
+  m.def("texts_are_utf8", &texts_are_utf8_bytes, "data"_a, "offsets"_a,
+        "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
+
   py::class_<PyEncoder>(m, "Encoder", "Texts to ids.")
       .def(py::init<const PyPipeline&, const PyModel&, std::size_t>(), "pipeline"_a, "model"_a,
-           "cache_bytes"_a = 16 << 20)
+           "cache_bytes"_a = kCacheBytes)
       .def("encode", &PyEncoder::encode, "text"_a,
            "allowed"_a = std::vector<std::uint32_t>{}, "The ids of one text: uint32[n].")
       .def("encode_to_list", &PyEncoder::encode_to_list, "text"_a,
@@ -254,7 +314,9 @@ inline void bind_encoding(py::module_& m) {
            "added tokens that were found in it.")
       .def("encode_batch", &PyEncoder::encode_batch, "data"_a, "offsets"_a,
            "allowed"_a = std::vector<std::uint32_t>{},
-           "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).");
+           "The ids of many texts: (uint32[ids], int64 offsets of the texts' first ids).")
+      .def("encode_texts", &PyEncoder::encode_texts, "texts"_a,
+           "allowed"_a = std::vector<std::uint32_t>{}, "The same for a list of str.");
 }
 
 }  // namespace bpe_beam

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,29 +14,29 @@
 
 #include "bind/binding.hpp"
 #include "scan/scanners.hpp"
+#include "scan/word_batches.hpp"
 
 namespace bpe_beam {
 
 inline py::array_t<std::int64_t> scan_words(const py::buffer& text, const std::string& scanner) {
   const py::buffer_info info = text.request();
   const std::string_view bytes = bytes_of(info);
-  std::vector<std::int64_t> places;
+  std::vector<std::int64_t> offsets;
   bool known = false;
   {
     const py::gil_scoped_release release;
     known = with_scanner(scanner, [&](auto scan) {
-      for (std::size_t at = 0;;) {
-        const Word word = scan.next(bytes, at);
-        if (word.begin == word.end) break;
-        places.push_back(static_cast<std::int64_t>(word.begin));
-        places.push_back(static_cast<std::int64_t>(word.end));
-        at = word.end;
-      }
+      scan_batches(scan, bytes, BlockClasses::best(), [&](std::span<const Word> words) {
+        for (const Word& word : words) {
+          offsets.push_back(static_cast<std::int64_t>(word.begin));
+          offsets.push_back(static_cast<std::int64_t>(word.end));
+        }
+      });
     });
   }
   if (!known) throw std::invalid_argument("scanner must be one of SCANNERS, got " + scanner);
-  const auto words = static_cast<py::ssize_t>(places.size() / 2);
-  return as_array(std::move(places)).reshape({words, py::ssize_t{2}});
+  const auto words = static_cast<py::ssize_t>(offsets.size() / 2);
+  return as_array(std::move(offsets)).reshape({words, py::ssize_t{2}});
 }
 
 inline void bind_scanning(py::module_& m) {

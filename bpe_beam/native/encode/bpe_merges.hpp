@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "count/pair_map.hpp"
+#include "encode/pair_ranks.hpp"
 #include "encode/word_model.hpp"
 
 namespace bpe_beam {
@@ -27,24 +27,24 @@ struct MergeRow {
 
 class BpeMerges {
  public:
-  static constexpr std::uint32_t kNoRank = PairMap::kNone;
+  static constexpr std::uint32_t kNoRank = PairRanks::kNone;
 
   /// `merges` by rank; a pair listed twice has its last rank. With `rank_by_joined` all pairs that
   /// make one token share the rank of the first of them, as in files that hold ranks only.
-  BpeMerges(std::span<const MergeRow> merges, bool rank_by_joined) : rank_of_(merges.size()) {
+  BpeMerges(std::span<const MergeRow> merges, bool rank_by_joined)
+      : ranks_(merges.size(), most_id(merges)) {
     if (merges.size() >= kNoRank) throw std::length_error("more than 2^32 merges");
     joined_.reserve(merges.size());
     for (const MergeRow& merge : merges) {
       if (merge.joined == kNoId) throw std::invalid_argument("a merge makes an id that is none");
       const bool shares = rank_by_joined && !joined_.empty() && joined_.back() == merge.joined;
       if (!shares) joined_.push_back(merge.joined);
-      rank_of_[PairMap::key(merge.left, merge.right)] =
-          static_cast<std::uint32_t>(joined_.size() - 1);
+      ranks_.set(merge.left, merge.right, static_cast<std::uint32_t>(joined_.size() - 1));
     }
   }
 
   [[nodiscard]] std::uint32_t rank(std::uint32_t left, std::uint32_t right) const {
-    return rank_of_.find(PairMap::key(left, right));
+    return ranks_.find(left, right);
   }
 
   /// Merges the symbols in state.ids; state.ranks must have the rank of the pair that begins at
@@ -76,6 +76,12 @@ class BpeMerges {
 
  private:
   static constexpr std::size_t kShortWord = 48;  // symbols; beyond it the heap wins
+
+  static std::uint32_t most_id(std::span<const MergeRow> merges) {
+    std::uint32_t most = 0;
+    for (const MergeRow& merge : merges) most = std::max({most, merge.left, merge.right});
+    return most;
+  }
 
   static void drop(std::vector<std::uint32_t>& values, std::size_t at, std::size_t size) {
     const auto begin = values.begin();
@@ -164,7 +170,7 @@ class BpeMerges {
     if constexpr (kSizes) sizes.resize(kept);
   }
 
-  PairMap rank_of_;
+  PairRanks ranks_;
   std::vector<std::uint32_t> joined_;  // by rank
 };
 

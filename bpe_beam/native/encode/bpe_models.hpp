@@ -12,10 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "encode/bpe_merges.hpp"
 #include "count/pair_map.hpp"
-#include "text/utf8.hpp"
+#include "encode/bpe_merges.hpp"
+#include "encode/seams.hpp"
 #include "encode/word_model.hpp"
+#include "text/utf8.hpp"
 
 namespace bpe_beam {
 
@@ -26,7 +27,9 @@ class ByteBpeModel : public WordModel {
   /// that become one token before any merge (`ignore_merges`), by their bytes.
   ByteBpeModel(std::span<const MergeRow> merges, bool rank_by_joined,
                std::span<const std::uint32_t, 256> byte_ids, const TokenIds& whole_words)
-      : merges_(merges, rank_by_joined), whole_words_(whole_words) {
+      : merges_(merges, rank_by_joined),
+        seams_(Seams::of(merges, byte_ids)),
+        whole_words_(whole_words) {
     std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
     has_whole_words_ = !whole_words.empty();
     for (std::uint32_t left = 0; left < 256; ++left) {
@@ -39,11 +42,24 @@ class ByteBpeModel : public WordModel {
   }
 
   void encode(std::string_view word, bool with_sizes, ModelState& state) const override {
+    const std::uint32_t whole = whole_word(word);
+    if (whole != kNoId) return one_token(word, whole, state);
+    encode_bytes(word, with_sizes, state);
+  }
+
+  [[nodiscard]] const Seams* seams() const override { return seams_ ? &*seams_ : nullptr; }
+
+  [[nodiscard]] std::uint32_t whole_word(std::string_view word) const override {
+    return has_whole_words_ ? whole_words_.find(word) : kNoId;
+  }
+
+  void encode_part(std::string_view part, ModelState& state) const override {
+    encode_bytes(part, false, state);
+  }
+
+ private:
+  void encode_bytes(std::string_view word, bool with_sizes, ModelState& state) const {
     check_size(word);
-    if (has_whole_words_) {
-      const std::uint32_t whole = whole_words_.find(word);
-      if (whole != kNoId) return one_token(word, whole, state);
-    }
     state.ids.resize(word.size());
     state.ranks.resize(word.size());
     if (with_sizes) state.sizes.assign(word.size(), 1);
@@ -59,8 +75,8 @@ class ByteBpeModel : public WordModel {
     merges_.apply(with_sizes, state);
   }
 
- private:
   BpeMerges merges_;
+  std::optional<Seams> seams_;
   TokenMap whole_words_;
   bool has_whole_words_ = false;
   std::array<std::uint32_t, 256> byte_ids_{};

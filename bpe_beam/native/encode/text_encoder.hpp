@@ -12,16 +12,19 @@
 #include <utility>
 #include <vector>
 
-#include "scan/pipeline.hpp"
+#include "encode/id_buffer.hpp"
+#include "encode/seams.hpp"
 #include "encode/word_cache.hpp"
-#include "text/word_key.hpp"
 #include "encode/word_model.hpp"
+#include "scan/pipeline.hpp"
+#include "text/word_key.hpp"
 
 namespace bpe_beam {
 
 /// The mutable state of encoding; each thread has its own.
 struct EncodingState {
-  explicit EncodingState(std::size_t cache_bytes) : cache(cache_bytes) {}
+  /// `cache_bytes`: the most memory that the cache takes.
+  explicit EncodingState(std::size_t cache_bytes) : cache(cache_bytes / 2, cache_bytes / 2) {}
 
   PipelineState pipeline;
   WordCache cache;
@@ -42,16 +45,23 @@ class TextEncoder {
       : pipeline_(std::move(pipeline)), model_(std::move(model)) {}
 
   /// Appends the ids of a text; `allowed`: see AddedTokens::extract. Throws MissingSymbol with its
-  /// offsets in the original text; `out` then has the ids before it.
+  /// offsets in the original text; `out` then has the ids of the words before it.
   void encode(std::string_view text, std::span<const std::uint32_t> allowed, EncodingState& state,
-              std::vector<std::uint32_t>& out) const {
+              IdBuffer& out) const {
+    const std::size_t before = out.size();
     try {
-      CachingSink sink{*model_, state, out};
+      CachingSink sink{*model_, model_->seams(), state, out};
       pipeline_->run(text, allowed, false, state.pipeline, sink);
     } catch (const MissingSymbol&) {
-      // The offsets in the original text need a second run.
+      // The offsets in the original text, and the ids of whole words only, need a second run.
+      out.cut(before);
       IdsWithOffsets placed;
-      encode_with_offsets(text, allowed, state, placed);
+      try {
+        encode_with_offsets(text, allowed, state, placed);
+      } catch (const MissingSymbol&) {
+        out.append(placed.ids);
+        throw;
+      }
       throw;
     }
   }
@@ -64,67 +74,133 @@ class TextEncoder {
   }
 
  private:
+  /// Writes the ids of words to `out`, from the cache or from the model.
   struct CachingSink {
     const WordModel& model;
+    const Seams* seams;  // null if there are none
     EncodingState& state;
-    std::vector<std::uint32_t>& out;
-
-    /// A word whose cache slot is on its way from memory.
-    struct Pending {
-      WordKey key;
-      WordCache::Slot* slot;  // null for a long word
-    };
+    IdBuffer& out;
 
     void words(const TextView& text, std::span<const Word> words) {
-      std::array<Pending, Pipeline::kWords> pending;
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        const std::string_view word = bytes_of_word(text, words[i]);
-        pending[i].slot = nullptr;
-        if (word.size() > WordKey::kMaxInline) [[unlikely]] continue;
-        pending[i].key = pack_word(word, text.bytes.size() - words[i].begin);
-        pending[i].slot = &state.cache.slot_of(pending[i].key);
-        __builtin_prefetch(pending[i].slot);
-      }
-      // Room for all that the cache may hold, so that a hit writes without asking.
-      std::size_t written = out.size();
-      out.resize(written + words.size() * WordCache::kMaxIds);
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        const Pending& word = pending[i];
-        if (word.slot != nullptr && word.slot->holds(word.key)) [[likely]] {
-          // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
-          std::memcpy(out.data() + written, word.slot->ids.data(), sizeof word.slot->ids);
-          written += word.slot->count();
-          continue;
+      Batch batch;
+      batch.text = text.bytes;
+      for (const Word& word : words) {
+        if (word.end - word.begin <= WordKey::kMaxInline) [[likely]] {
+          add(word, WordKind::kWord, batch);
+        } else {
+          add_long(word, batch);
         }
-        const std::vector<std::uint32_t>& ids = encode_missed(text, words[i], word, written);
-        const std::size_t room = (words.size() - 1 - i) * WordCache::kMaxIds;
-        out.resize(std::max(out.size(), written + ids.size() + room));
-        std::copy(ids.begin(), ids.end(), out.begin() + static_cast<std::ptrdiff_t>(written));
-        written += ids.size();
       }
-      out.resize(written);
-    }
-
-    const std::vector<std::uint32_t>& encode_missed(const TextView& text, const Word& word,
-                                                    const Pending& pending, std::size_t written) {
-      try {
-        return encode(bytes_of_word(text, word), pending);
-      } catch (const MissingSymbol&) {
-        out.resize(written);  // the ids before it, and no room for more
-        throw;
-      }
-    }
-
-    const std::vector<std::uint32_t>& encode(std::string_view word, const Pending& pending) {
-      model.encode(word, false, state.model);
-      const std::vector<std::uint32_t>& ids = state.model.ids;
-      if (pending.slot != nullptr && ids.size() <= WordCache::kMaxIds) {
-        pending.slot->put(pending.key, ids);
-      }
-      return ids;
+      write(batch);
     }
 
     void added(std::uint32_t id, const TextView&) { out.push_back(id); }
+
+   private:
+    /// Words and parts of words whose slots are on their way from memory.
+    struct Batch {
+      // All words of a call have room behind kWords parts.
+      static constexpr std::size_t kRoom = 2 * Pipeline::kWords;
+
+      std::string_view text;
+      std::size_t size = 0;
+      std::array<Word, kRoom> words;
+      std::array<WordCache::Entry, kRoom> entries;
+    };
+
+    void add(const Word& word, WordKind kind, Batch& batch) {
+      const std::size_t i = batch.size++;
+      batch.words[i] = word;
+      batch.entries[i] = state.cache.entry_of(bytes_of_word(batch.text, word), kind,
+                                              batch.text.size() - word.begin);
+      state.cache.prefetch(batch.entries[i]);
+    }
+
+    /// Adds a word of more than 15 bytes. With seams, its parts are in the cache, and come again
+    /// more often than the word does.
+    void add_long(const Word& word, Batch& batch) {
+      const std::string_view bytes = bytes_of_word(batch.text, word);
+      if (seams == nullptr || model.whole_word(bytes) != kNoId) {
+        add(word, WordKind::kWord, batch);
+      } else {
+        for_each_part(bytes, [&](std::size_t begin, std::size_t end) {
+          add({word.begin + begin, word.begin + end}, WordKind::kPart, batch);
+          if (batch.size >= Pipeline::kWords) write(batch);
+        });
+      }
+    }
+
+    /// Calls `use(begin, end)` for each part of a word between seams.
+    template <class Use>
+    void for_each_part(std::string_view word, Use&& use) {
+      std::size_t begin = 0;
+      for (std::size_t at = 1; at < word.size(); ++at) {
+        // Within a character there is no use in looking.
+        if ((word[at] & 0xC0) == 0x80 || seams->may_cross(word, at)) continue;
+        use(begin, at);
+        begin = at;
+      }
+      use(begin, word.size());
+    }
+
+    /// Appends the ids of a batch, and empties it.
+    void write(Batch& batch) {
+      // Room for all that slots may have, so that a hit writes without asking.
+      std::uint32_t* room = out.room(batch.size * WordCache::kMaxIds);
+      for (std::size_t i = 0; i < batch.size; ++i) {
+        const WordCache::Slot* const slot = state.cache.find(batch.entries[i]);
+        if (slot != nullptr && slot->has_ids()) [[likely]] {
+          // All four, whatever their number: cheaper than a loop whose end is hard to foresee.
+          std::memcpy(room, slot->ids(), WordCache::kMaxIds * sizeof(std::uint32_t));
+          room += slot->count();
+          continue;
+        }
+        out.written_to(room);
+        write_missed(bytes_of_word(batch.text, batch.words[i]), batch.entries[i], slot);
+        room = out.room((batch.size - 1 - i) * WordCache::kMaxIds);
+      }
+      out.written_to(room);
+      batch.size = 0;
+    }
+
+    /// Appends the ids of a word or part that the cache has not in a slot, and caches them.
+    void write_missed(std::string_view word, const WordCache::Entry& entry,
+                      const WordCache::Slot* slot) {
+      if (slot != nullptr) {
+        if (const auto ids = state.cache.find_in_ring(*slot, word)) return out.append(*ids);
+      }
+      const std::size_t before = out.size();
+      const std::uint32_t whole = entry.is_part() ? kNoId : model.whole_word(word);
+      if (whole != kNoId) {
+        out.push_back(whole);
+      } else if (seams == nullptr) {
+        model.encode(word, false, state.model);
+        out.append(state.model.ids);
+      } else {
+        write_parts(word, entry.is_part());
+      }
+      state.cache.put(entry, word, out.ids().subspan(before));
+    }
+
+    /// Appends the ids of a word that is not one token as a whole; of a part if `is_part`.
+    void write_parts(std::string_view word, bool is_part) {
+      for_each_part(word, [&](std::size_t begin, std::size_t end) {
+        const std::string_view part = word.substr(begin, end - begin);
+        if (is_part || part.size() == word.size()) {
+          model.encode_part(part, state.model);
+          out.append(state.model.ids);
+          return;
+        }
+        const WordCache::Entry entry =
+            state.cache.entry_of(part, WordKind::kPart, word.size() - begin);
+        const WordCache::Slot* const slot = state.cache.find(entry);
+        if (slot != nullptr && slot->has_ids()) {
+          out.append({slot->ids(), slot->count()});
+        } else {
+          write_missed(part, entry, slot);
+        }
+      });
+    }
   };
 
   struct OffsetsSink {
@@ -161,8 +237,8 @@ class TextEncoder {
     }
   };
 
-  static std::string_view bytes_of_word(const TextView& text, const Word& word) {
-    return {text.bytes.data() + word.begin, word.end - word.begin};  // substr would check
+  static std::string_view bytes_of_word(std::string_view text, const Word& word) {
+    return {text.data() + word.begin, word.end - word.begin};  // substr would check
   }
 
   std::shared_ptr<const Pipeline> pipeline_;

@@ -1,4 +1,11 @@
-// Short words and their ids, in a table of fixed size: a newer word takes an older one's slot.
+// Words and their ids, in bounded memory: a table whose sets have two slots each, and a ring of
+// bytes for what a slot is too small for.
+//
+// A word of at most 15 bytes is in its slot, with up to four ids. The ids of others, and the bytes
+// of longer words, are in the ring, where new ones overwrite the oldest. A word that comes again
+// moves to the first slot of its set; a new word takes the second slot from its owner. So words
+// that occur once do not displace those that are frequent. The table starts small and grows with
+// the words, up to its part of the bound.
 #pragma once
 
 #include <algorithm>
@@ -6,59 +13,226 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "text/hash.hpp"
 #include "text/word_key.hpp"
 
 namespace bpe_beam {
 
+/// What a word is to a model: parts between seams may become other ids than whole words.
+enum class WordKind : std::uint8_t { kWord, kPart };
+
 class WordCache {
  public:
+  /// The most ids that a slot has room for.
   static constexpr std::size_t kMaxIds = 4;
 
-  struct Slot {
-    WordKey key;
-    std::array<std::uint32_t, kMaxIds> ids{};
+  /// A word's key and hash, which stay valid when the cache changes.
+  struct Entry {
+    std::uint64_t low;  // the key's; without initial values, so that an array of entries costs nothing
+    std::uint64_t high;
+    std::uint64_t hash;
 
-    [[nodiscard]] bool holds(const WordKey& word) const {
-      return key.low == word.low && (key.high & ~kCountBits) == word.high;
-    }
-    [[nodiscard]] std::size_t count() const { return key.high >> kCountShift; }
-    void put(const WordKey& word, std::span<const std::uint32_t> word_ids) {
-      key = {word.low, word.high | (static_cast<std::uint64_t>(word_ids.size()) << kCountShift)};
-      std::copy(word_ids.begin(), word_ids.end(), ids.begin());
-    }
+    [[nodiscard]] bool is_part() const { return (high & kPartBit) != 0; }
   };
 
-  /// Holds at most `bytes` (at least one slot).
-  explicit WordCache(std::size_t bytes) {
-    std::size_t slots = 1;
-    while (slots * 2 * sizeof(Slot) <= bytes) slots *= 2;
-    slots_.reset(static_cast<Slot*>(std::calloc(slots, sizeof(Slot))));
-    if (slots_ == nullptr) throw std::bad_alloc();
-    mask_ = slots - 1;
+  class Slot {
+   public:
+    [[nodiscard]] bool contains(const Entry& entry) const {
+      // One branch: a second one would be foreseen worse than it saves.
+      return ((key_.low ^ entry.low) | ((key_.high & ~kCountBits) ^ entry.high)) == 0;
+    }
+    /// Whether `ids` are the word's; else they are in the ring.
+    [[nodiscard]] bool has_ids() const { return count() <= kMaxIds; }
+    [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
+    /// kMaxIds of them, of which the first `count()` mean something.
+    [[nodiscard]] const std::uint32_t* ids() const { return ids_.data(); }
+
+   private:
+    friend class WordCache;
+    WordKey key_;  // see kPartBit and kCountBits
+    std::array<std::uint32_t, kMaxIds> ids_{};
+  };
+
+  /// At most `table_bytes` and `ring_bytes`, but for a table of one set.
+  WordCache(std::size_t table_bytes, std::size_t ring_bytes)
+      : ring_bytes_(ring_bytes / kAlignment * kAlignment) {
+    while (most_sets_ * 2 * sizeof(Set) <= table_bytes) most_sets_ *= 2;
+    resize(std::min(kFirstSets, most_sets_));
   }
 
-  Slot& slot_of(const WordKey& key) { return slots_[hash_key(key, seed_) & mask_]; }
+  /// The entry of a word or part that is not empty. `readable`: how many bytes from word.data() on
+  /// may be read.
+  [[nodiscard, gnu::always_inline]] Entry entry_of(std::string_view word, WordKind kind,
+                                                   std::size_t readable) const {
+    WordKey key;
+    if (word.size() <= WordKey::kMaxInline) [[likely]] {
+      key = pack_word(word, readable);
+    } else {
+      // A short word has its size, which is not 0, in the top byte.
+      key = {hash_bytes(word, seed_), word.size() & kLongSizeBits};
+    }
+    if (kind == WordKind::kPart) key.high |= kPartBit;
+    return {key.low, key.high, hash_key(key, seed_)};
+  }
+
+  /// Asks for the memory of an entry's set.
+  void prefetch(const Entry& entry) const { __builtin_prefetch(&set_of(entry.hash)); }
+
+  /// The word's slot until the cache changes, or null.
+  [[gnu::always_inline]] const Slot* find(const Entry& entry) {
+    Set& set = set_of(entry.hash);
+    if (set.first.contains(entry)) [[likely]] return &set.first;
+    if (!set.second.contains(entry)) return nullptr;
+    std::swap(set.first, set.second);
+    return &set.first;
+  }
+
+  /// The ids of a word whose slot has none, until the cache changes; nothing if they were
+  /// overwritten.
+  [[nodiscard]] std::optional<std::span<const std::uint32_t>> find_in_ring(
+      const Slot& slot, std::string_view word) const {
+    const std::uint64_t offset = slot.ids_[0] | std::uint64_t{slot.ids_[1]} << 32;
+    const std::size_t count = slot.ids_[2];
+    if (ring_end_ - offset > ring_bytes_) return std::nullopt;
+    const char* const at = ring_.get() + offset % ring_bytes_;
+    // Different long words may have one key.
+    if (word.size() > WordKey::kMaxInline &&
+        std::memcmp(at + count * sizeof(std::uint32_t), word.data(), word.size()) != 0) {
+      return std::nullopt;
+    }
+    return std::span(reinterpret_cast<const std::uint32_t*>(at), count);
+  }
+
+  /// Adds a word, unless there is no room for it. Its ids must always be the same.
+  void put(const Entry& entry, std::string_view word, std::span<const std::uint32_t> ids) {
+    Slot slot;
+    slot.key_ = {entry.low, entry.high};
+    if (word.size() <= WordKey::kMaxInline && ids.size() <= kMaxIds) {
+      slot.key_.high |= static_cast<std::uint64_t>(ids.size()) << kCountShift;
+      std::copy(ids.begin(), ids.end(), slot.ids_.begin());
+    } else {
+      const std::optional<std::uint64_t> offset = put_in_ring(word, ids);
+      if (!offset) return;
+      slot.key_.high |= kCountBits;
+      slot.ids_ = {static_cast<std::uint32_t>(*offset), static_cast<std::uint32_t>(*offset >> 32),
+                   static_cast<std::uint32_t>(ids.size()), 0};
+    }
+    if (used_ >= sets_count() && sets_count() < most_sets_) resize(sets_count() * 4);
+    put_slot(entry, slot);
+  }
+
+  /// The bytes of the table and, once it is used, of the ring.
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return sets_count() * sizeof(Set) + (ring_ != nullptr ? ring_bytes_ : 0);
+  }
 
  private:
-  // A key's length is at most 15: the upper half of its byte is the number of ids.
+  struct alignas(64) Set {
+    Slot first;
+    Slot second;
+  };
+  static_assert(sizeof(Set) == 64 && std::is_trivially_copyable_v<Set>);
+
+  // A key's size is at most 15. In the upper half of its byte the first bit says that it is a part,
+  // the others are the number of ids, or all ones if they are in the ring.
   static constexpr int kCountShift = 60;
-  static constexpr std::uint64_t kCountBits = std::uint64_t{0xF} << kCountShift;
+  static constexpr std::uint64_t kCountBits = std::uint64_t{7} << kCountShift;
+  static constexpr std::uint64_t kPartBit = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kLongSizeBits = (std::uint64_t{1} << 56) - 1;
+  static constexpr std::size_t kFirstSets = 1024;
+  static constexpr std::size_t kAlignment = 8;
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+  [[nodiscard]] std::size_t sets_count() const { return mask_ + 1; }
+  [[nodiscard]] Set& set_of(std::uint64_t hash) const { return sets_[hash & mask_]; }
+
+  void put_slot(const Entry& entry, const Slot& slot) {
+    Set& set = set_of(entry.hash);
+    if (set.first.key_.empty() || set.first.contains(entry)) {
+      used_ += set.first.key_.empty();
+      set.first = slot;
+    } else {
+      used_ += set.second.key_.empty();
+      set.second = slot;
+    }
+  }
+
+  /// Where the ids, and the bytes of a long word, are in the ring, counted from its first byte
+  /// ever; nothing if they would take too much of it.
+  std::optional<std::uint64_t> put_in_ring(std::string_view word,
+                                           std::span<const std::uint32_t> ids) {
+    const bool with_bytes = word.size() > WordKey::kMaxInline;
+    const std::size_t size = ids.size_bytes() + (with_bytes ? word.size() : 0);
+    if (size > ring_bytes_ / 8) return std::nullopt;
+    if (ring_ == nullptr) {
+      ring_.reset(static_cast<char*>(std::malloc(ring_bytes_)));
+      if (ring_ == nullptr) throw std::bad_alloc();
+    }
+    const std::size_t left = ring_bytes_ - ring_end_ % ring_bytes_;
+    if (left < size) ring_end_ += left;
+    const std::uint64_t offset = ring_end_;
+    char* const at = ring_.get() + offset % ring_bytes_;
+    std::copy(ids.begin(), ids.end(), reinterpret_cast<std::uint32_t*>(at));
+    if (with_bytes) std::memcpy(at + ids.size_bytes(), word.data(), word.size());
+    ring_end_ += (size + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
+  }
+
+  void resize(std::size_t sets) {
+    sets = std::min(sets, most_sets_);
+    const std::size_t bytes = sets * sizeof(Set);
+    // Zeroed pages take memory and time only when they are touched. A set begins where a cache line
+    // does, and the table where a huge page does.
+    const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : sizeof(Set);
+    std::unique_ptr<char[], Free> memory(static_cast<char*>(std::calloc(bytes + alignment, 1)));
+    if (memory == nullptr) throw std::bad_alloc();
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.get()) % alignment;
+    char* const begin = memory.get() + (alignment - past) % alignment;
+#if defined(MADV_HUGEPAGE)
+    // A table on ordinary pages loses a quarter of the time to looking up pages. If the system has
+    // no huge pages, it says so and is right.
+    if (alignment == kHugePage) (void)madvise(begin, bytes, MADV_HUGEPAGE);
+#endif
+    const Set* const old = sets_;
+    const std::size_t old_sets = old == nullptr ? 0 : sets_count();
+    sets_ = reinterpret_cast<Set*>(begin);
+    mask_ = sets - 1;
+    used_ = 0;
+    for (std::size_t i = 0; i < old_sets; ++i) {
+      for (const Slot* slot : {&old[i].first, &old[i].second}) {
+        const WordKey key = {slot->key_.low, slot->key_.high & ~kCountBits};
+        if (!key.empty()) put_slot({key.low, key.high, hash_key(key, seed_)}, *slot);
+      }
+    }
+    memory_.swap(memory);
+  }
+
+  struct Free {
+    void operator()(char* bytes) const { std::free(bytes); }
+  };
 
   std::uint64_t seed_ = process_seed();
-  // From `calloc`, whose zeroed pages take memory and time only when they are touched: a short text
-  // touches few of them.
-  struct Free {
-    void operator()(Slot* slots) const { std::free(slots); }
-  };
-  static_assert(std::is_trivially_copyable_v<Slot>);
-  std::unique_ptr<Slot[], Free> slots_;
+  std::size_t most_sets_ = 1;
+  std::unique_ptr<char[], Free> memory_;
+  Set* sets_ = nullptr;
   std::size_t mask_ = 0;
+  std::size_t used_ = 0;  // slots
+  std::unique_ptr<char[], Free> ring_;
+  std::size_t ring_bytes_;
+  std::uint64_t ring_end_ = 0;  // bytes ever written, and skipped at the end of the ring
 };
 
 }  // namespace bpe_beam

@@ -14,6 +14,8 @@ namespace bpe_beam {
 
 inline constexpr std::uint32_t kNoId = 0xFFFFFFFF;
 
+class Seams;
+
 /// A part of a word that the model has no token for.
 struct MissingSymbol {
   std::size_t begin;  // in the word
@@ -36,6 +38,18 @@ class WordModel {
   /// Leaves the tokens of a word (not empty) in state.ids and, if asked, state.sizes. Throws
   /// MissingSymbol. Thread-safe.
   virtual void encode(std::string_view word, bool with_sizes, ModelState& state) const = 0;
+
+  /// The boundaries that divide words into parts which are encoded one by one; null if a word is
+  /// encoded as a whole.
+  [[nodiscard]] virtual const Seams* seams() const { return nullptr; }
+
+  /// The id of a word that is one token whatever its parts become, or kNoId.
+  [[nodiscard]] virtual std::uint32_t whole_word(std::string_view) const { return kNoId; }
+
+  /// As `encode`, without sizes, for the part of a word between two seams: not a whole word.
+  virtual void encode_part(std::string_view part, ModelState& state) const {
+    encode(part, false, state);
+  }
 
  protected:
   static void check_size(std::string_view word) {

@@ -101,13 +101,14 @@ class AddedTokens {
     }
     // Of two tokens of one text (after normalizing), the first one counts.
     if (token_at_[node] == PairMap::kNone) token_at_[node] = index;
-    begins_[byte_at(content, 0)] = true;
+    bool& begins = begins_[byte_at(content, 0)];
+    begin_bytes_ += begins ? 0 : 1;
+    begins = true;
   }
 
   [[nodiscard]] Match find(std::string_view text, std::size_t from) const {
     if (tokens_.empty()) return {text.size(), text.size(), PairMap::kNone};
-    for (std::size_t at = from; at < text.size(); ++at) {
-      if (!begins_[byte_at(text, at)]) [[likely]] continue;
+    for (std::size_t at = next_begin(text, from); at < text.size(); at = next_begin(text, at + 1)) {
       Match longest{at, at, PairMap::kNone};
       std::uint32_t node = 0;
       std::size_t i = at;
@@ -120,6 +121,17 @@ class AddedTokens {
       if (longest.token != PairMap::kNone) return longest;
     }
     return {text.size(), text.size(), PairMap::kNone};
+  }
+
+  /// The first byte at or after `at` that begins a token, or the end. Most tokenizers have one such
+  /// byte, for which the C library looks 32 bytes at a time.
+  [[nodiscard]] std::size_t next_begin(std::string_view text, std::size_t at) const {
+    if (begin_bytes_ == 1) {
+      const std::size_t found = text.find(tokens_[0].content[0], at);
+      return found == std::string_view::npos ? text.size() : found;
+    }
+    while (at < text.size() && !begins_[byte_at(text, at)]) ++at;
+    return at;
   }
 
   /// Where the character before `at` begins, which may be one malformed byte; at > 0.
@@ -168,7 +180,8 @@ class AddedTokens {
   std::vector<AddedToken> tokens_;
   PairMap next_;  // (node, byte) to node; 0 is the root
   std::vector<std::uint32_t> token_at_ = {PairMap::kNone};
-  std::array<bool, 256> begins_{};
+  std::array<bool, 256> begins_{};  // a token
+  std::size_t begin_bytes_ = 0;
 };
 
 }  // namespace bpe_beam

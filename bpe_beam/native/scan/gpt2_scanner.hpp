@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "scan/char_runs.hpp"
+#include "scan/word_starts.hpp"
 
 namespace bpe_beam {
 
@@ -17,6 +18,13 @@ class Gpt2Scanner {
     const char* const end = text.data() + text.size();
     const char* const start = text.data() + begin;
     return static_cast<std::size_t>(word_end(start, end) - text.data());
+  }
+
+  /// Where words begin in the 64 bytes at `at`, where one begins.
+  static WordStarts starts(const char* at, const BlockClasses& classes) {
+    return gpt2_starts(at, class_masks<false>(at, classes), [at](const char* apostrophe) {
+      return contraction(apostrophe, at + kBlock);
+    });
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "scan/char_runs.hpp"
+#include "scan/word_starts.hpp"
 
 namespace bpe_beam {
 
@@ -20,6 +21,11 @@ class O200kScanner {
     const char* const end = text.data() + text.size();
     const char* const start = text.data() + begin;
     return static_cast<std::size_t>(word_end(start, end) - text.data());
+  }
+
+  /// Where words begin in the 64 bytes at `at`, where one begins.
+  static WordStarts starts(const char* at, const BlockClasses& classes) {
+    return o200k_starts(at, class_masks<true>(at, classes));
   }
 
  private:

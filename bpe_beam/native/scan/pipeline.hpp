@@ -21,6 +21,7 @@
 #include "normalize/normalizers.hpp"
 #include "scan/pretokenizers.hpp"
 #include "scan/scanners.hpp"
+#include "scan/word_batches.hpp"
 #include "text/text.hpp"
 #include "text/utf8.hpp"
 
@@ -54,8 +55,8 @@ class PipelineState {
 
 class Pipeline {
  public:
-  /// A sink gets at most so many words at once: enough to hide the latency of memory.
-  static constexpr std::size_t kWords = 32;
+  /// A sink gets at most so many words at once.
+  static constexpr std::size_t kWords = kBatchWords;
 
   /// Patterns that are in use are many times as fast, also on a machine that is busy.
   static constexpr double kTextBytesPerSecond = 20'000;
@@ -105,7 +106,10 @@ class Pipeline {
   template <class Sink>
   void split_words(const TextView& text, PipelineState& state, Sink& sink) const {
     if (scan_ != nullptr) {
-      with_scanner(scan_->name(), [&](auto scanner) { scan(scanner, text, sink); });
+      with_scanner(scan_->name(), [&](auto scanner) {
+        scan_batches(scanner, text.bytes, classes_,
+                     [&](std::span<const Word> words) { sink.words(text, words); });
+      });
       return;
     }
     state.segments.reset(text);
@@ -120,26 +124,12 @@ class Pipeline {
     }
   }
 
-  template <class Scanner, class Sink>
-  static void scan(Scanner scanner, const TextView& text, Sink& sink) {
-    std::array<Word, kWords> words;
-    for (std::size_t at = 0; at < text.bytes.size();) {
-      std::size_t found = 0;
-      while (found < kWords && at < text.bytes.size()) {
-        const Word word = scanner.next(text.bytes, at);
-        at = word.end;
-        words[found] = word;
-        found += word.begin != word.end;
-      }
-      if (found > 0) sink.words(text, std::span<const Word>(words.data(), found));
-    }
-  }
-
   AddedTokens raw_;
   AddedTokens normalized_;
   std::unique_ptr<Normalizer> normalizer_;
   std::vector<std::unique_ptr<PreTokenizerStep>> steps_;
   const ScanStep* scan_ = nullptr;  // the only step, if it is a scan
+  BlockClasses classes_ = BlockClasses::best();
   bool needs_origins_ = false;
   double text_seconds_;
 };

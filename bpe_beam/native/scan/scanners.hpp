@@ -16,6 +16,7 @@
 #include "scan/cl100k_scanner.hpp"
 #include "scan/gpt2_scanner.hpp"
 #include "scan/o200k_scanner.hpp"
+#include "scan/word_starts.hpp"
 
 namespace bpe_beam {
 
@@ -30,6 +31,10 @@ struct Contiguous {
   static Word next(std::string_view text, std::size_t from) {
     if (from >= text.size()) return {text.size(), text.size()};
     return {from, Scanner::next(text, from)};
+  }
+
+  static WordStarts starts(const char* at, const BlockClasses& classes) {
+    return Scanner::starts(at, classes);
   }
 };
 

@@ -163,6 +163,18 @@ inline std::size_t valid_utf8_prefix(std::span<const char> text) {
   return text.size();
 }
 
+/// Whether each text data[offsets[i], offsets[i + 1]) is well-formed UTF-8. The offsets ascend within
+/// the data.
+inline bool texts_are_utf8(std::span<const char> data, std::span<const std::int64_t> offsets) {
+  const auto first = static_cast<std::size_t>(offsets.front());
+  const auto last = static_cast<std::size_t>(offsets.back());
+  if (valid_utf8_prefix(data.subspan(first, last - first)) != last - first) return false;
+  return std::all_of(offsets.begin(), offsets.end(), [&](std::int64_t offset) {
+    const auto at = static_cast<std::size_t>(offset);
+    return at == last || (data[at] & 0xC0) != 0x80;  // no character lies across it
+  });
+}
+
 /// Checks records for UTF-8 in blocks that reach beyond them, so that a short record costs no call.
 class Utf8Check {
  public:

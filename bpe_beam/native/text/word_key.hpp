@@ -30,6 +30,23 @@ struct WordKey {
   }
 };
 
+/// The masks of the first `size` bytes of 16, by size. Most words have fewer than eight bytes, some
+/// more: a branch on that would be foreseen too rarely.
+struct WordMasks {
+  std::uint64_t low[16];
+  std::uint64_t high[16];
+};
+
+inline constexpr WordMasks kWordMasks = [] {
+  WordMasks masks{};
+  for (std::size_t size = 0; size < 16; ++size) {
+    for (std::size_t byte = 0; byte < size; ++byte) {
+      (byte < 8 ? masks.low : masks.high)[size] |= std::uint64_t{0xFF} << (byte % 8 * 8);
+    }
+  }
+  return masks;
+}();
+
 /// Packs a word of at most 15 bytes. `readable` says how many bytes from word.data() on may be
 /// read: with 16 there is no branch on the length.
 [[gnu::always_inline]] inline WordKey pack_word(std::string_view word, std::size_t readable) {
@@ -37,12 +54,8 @@ struct WordKey {
   const std::size_t size = word.size();
   if (readable >= 16) [[likely]] {
     std::memcpy(&key, word.data(), 16);
-    if (size < 8) {
-      key.low &= (std::uint64_t{1} << (size * 8)) - 1;
-      key.high = 0;
-    } else {
-      key.high &= (std::uint64_t{1} << ((size - 8) * 8)) - 1;
-    }
+    key.low &= kWordMasks.low[size];
+    key.high &= kWordMasks.high[size];
   } else {
     key.low = load_up_to_8(word.data(), size < 8 ? size : 8);
     key.high = size > 8 ? load_up_to_8(word.data() + 8, size - 8) : 0;

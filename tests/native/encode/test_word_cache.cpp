@@ -1,12 +1,13 @@
-// The cache of short words: what was put last is found, and nothing else.
+// The cache of words: what is found is what was put last, within the bound.
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "check.hpp"
-#include "exact_copy.hpp"
 #include "encode/word_cache.hpp"
+#include "exact_copy.hpp"
 
 using namespace bpe_beam;
 
@@ -14,70 +15,107 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-WordKey key_of(std::string_view word) {
+WordCache::Entry entry_of(const WordCache& cache, std::string_view word,
+                          WordKind kind = WordKind::kWord) {
   const ExactCopy copy(word);
-  return pack_word(copy.view(), copy.view().size());
-}
-
-bool found(WordCache& cache, std::string_view word, const Ids& ids) {
-  const WordKey key = key_of(word);
-  const WordCache::Slot& slot = cache.slot_of(key);
-  if (!slot.holds(key)) return false;
-  CHECK(slot.count() == ids.size());
-  return Ids(slot.ids.begin(), slot.ids.begin() + static_cast<std::ptrdiff_t>(ids.size())) == ids;
+  return cache.entry_of(copy.view(), kind, word.size());
 }
 
 void put(WordCache& cache, std::string_view word, const Ids& ids) {
-  const WordKey key = key_of(word);
-  cache.slot_of(key).put(key, ids);
+  cache.put(entry_of(cache, word), word, ids);
 }
 
-/// Of every length, some that differ in one byte only, with up to four ids.
+/// Whether the cache has the word; with other ids than these, the test fails.
+bool found(WordCache& cache, std::string_view word, const Ids& ids) {
+  const WordCache::Slot* const slot = cache.find(entry_of(cache, word));
+  if (slot == nullptr) return false;
+  if (slot->has_ids()) {
+    CHECK(word.size() <= 15 && Ids(slot->ids(), slot->ids() + slot->count()) == ids);
+    return true;
+  }
+  const auto in_ring = cache.find_in_ring(*slot, word);
+  if (in_ring) CHECK((Ids(in_ring->begin(), in_ring->end()) == ids));
+  return in_ring.has_value();
+}
+
+/// Of every length, some that differ in one byte only, with few and many ids.
 void words_of_every_length() {
-  WordCache cache(1 << 20);
-  for (std::size_t size = 1; size <= WordKey::kMaxInline; ++size) {
-    for (std::size_t count = 0; count <= WordCache::kMaxIds; ++count) {
+  WordCache cache(1 << 19, 1 << 19);
+  for (std::size_t size = 1; size <= 40; ++size) {
+    for (std::size_t count = 0; count <= 9; ++count) {
       for (const char byte : {'\0', 'a', '\xFF'}) {
         std::string word(size, 'b');
         word[size / 2] = byte;
-        const Ids ids(count, static_cast<std::uint32_t>(size));
+        const Ids ids(count, static_cast<std::uint32_t>(size * 100 + count));
         put(cache, word, ids);
         CHECK(found(cache, word, ids));
+        CHECK(cache.find(entry_of(cache, word, WordKind::kPart)) == nullptr);
         word.back() ^= 1;  // none of these was put
-        CHECK(!cache.slot_of(key_of(word)).holds(key_of(word)));
+        CHECK(cache.find(entry_of(cache, word)) == nullptr);
       }
     }
   }
 }
 
-/// An empty cache holds nothing; of one slot, the last word.
-void one_slot() {
-  for (const std::size_t bytes : {0, 1, 47, 63}) {
-    WordCache cache(bytes);
+/// An empty cache has nothing; of one set, two words at most, and the frequent one stays.
+void one_set() {
+  for (const std::size_t bytes : {0, 1, 64, 100, 255}) {
+    WordCache cache(bytes / 2, bytes / 2);
+    CHECK(cache.memory_bytes() == 64);
     CHECK(!found(cache, "a", {}) && !found(cache, std::string(15, '\0'), {}));
     put(cache, "a", {1, 2, 3, 4});
-    CHECK(found(cache, "a", {1, 2, 3, 4}) && !found(cache, "b", {1, 2, 3, 4}));
     put(cache, "b", {0xFFFFFFFF});
+    CHECK(found(cache, "a", {1, 2, 3, 4}) && found(cache, "b", {0xFFFFFFFF}));
+    for (std::uint32_t i = 0; i < 10; ++i) put(cache, std::to_string(i), {i});
     CHECK(found(cache, "b", {0xFFFFFFFF}) && !found(cache, "a", {1, 2, 3, 4}));
-    CHECK(&cache.slot_of(key_of("a")) == &cache.slot_of(key_of("b")));
+    CHECK(found(cache, "9", {9}) && found(cache, "b", {0xFFFFFFFF}));
+    put(cache, std::string(16, 'x'), {1});  // for which there is no room
+    CHECK(!found(cache, std::string(16, 'x'), {1}));
   }
 }
 
-/// As many slots as the bytes allow, and words spread over them.
-void many_slots() {
-  constexpr std::size_t kSlots = 4096;
-  WordCache cache(kSlots * sizeof(WordCache::Slot));
+/// As the words grow in number, the table grows with them, and keeps nearly all; at the bound no
+/// more.
+void grows_to_its_bound() {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  WordCache cache(kBytes / 2, kBytes / 2);
+  const std::size_t first = cache.memory_bytes();
+  CHECK(first < kBytes / 32);
+  std::uint32_t words = 0;
+  for (; words < 50'000; ++words) put(cache, std::to_string(words), {words});
   std::size_t kept = 0;
-  for (std::uint32_t i = 0; i < kSlots; ++i) put(cache, std::to_string(i), {i});
-  for (std::uint32_t i = 0; i < kSlots; ++i) kept += found(cache, std::to_string(i), {i});
-  CHECK(kept > kSlots / 2 && kept <= kSlots);
-  CHECK(sizeof(WordCache::Slot) == 32);
+  for (std::uint32_t i = 0; i < words; ++i) kept += found(cache, std::to_string(i), {i});
+  CHECK(kept > words * 3 / 4 && cache.memory_bytes() > first);
+  for (; words < 500'000; ++words) put(cache, std::to_string(words), {words});
+  CHECK(cache.memory_bytes() <= kBytes / 2);
+  put(cache, std::string(100, 'x'), Ids(30, 5));
+  CHECK(cache.memory_bytes() <= kBytes);
+}
+
+/// In a ring that is overwritten many times, with entries of all sizes.
+void the_ring() {
+  std::mt19937 random(9);
+  for (const std::size_t bytes : {256, 1000, 4096, 100'000}) {
+    WordCache cache(bytes / 2, bytes / 2);
+    std::size_t hits = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      const std::uint32_t size = 1 + random() % 60;
+      const std::uint32_t letter = random() % 20;
+      const std::string word(size, static_cast<char>('a' + letter));
+      const Ids ids((size * 7 + letter) % 12, size * 100 + letter);
+      hits += found(cache, word, ids);
+      put(cache, word, ids);
+      if (ids.size() * sizeof(std::uint32_t) + size <= bytes / 16) CHECK(found(cache, word, ids));
+    }
+    CHECK(hits > 20);
+  }
 }
 
 }  // namespace
 
 int main() {
   words_of_every_length();
-  one_slot();
-  many_slots();
+  one_set();
+  grows_to_its_bound();
+  the_ring();
 }

@@ -7,6 +7,7 @@ differently are left out.
 from __future__ import annotations
 
 import itertools
+from random import Random
 
 import numpy as np
 import pytest
@@ -119,6 +120,17 @@ def check(text: str, name: str) -> None:
     pairs = zip(found.tolist(), expected.tolist(), strict=False)
     at = next((a[0] for a, b in pairs if a != b), 0)
     pytest.fail(f"at byte {at} of {data[max(0, at - 20) : at + 50]!r}")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_long_texts(name: str) -> None:
+    # Of few kinds of parts each: among many, hardly any 64 bytes would be decided by masks alone.
+    random = Random(5)
+    parts = [*REPRESENTATIVES, "'s", "'LL", "  ", "\r\n", "abcdefgh", "12345", " the", "\n    "]
+    for kinds in range(2, 16):
+        for _ in range(4):
+            check("".join(random.choices(random.sample(parts, kinds), k=4_000)), name)
 
 
 def in_texts_of(contexts: list[str], characters: list[str], name: str) -> None:

@@ -105,9 +105,24 @@ void test_all_beginnings() {
   }
 }
 
+void test_texts() {
+  using Offsets = std::vector<std::int64_t>;
+  const std::string text = "a\u00e9\u20ac";
+  CHECK(texts_are_utf8(text, Offsets{0}) && texts_are_utf8(text, Offsets{6}));
+  CHECK(texts_are_utf8(text, Offsets{0, 1, 1, 3, 6, 6}));
+  for (const std::int64_t inside : {2, 4, 5}) {
+    CHECK(!texts_are_utf8(text, Offsets{0, inside, 6}));
+    CHECK(!texts_are_utf8(text, Offsets{0, inside}) && !texts_are_utf8(text, Offsets{inside, 6}));
+  }
+  // What lies before the first text and after the last does not matter.
+  CHECK(texts_are_utf8("\x80" "ab\xff", Offsets{1, 2, 3}));
+  CHECK(!texts_are_utf8("\x80" "ab\xff", Offsets{1, 2, 4}));
+}
+
 }  // namespace
 
 int main() {
+  test_texts();
   test_utf8();
   test_utf8_of_records();
   test_long_texts();

@@ -1,0 +1,236 @@
+// The classes of 64 bytes of text at once, as masks: bit i of a mask is about byte i.
+//
+// Processors with AVX2 compare 32 bytes at a time, others eight in a 64-bit integer.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "text/unicode_classes.hpp"
+#include "text/utf8.hpp"
+
+namespace bpe_beam {
+
+inline constexpr std::size_t kBlock = 64;
+
+/// Each byte of a character beyond ASCII has the character's class. Bytes that are no letters,
+/// numbers or spaces are of the class CharClass::kOther.
+struct ClassMasks {
+  std::uint64_t letters;
+  std::uint64_t numbers;
+  std::uint64_t spaces;
+  std::uint64_t beyond;  // not ASCII
+  std::uint64_t blanks;  // ' '
+  std::uint64_t newlines;  // '\n' and '\r'
+  std::uint64_t apostrophes;
+  std::uint64_t slashes;
+  std::uint64_t uppers;  // letters of kUpperLike only
+  std::uint64_t both = 0;  // letters of kUpperLike and of kLowerLike
+  // Of the bytes beyond ASCII:
+  std::uint64_t continuations = 0;  // not the first byte of a character
+  std::uint64_t wide_spaces = 0;
+  std::uint64_t wide_numbers = 0;
+  std::uint64_t marks = 0;
+  std::uint64_t malformed = 0;
+  std::uint64_t cut = 0;  // characters that begin after byte kLastWhole
+};
+
+/// A character that begins at this byte of a block or before is in the block as a whole.
+inline constexpr std::size_t kLastWhole = kBlock - 4;
+
+/// The bytes beyond ASCII that tell the class of most characters without a look at each.
+struct LeadMasks {
+  std::uint64_t continuations;  // 0x80 to 0xBF
+  std::uint64_t two;    // leads of two bytes that begin letters only: U+0100 to 02BF, U+0400 to 047F
+  std::uint64_t three;  // leads of three bytes that begin letters only: U+5000 to 9FFF, U+B000 to CFFF
+};
+
+/// Eight bytes at a time.
+struct ScalarClasses {
+  static std::uint64_t in_range(const char* at, unsigned first, unsigned last) {
+    std::uint64_t mask = 0;
+    for (std::size_t i = 0; i < kBlock / 8; ++i) {
+      std::uint64_t bytes = 0;
+      std::memcpy(&bytes, at + i * 8, 8);
+      mask |= in_range(bytes, first, last) << (i * 8);
+    }
+    return mask;
+  }
+
+  static void ascii(const char* at, ClassMasks& masks) {
+    masks.uppers = in_range(at, 'A', 'Z');
+    masks.letters = masks.uppers | in_range(at, 'a', 'z');
+    masks.numbers = in_range(at, '0', '9');
+    masks.blanks = in_range(at, ' ', ' ');
+    masks.spaces = masks.blanks | in_range(at, '\t', '\r');
+    masks.newlines = in_range(at, '\n', '\n') | in_range(at, '\r', '\r');
+    masks.apostrophes = in_range(at, '\'', '\'');
+    masks.slashes = in_range(at, '/', '/');
+    masks.beyond = in_range(at, 0x80, 0xFF);
+  }
+
+  static void leads(const char* at, LeadMasks& masks) {
+    masks.continuations = in_range(at, 0x80, 0xBF);
+    masks.two = in_range(at, 0xC4, 0xCA) | in_range(at, 0xD0, 0xD1);
+    masks.three = in_range(at, 0xE5, 0xE9) | in_range(at, 0xEB, 0xEC);
+  }
+
+ private:
+  /// `first` and `last` are both ASCII or both beyond it.
+  static std::uint64_t in_range(std::uint64_t bytes, unsigned first, unsigned last) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    constexpr std::uint64_t kHigh = 0x80 * kOnes;
+    // Within seven bits no sum carries into the next byte; its high bit is the comparison's result.
+    const std::uint64_t low = bytes & ~kHigh;
+    const std::uint64_t from_first = low + (0x80 - (first & 0x7F)) * kOnes;
+    const std::uint64_t beyond_last = low + (0x80 - (last & 0x7F) - 1) * kOnes;
+    const std::uint64_t half = first < 0x80 ? ~bytes : bytes;
+    const std::uint64_t found = from_first & ~beyond_last & half & kHigh;
+    return (found * 0x0002040810204081) >> 56;  // the eight high bits, side by side
+  }
+};
+
+#if defined(__x86_64__)
+#define BPE_BEAM_AVX2 __attribute__((target("avx2")))
+
+/// 32 bytes at a time.
+struct Avx2Classes {
+  BPE_BEAM_AVX2 static void ascii(const char* at, ClassMasks& masks) {
+    const Block block = load(at);
+    // Only letters become lower letters by this bit.
+    const __m256i case_bit = _mm256_set1_epi8(0x20);
+    const Block lower = {_mm256_or_si256(block.low, case_bit), _mm256_or_si256(block.high, case_bit)};
+    masks.letters = in_range(lower, 'a', 'z');
+    masks.uppers = in_range(block, 'A', 'Z');
+    masks.numbers = in_range(block, '0', '9');
+    masks.blanks = equal(block, ' ');
+    masks.spaces = masks.blanks | in_range(block, '\t', '\r');
+    masks.newlines = equal(block, '\n') | equal(block, '\r');
+    masks.apostrophes = equal(block, '\'');
+    masks.slashes = equal(block, '/');
+    masks.beyond = high_bits(block.low, block.high);
+  }
+
+  BPE_BEAM_AVX2 static void leads(const char* at, LeadMasks& masks) {
+    const Block block = load(at);
+    masks.continuations = in_range(block, 0x80, 0xBF);
+    masks.two = in_range(block, 0xC4, 0xCA) | in_range(block, 0xD0, 0xD1);
+    masks.three = in_range(block, 0xE5, 0xE9) | in_range(block, 0xEB, 0xEC);
+  }
+
+ private:
+  struct Block {
+    __m256i low;
+    __m256i high;
+  };
+
+  BPE_BEAM_AVX2 static Block load(const char* at) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)),
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + 32))};
+  }
+
+  BPE_BEAM_AVX2 static std::uint64_t high_bits(__m256i low, __m256i high) {
+    const auto half = [](int bits) { return static_cast<std::uint32_t>(bits); };
+    return half(_mm256_movemask_epi8(low)) |
+           (static_cast<std::uint64_t>(half(_mm256_movemask_epi8(high))) << 32);
+  }
+
+  BPE_BEAM_AVX2 static std::uint64_t equal(const Block& block, char value) {
+    const __m256i wanted = _mm256_set1_epi8(value);
+    return high_bits(_mm256_cmpeq_epi8(block.low, wanted), _mm256_cmpeq_epi8(block.high, wanted));
+  }
+
+  BPE_BEAM_AVX2 static std::uint64_t in_range(const Block& block, int first, int last) {
+    const __m256i offset = _mm256_set1_epi8(static_cast<char>(first));
+    const __m256i most = _mm256_set1_epi8(static_cast<char>(last - first));
+    const __m256i low = _mm256_sub_epi8(block.low, offset);
+    const __m256i high = _mm256_sub_epi8(block.high, offset);
+    return high_bits(_mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low),
+                     _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high));
+  }
+};
+#endif
+
+/// The functions for this machine's processor.
+struct BlockClasses {
+  void (*ascii)(const char* at, ClassMasks& masks) = ScalarClasses::ascii;
+  void (*leads)(const char* at, LeadMasks& masks) = ScalarClasses::leads;
+
+  static BlockClasses best() {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2")) return {Avx2Classes::ascii, Avx2Classes::leads};
+#endif
+    return {};
+  }
+};
+
+/// Adds the characters beyond ASCII to the masks of a block. With `kCased`, `uppers` and `both`
+/// are right for them too.
+template <bool kCased>
+void add_beyond_ascii(const char* at, const BlockClasses& classes, ClassMasks& masks) {
+  LeadMasks leads;
+  classes.leads(at, leads);
+  masks.continuations = leads.continuations;
+  const std::uint64_t second = leads.continuations >> 1;
+  const std::uint64_t three = leads.three & second & (leads.continuations >> 2);
+  const std::uint64_t letters = three | (three << 1) | (three << 2);
+  masks.letters |= letters;
+  masks.both |= letters;  // of these scripts, letters have no case
+  std::uint64_t left = masks.beyond & ~letters;
+  if constexpr (!kCased) {
+    const std::uint64_t two = leads.two & second;
+    masks.letters |= two | (two << 1);
+    left &= ~(two | (two << 1));
+  }
+  while (left != 0) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(left));
+    if (i > kLastWhole) {
+      masks.cut = left;
+      return;
+    }
+    const CodePoint point = decode_utf8(at + i, at + kBlock);
+    const std::uint64_t bytes = ((std::uint64_t{1} << point.size) - 1) << i;
+    left &= ~bytes;
+    if (point.value == kMalformed) {
+      masks.malformed |= bytes;
+      continue;
+    }
+    const std::uint16_t bits = char_bits(point.value);
+    const auto kind = static_cast<CharClass>(bits & kClassBits);
+    if (kind == CharClass::kLetter) {
+      masks.letters |= bytes;
+      if constexpr (kCased) {
+        const bool upper = (bits & kUpperLike) != 0;
+        const bool lower = (bits & kLowerLike) != 0;
+        if (upper) (lower ? masks.both : masks.uppers) |= bytes;
+      }
+    } else if (kind == CharClass::kSpace) {
+      masks.spaces |= bytes;
+      masks.wide_spaces |= bytes;
+    } else if (kind == CharClass::kNumber) {
+      masks.numbers |= bytes;
+      masks.wide_numbers |= bytes;
+    } else if ((bits & kMark) != 0) {
+      masks.marks |= bytes;
+    }
+  }
+}
+
+/// The masks of the 64 bytes at `at`.
+template <bool kCased>
+ClassMasks class_masks(const char* at, const BlockClasses& classes) {
+  ClassMasks masks;
+  classes.ascii(at, masks);
+  if (masks.beyond != 0) [[unlikely]] add_beyond_ascii<kCased>(at, classes, masks);
+  return masks;
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,88 @@
+// A text's words in batches, by a scanner: 64 bytes at a time where the scanner can, else word by
+// word.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "scan/class_masks.hpp"
+#include "scan/scanners.hpp"
+#include "scan/word_starts.hpp"
+
+namespace bpe_beam {
+
+/// The most words of a batch: enough to hide the latency of memory, few enough for what belongs to
+/// them to stay in the fastest cache.
+inline constexpr std::size_t kBatchWords = 128;
+
+/// Collects words, and passes on each full batch.
+template <class Use>
+class WordBatches {
+ public:
+  explicit WordBatches(Use& use) : use_(use) {}
+
+  /// Adds a word that is not empty.
+  void add(const Word& word) {
+    words_[found_] = word;
+    if (++found_ == kBatchWords) flush();
+  }
+
+  /// Adds the words of a block: all begin where the one before ended. `starts` are those after the
+  /// first, which begins at `begin`. Returns where the last, which is not added, begins.
+  std::size_t add_block(std::size_t begin, std::uint64_t starts) {
+    if (found_ > kBatchWords - kBlock) flush();
+    const std::size_t block = begin;
+    Word* word = words_.data() + found_;
+    for (; starts != 0; starts &= starts - 1) {
+      const std::size_t end = block + static_cast<std::size_t>(std::countr_zero(starts));
+      *word++ = {begin, end};
+      begin = end;
+    }
+    found_ = static_cast<std::size_t>(word - words_.data());
+    return begin;
+  }
+
+  void flush() {
+    if (found_ > 0) use_(std::span<const Word>(words_.data(), found_));
+    found_ = 0;
+  }
+
+ private:
+  Use& use_;
+  std::size_t found_ = 0;
+  std::array<Word, kBatchWords> words_;
+};
+
+/// Calls `use(span<const Word>)` with the words of a text in order, at most kBatchWords at a time.
+template <class Scanner, class Use>
+void scan_batches(Scanner, std::string_view text, const BlockClasses& classes, Use&& use) {
+  WordBatches batches(use);
+  std::size_t at = 0;
+  // Adds words up to the first that ends at `limit` or after.
+  const auto add_until = [&](std::size_t limit) {
+    while (at < limit) {
+      const Word word = Scanner::next(text, at);
+      if (word.begin != word.end) batches.add(word);
+      at = word.end;
+    }
+  };
+  if constexpr (requires { Scanner::starts(text.data(), classes); }) {
+    while (text.size() - at >= kBlock) {
+      const WordStarts block = Scanner::starts(text.data() + at, classes);
+      const std::size_t begin = at;
+      at = batches.add_block(begin, block.starts & bits_between(0, block.decided) & ~std::uint64_t{1});
+      // What is not decided, or a word longer than what is.
+      if (block.decided < kMostDecided || at == begin) [[unlikely]] {
+        add_until(begin + (block.decided < kMostDecided ? kMostDecided : 1));
+      }
+    }
+  }
+  add_until(text.size());
+  batches.flush();
+}
+
+}  // namespace bpe_beam

@@ -1,0 +1,176 @@
+// Where words begin in 64 bytes of text, by the rules of the named patterns: all at once, out of
+// the masks of the bytes' classes.
+//
+// A block begins where a word begins, so nothing before it matters. Whether a word begins at a byte
+// follows from the classes of the byte, of those before it in the block, and of the few after it.
+// Characters that would make a rule hard (wide spaces, which are more than a byte; in some patterns
+// marks, and bytes that are not UTF-8) end the part of the block that is decided; the scanner that
+// goes character by character takes over there.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "scan/char_runs.hpp"
+#include "scan/class_masks.hpp"
+
+namespace bpe_beam {
+
+/// Bit i of `starts`: a word begins at byte i. Right for the bytes from 1 to `decided` - 1.
+struct WordStarts {
+  std::uint64_t starts;
+  std::size_t decided;
+};
+
+/// No byte from here on is decided: characters that begin before it, and the next one, are in the
+/// block as a whole.
+inline constexpr std::size_t kMostDecided = kLastWhole;
+
+/// Ends the decided part before the first byte of `hard`.
+inline WordStarts decided_before(std::uint64_t hard, std::uint64_t starts) {
+  // countr_zero is 64 if there is none.
+  return {starts, std::min(kMostDecided, static_cast<std::size_t>(std::countr_zero(hard)))};
+}
+
+/// The bits from `first` to `last` - 1; `last` at most 63.
+constexpr std::uint64_t bits_between(std::size_t first, std::size_t last) {
+  return ((std::uint64_t{1} << last) - 1) & ~((std::uint64_t{1} << first) - 1);
+}
+
+/// Calls `use` with the position of each bit below kMostDecided, in ascending order.
+template <class Use>
+void for_each_decided_bit(std::uint64_t bits, Use&& use) {
+  for (bits &= bits_between(0, kMostDecided); bits != 0; bits &= bits - 1) {
+    use(static_cast<std::size_t>(std::countr_zero(bits)));
+  }
+}
+
+/// A word of `size` bytes at `at`, and nothing else, begins there.
+inline void put_word(std::uint64_t& starts, std::size_t at, std::size_t size) {
+  starts &= ~bits_between(at, at + size);
+  starts |= (std::uint64_t{1} << at) | (std::uint64_t{1} << (at + size));
+}
+
+/// The pattern of gpt2_scanner.hpp. `contraction(at)` is the length of one at a byte, or 0.
+template <class Contraction>
+WordStarts gpt2_starts(const char* at, const ClassMasks& masks, Contraction&& contraction) {
+  const std::uint64_t spaces = masks.spaces;
+  const std::uint64_t others = ~(masks.letters | masks.numbers | spaces);
+  const auto continues = [](std::uint64_t run) { return run & (run << 1); };
+  // A word of other characters than spaces begins where their class does, unless a blank before
+  // opens it. Of a run of spaces the first begins a word, and so does the last before another
+  // character.
+  const std::uint64_t goes_on =
+      continues(masks.letters) | continues(masks.numbers) | continues(others);
+  std::uint64_t starts = (~spaces & ~goes_on & ~(masks.blanks << 1)) |
+                         (spaces & ~((spaces << 1) & (spaces >> 1)));
+  for_each_decided_bit(masks.apostrophes & (starts | 1), [&](std::size_t i) {
+    if (const std::size_t size = contraction(at + i)) put_word(starts, i, size);
+  });
+  return decided_before(masks.wide_spaces | masks.cut, starts);
+}
+
+/// What the patterns of cl100k, Qwen 2 and o200k share: numbers, signs, spaces and lines.
+struct LineMasks {
+  std::uint64_t starts;        // of words, but not those of letters
+  std::uint64_t opens_letters;  // a letter after one of these continues its word
+  std::uint64_t absorbed;      // newlines that belong to the signs before them
+  std::uint64_t hard;
+};
+
+template <std::size_t kMostNumbers>
+LineMasks line_masks(const ClassMasks& masks) {
+  const std::uint64_t numbers = masks.numbers;
+  const std::uint64_t spaces = masks.spaces;
+  const std::uint64_t newlines = masks.newlines;
+  const std::uint64_t others = ~(masks.letters | numbers | spaces);
+  LineMasks lines{};
+  lines.hard = masks.wide_spaces | masks.wide_numbers | masks.malformed | masks.cut;
+
+  std::uint64_t number_starts = numbers & ~(numbers << 1);
+  if constexpr (kMostNumbers == 1) {
+    number_starts = numbers;
+  } else {
+    static_assert(kMostNumbers == 3);
+    const std::uint64_t after_three = numbers & (numbers << 1) & (numbers << 2) & (numbers << 3);
+    for (std::uint64_t next = number_starts; next != 0;) {
+      next = (next << 3) & after_three;
+      number_starts |= next;
+    }
+  }
+
+  // Signs: a blank before opens their word, newlines after them belong to it. The sum carries
+  // through the runs of newlines that begin after a sign, and clears them.
+  const std::uint64_t sign_starts = others & ~((others | masks.blanks) << 1);
+  lines.absorbed = newlines & ~(newlines + (newlines & (others << 1)));
+
+  // Spaces that are no newlines ("gaps"). A run of them that ends in a newline goes on as far as the
+  // last newline of the whole run of spaces; before another character its last begins a word.
+  const std::uint64_t gaps = spaces & ~newlines;
+  std::uint64_t gap_starts = gaps & (~(spaces << 1) | (lines.absorbed << 1));
+  gap_starts |= gaps & (gaps << 1) & ~(spaces >> 1);
+  std::uint64_t undecided = 0;
+  for_each_decided_bit(gaps & ((newlines & ~lines.absorbed) << 1), [&](std::size_t i) {
+    const auto end = i + static_cast<std::size_t>(std::countr_one(gaps >> i));
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    if (end > kLastWhole) {
+      undecided |= bit;
+    } else if ((newlines >> end & 1) == 0) {
+      gap_starts |= bit;
+    }
+  });
+  const std::uint64_t newline_starts = newlines & ~((spaces | others) << 1);
+  lines.starts = number_starts | sign_starts | gap_starts | newline_starts;
+  lines.hard |= undecided;
+
+  // A single character before letters opens their word: a gap, or a sign that begins a word. A
+  // sign beyond ASCII passes on that it begins one to its last byte.
+  std::uint64_t single = sign_starts;
+  if (const std::uint64_t later = masks.continuations & others; later != 0) [[unlikely]] {
+    for (int i = 0; i < 3; ++i) single |= (single << 1) & later;
+  }
+  lines.opens_letters = gaps | single;
+  return lines;
+}
+
+/// The patterns of cl100k_scanner.hpp.
+template <std::size_t kMostNumbers>
+WordStarts cl100k_starts(const char* at, const ClassMasks& masks) {
+  const LineMasks lines = line_masks<kMostNumbers>(masks);
+  const std::uint64_t letters = masks.letters;
+  std::uint64_t starts = lines.starts | (letters & ~((letters | lines.opens_letters) << 1));
+  for_each_decided_bit(masks.apostrophes & (starts | 1), [&](std::size_t i) {
+    const std::size_t size = any_case_contraction(at + i, at + kBlock);
+    if (size > 0) put_word(starts, i, size);
+  });
+  return decided_before(lines.hard, starts);
+}
+
+/// The pattern of o200k_scanner.hpp.
+inline WordStarts o200k_starts(const char* at, const ClassMasks& masks) {
+  const LineMasks lines = line_masks<3>(masks);
+  const std::uint64_t letters = masks.letters;
+  const std::uint64_t lowers = letters & ~masks.uppers & ~masks.both;
+  std::uint64_t starts = lines.starts | (letters & ~((letters | lines.opens_letters) << 1));
+  starts |= masks.uppers & (lowers << 1) & ~masks.continuations;
+  // An upper letter after one that is both depends on what follows; a slash after newlines that
+  // belong to signs belongs to them too.
+  const std::uint64_t hard = lines.hard | masks.marks |
+                             (masks.uppers & (masks.both << 1) & ~masks.continuations) |
+                             (masks.slashes & (lines.absorbed << 1));
+  // A contraction belongs to the letters before it, but only one.
+  std::size_t last = 0;
+  for_each_decided_bit(masks.apostrophes & (letters << 1), [&](std::size_t i) {
+    if (i == last) return;
+    const std::size_t size = any_case_contraction(at + i, at + kBlock);
+    if (size == 0) return;
+    put_word(starts, i, size);
+    starts &= ~(std::uint64_t{1} << i);
+    last = i + size;
+  });
+  return decided_before(hard, starts);
+}
+
+}  // namespace bpe_beam
