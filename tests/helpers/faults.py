@@ -226,7 +226,7 @@ async def _passed_on(store: Store, request: Any, body: bytes) -> Any:
             for name, value in answer.headers.items()
             if name.lower() not in ("transfer-encoding", "connection", "content-length")
         }
-        response = web.Response(status=answer.status, headers=passed, body=data)
+        response: Any = web.Response(status=answer.status, headers=passed, body=data)
         if request.method == "HEAD":
             response = web.StreamResponse(status=answer.status, headers=answer.headers)
         return response
