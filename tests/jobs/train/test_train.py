@@ -151,7 +151,7 @@ def test_a_special_token_that_words_spell_in_bytes(
     monkeypatch.setattr("bpe_beam._native.BpeLearner", lambda *_, **__: 1 / 0)
     ran = run(*given, "--special-token", "Ġthe", "--output", tmp_path / "refused")
     assert ran.code == 2
-    assert "holds 'Ġthe', which is also how the bytes b' the' are written" in ran.message
+    assert "must not contain 'Ġthe', which is also how the bytes b' the' are written" in ran.message
     assert not (tmp_path / "refused" / "rounds").exists()
 
 
