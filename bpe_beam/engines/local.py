@@ -9,6 +9,7 @@ task leaves unfinished is an attempt that no later run looks at.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
     from bpe_beam.workers.processes import WorkerProcesses
 
 R = TypeVar("R")
+
+
+def default_workers() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class LocalWorkers:

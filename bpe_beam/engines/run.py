@@ -5,11 +5,10 @@ Light: Beam is imported only for a runner.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bpe_beam.engines.local import LocalEngine, local_workers
+from bpe_beam.engines.local import LocalEngine, default_workers, local_workers
 from bpe_beam.engines.steps import Steps
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.workers.measured import Measured
@@ -21,13 +20,6 @@ if TYPE_CHECKING:
 
 class TemplateMade(Exception):
     """The pipeline was only described, and runs later: there is no result."""
-
-
-def default_workers() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def workers_of(run: RunSettings, tasks: int | None = None) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bpe_beam.errors import UsageError
-from bpe_beam.storage.names import is_local, redact
+from bpe_beam.storage.names import is_local
+from bpe_beam.storage.redaction import redact
 
 _SECRET = re.compile(
     r"key|secret|token|passw|credential|sas|connection_string|auth|cookie|header", re.IGNORECASE

@@ -17,7 +17,8 @@ from bpe_beam.storage.client_limits import (
     make_strict,
     with_time_limits,
 )
-from bpe_beam.storage.names import AZURE, WEB, protocol_of, redact
+from bpe_beam.storage.names import AZURE, WEB, protocol_of
+from bpe_beam.storage.redaction import redact
 
 _EXTRAS = {"s3": "s3", "gs": "gcs", "hf": "hf"}
 _EXTRAS |= dict.fromkeys(AZURE, "azure") | dict.fromkeys(WEB, "http")

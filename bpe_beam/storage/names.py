@@ -32,21 +32,6 @@ def attempted_name(name: str) -> str | None:
     return None if match is None else match[1]
 
 
-def redact(url: str) -> str:
-    """Return the URL without user, password and query, which may be secret."""
-    scheme = SCHEME.match(url)
-    if scheme is None:
-        return url
-    head, rest = url[: scheme.end()], url[scheme.end() :]
-    host, slash, path = rest.partition("/")
-    if scheme[1] in WEB:
-        path = path.partition("?")[0]
-    user, at, address = host.rpartition("@")
-    # abfss://container@account is an address; a password has a colon before it
-    secret = at and (":" in user or scheme[1] in WEB)
-    return head + (address if secret else host) + slash + path
-
-
 def protocol_of(url: str) -> str:
     """Return the protocol of a URL, in one spelling; `file` for a path."""
     scheme = SCHEME.match(url)

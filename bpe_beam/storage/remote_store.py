@@ -13,8 +13,9 @@ from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.file_systems import connect, secrets_of
 from bpe_beam.storage.moving import move, rename
-from bpe_beam.storage.names import OBJECT_STORES, WEB, attempt_name, protocol_of, redact, url_of
+from bpe_beam.storage.names import OBJECT_STORES, WEB, attempt_name, protocol_of, url_of
 from bpe_beam.storage.ranges import RangeSource, open_ranges
+from bpe_beam.storage.redaction import redact
 from bpe_beam.storage.remote_file import open_reader, read_range
 from bpe_beam.storage.retry import CONNECTING, retried
 from bpe_beam.storage.stored_file import StoredFile, stored_file

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_beam.engines.run import default_workers, run_summary, workers_of
+from bpe_beam.engines.local import default_workers
+from bpe_beam.engines.run import run_summary, workers_of
 from bpe_beam.errors import UsageError
 from bpe_beam.settings.common import RunSettings
 

@@ -1,0 +1,27 @@
+"""Secrets in URLs are not shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from bpe_beam.errors import DataError
+from bpe_beam.storage import named_errors
+from bpe_beam.storage.redaction import redact
+
+pytestmark = pytest.mark.quick
+
+
+def test_redact() -> None:
+    assert redact("https://me:pw@host/a/b?sig=1") == "https://host/a/b"
+    assert redact("https://token@host/a") == "https://host/a"
+    assert redact("s3://key:secret@bucket/a?b") == "s3://bucket/a?b"
+    assert redact("abfss://container@account/a") == "abfss://container@account/a"
+    assert redact("/a/me:pw@host?x") == "/a/me:pw@host?x"
+    url = "https://me:hunter2@127.0.0.1:1/x?sig=hunter2"
+    for error in (RuntimeError, OSError):
+        with (
+            pytest.raises(DataError, match=r"cannot read https://127") as caught,
+            named_errors("read", url),
+        ):
+            raise error(f"{url} does not answer")
+        assert "hunter2" not in str(caught.value)
