@@ -13,7 +13,7 @@ import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -74,8 +74,11 @@ class LocalWorkers:
         calls = [self._threads.submit(call, *given) for given in zip(*arguments, strict=True)]
         try:
             return [cast(R, each.result()) for each in calls]
+        except Exception:
+            wait(calls)  # or worker processes would be killed amid their tasks
+            raise
         except BaseException:
-            stopped.set()  # an interrupt, too
+            stopped.set()
             raise
 
 
@@ -91,7 +94,7 @@ def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWo
         The workers.
     """
     threads = ThreadPoolExecutor(count, "worker")
-    wait = True
+    wait_for_tasks = True
     try:
         with contextlib.ExitStack() as stack:
             processes = None
@@ -101,10 +104,10 @@ def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWo
                 processes = stack.enter_context(WorkerProcesses(count))
             yield LocalWorkers(threads, processes)
     except KeyboardInterrupt:
-        wait = False
+        wait_for_tasks = False
         raise
     finally:
-        threads.shutdown(wait, cancel_futures=True)
+        threads.shutdown(wait_for_tasks, cancel_futures=True)
 
 
 class LocalEngine:

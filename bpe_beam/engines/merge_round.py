@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from bpe_beam.engines.steps import Collection, Engine, TaskResult
+from bpe_beam.errors import DataError
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds.apply_merges import apply_merges, see_part
 from bpe_beam.workers.rounds.segment_words import add_segments, segment_words, sum_pairs
@@ -97,7 +98,10 @@ def _segment_words(
     shards: list[str],
     element: tuple[int, Iterable[str]],
 ) -> TaskResult:
-    number, (text,) = element
+    number, texts = element
+    text, *others = texts
+    if others:
+        raise DataError(f"the runner returned word batch {number} twice")
     written = segment_words(
         task,
         number,

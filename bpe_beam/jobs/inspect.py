@@ -60,7 +60,7 @@ def _figures(storage: Storage, path: str) -> Figures:
     names = set(storage.list_names(path))
     kind = kind_of(storage, path)
     if MANIFEST_FILE in names:
-        return (shards_figures if kind == SHARDS else counts_figures)(storage, path)
+        return (counts_figures if kind == COUNTS else shards_figures)(storage, path)
     if kind == WINDOWS:
         raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
     if JOB_FILE in names and (kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from typing import Annotated, Any, TypeVar
 
@@ -45,7 +46,12 @@ def parse_json(data: bytes, source: str) -> Any:
         DataError: The bytes are not JSON, an object repeats a key, or a number is not finite.
     """
     try:
-        return json.loads(data, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        return json.loads(
+            data,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as error:
         raise DataError(f"{source}: cannot be read as JSON: {error}") from error
 
@@ -65,6 +71,8 @@ def to_struct(value: object, struct: type[T], source: str) -> T:
         return msgspec.convert(value, struct)
     except msgspec.ValidationError as error:
         raise DataError(f"{source}: {error}") from error
+    except UnicodeEncodeError as error:
+        raise DataError(f"{source}: a text must be UTF-8, got a lone surrogate") from error
 
 
 def json_bytes(value: Any, indent: int | None = 2) -> bytes:
@@ -152,3 +160,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{shortened(text)} is beyond 64-bit numbers")
+    return number

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 
 import pytest
-from called_elsewhere import kill_oneself, pid_of
+from called_elsewhere import fail_or_write_later, kill_oneself, pid_of
 
 from bpe_beam.engines.local import LocalEngine, local_workers
 from bpe_beam.engines.steps import TaskResult
@@ -84,6 +85,16 @@ def test_worker_processes_run_calls() -> None:
             workers.map(divmod, [1, 1], [1, 0])
     with local_workers(1, in_processes=True) as workers:
         assert workers.map(pid_of, [0]) == [os.getpid()]
+
+
+def test_after_an_error_running_calls_of_processes_end(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    with (
+        pytest.raises(ValueError, match="this call fails"),
+        local_workers(2, in_processes=True) as workers,
+    ):
+        workers.map(fail_or_write_later, [tmp_path / "begun"] * 2, [None, written])
+    assert written.read_text() == "whole"
 
 
 def test_the_death_of_a_worker_process_is_an_error() -> None:

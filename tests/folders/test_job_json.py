@@ -27,7 +27,19 @@ def test_a_record_cannot_name_files_outside_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "{}", '{"job": 1, "version": 1}', "[" * 100_000, "\xff\xfe"]
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        "{}",
+        '{"job": 1, "version": 1}',
+        "[" * 100_000,
+        "\xff\xfe",
+        '{"\\ud800": 1}',
+        '{"job": "count", "fingerprint": "", "settings": {"a": 1e999}, "final": "f", "files": {}}',
+    ],
 )
 def test_a_job_file_of_others_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "job.json").write_bytes(text.encode("latin-1"))

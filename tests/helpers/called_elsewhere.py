@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from pathlib import Path
+
+from waiting import wait_until
 
 from bpe_beam import progress
 
@@ -31,3 +35,13 @@ def pid_of(_: object) -> int:
 
 def kill_oneself(_: object = None) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail_or_write_later(begun: Path, written: Path | None) -> None:
+    """Fail once the other call has begun; the other call ends well after this."""
+    if written is None:
+        wait_until(begun.exists, "the other call to begin")
+        raise ValueError("this call fails")
+    begun.touch()
+    time.sleep(0.5)
+    written.write_text("whole")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,14 @@ def test_shards(made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert isinstance(settings, dict)
     assert settings["append"] == "<|end|>"
     assert "\x1b" not in text
+
+
+def test_shards_with_a_damaged_job_file(
+    made: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    shutil.copytree(made / "tokens", tmp_path / "tokens")
+    (tmp_path / "tokens" / "job.json").write_text("{")
+    assert inspect(tmp_path / "tokens", capsys, tmp_path)[1]["documents"] == len(DOCUMENTS)
 
 
 def test_shards_of_a_pipeline(

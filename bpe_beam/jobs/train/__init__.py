@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from bpe_beam.counts.manifest import CountsManifest, read_manifest
 from bpe_beam.counts.weights import Weights
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredTask
@@ -32,7 +32,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
-from bpe_beam.storage.json_file import json_bytes
+from bpe_beam.storage.json_file import json_bytes, parse_json, to_struct
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.vocab_files import vocab_txt
 from bpe_beam.training.continue_training import continued
@@ -83,17 +83,17 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     words: int
     unique_words: int
     sources: dict[str, dict[str, Any]] | None
-    weights: dict[str, dict[str, Any]] | None
+    weights: dict[str, dict[str, Any]] | None = None
     rejects: int
-    lost: Any
+    lost: Any = None
     model: str
     vocab_size: int
     merges: int
     last_merge_count: int | float | None
-    bytes_per_token: float | None
+    bytes_per_token: float | None = None
     fingerprint: str
     merge_rounds: str
-    merge_rounds_because: str
+    merge_rounds_because: str | UnsetType = UNSET
     rounds: Any = UNSET
     jobs: int | UnsetType = UNSET
     counting_seconds: float | UnsetType | None = UNSET
@@ -105,6 +105,12 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     distributions: dict[str, Any] | UnsetType | None = UNSET
     next: list[str]
     files: list[FileInfo] | UnsetType = UNSET
+
+
+class _ListedFiles(msgspec.Struct, frozen=True):
+    """What resuming needs of a summary, also of one that an earlier version wrote."""
+
+    files: Annotated[list[FileInfo], msgspec.Meta(min_length=1)]
 
 
 def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
@@ -279,17 +285,12 @@ def _write(
 
 def _restore(summary: bytes) -> dict[str, RestoredTask]:
     """Return the files of a finished folder; if one is missing, the job trains again."""
-    files = _read_summary(summary).files
-    if isinstance(files, UnsetType):
-        raise DataError(f"{_SUMMARY} lists no files")
-    return {"tokenizer": RestoredTask(tuple(files), None)}
+    listed = to_struct(parse_json(summary, _SUMMARY), _ListedFiles, _SUMMARY)
+    return {"tokenizer": RestoredTask(tuple(listed.files), None)}
 
 
 def _read_summary(data: bytes) -> TrainSummary:
-    try:
-        return msgspec.json.decode(data, type=TrainSummary)
-    except msgspec.MsgspecError as error:
-        raise DataError(f"{_SUMMARY} is not the summary of a training: {error}") from error
+    return to_struct(parse_json(data, _SUMMARY), TrainSummary, _SUMMARY)
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:
