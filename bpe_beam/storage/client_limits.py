@@ -84,7 +84,7 @@ def limit_azure_requests(fs: Any) -> None:
     """
     client = getattr(fs, "service_client", None)
     if client is not None:  # not a file system of another package
-        limit = fs._timeout_kwargs["read_timeout"]
+        limit = fs._timeout_kwargs.get("read_timeout", SILENCE_SECONDS)
         client._pipeline._transport.connection_config.read_timeout = limit
         client._config.retry_policy.initial_backoff = AZURE_BACKOFF_SECONDS
 

@@ -82,7 +82,7 @@ def parse(data: bytes | str, source: str) -> Any:
     """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
-    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
     value = _native.read_json(raw)
     if value is not NotImplemented:
         return value

@@ -415,6 +415,7 @@ def test_merges_are_a_sequence_of_pairs(ascii_only: bool, as_strings: bool) -> N
     for text in ("é a", " a a", "éa aéa a"):
         assert again.encode(text) == tokenizer.encode(text)
     assert again == tokenizer
+    assert again.spec == tokenizer.spec
 
 
 def test_every_byte_there_and_back() -> None:

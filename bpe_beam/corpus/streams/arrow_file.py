@@ -32,6 +32,8 @@ class ArrowFile:
         """Return the next `count` bytes, or all to the end; fewer only at the end."""
         left = max(0, self.size - self.tell())
         try:
+            if not left:
+                return self._stored.read(1)  # nothing, unless the file has grown: then an error
             return self._stored.read_exactly(left if count < 0 else min(count, left))
         except DataError as error:
             self._failure = error

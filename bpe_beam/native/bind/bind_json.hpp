@@ -218,8 +218,7 @@ inline void bind_json(py::module_& m) {
       .def("__eq__", [](const PyMerges& a, const PyMerges& b) { return a.pairs == b.pairs; },
            py::is_operator())
       .def("__reduce__", [](const py::object& merges) {
-        const auto list = py::type::of(py::list());
-        return py::make_tuple(list, py::make_tuple(py::list(merges)));
+        return py::make_tuple(py::type::of(merges), py::make_tuple(py::list(merges)));
       });
   py::class_<PyMergeIds>(m, "MergeIds", "The ids of merges: left, right and joined token of each.")
       .def(py::init([](const py::dict& vocab, const py::object& merges,

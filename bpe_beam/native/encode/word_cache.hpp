@@ -179,7 +179,7 @@ class WordCache {
     if (size > ring_bytes_ / 8) return std::nullopt;
     if (ring_ == nullptr) {
       ring_.reset(static_cast<char*>(std::malloc(ring_bytes_)));
-      if (ring_ == nullptr) throw std::bad_alloc();
+      if (ring_ == nullptr) return std::nullopt;
     }
     const std::size_t left = ring_bytes_ - ring_end_ % ring_bytes_;
     if (left < size) ring_end_ += left;
@@ -198,7 +198,11 @@ class WordCache {
     // does, and the table where a huge page does.
     const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : sizeof(Set);
     std::unique_ptr<char[], Free> memory(static_cast<char*>(std::calloc(bytes + alignment, 1)));
-    if (memory == nullptr) throw std::bad_alloc();
+    if (memory == nullptr) {
+      if (sets_ == nullptr) throw std::bad_alloc();
+      most_sets_ = sets_count();  // without more memory the cache stays as it is
+      return;
+    }
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.get()) % alignment;
     char* const begin = memory.get() + (alignment - past) % alignment;
 #if defined(MADV_HUGEPAGE)
