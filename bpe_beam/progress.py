@@ -92,7 +92,10 @@ class Snapshot(NamedTuple):
 
     @property
     def bytes(self) -> int | None:
-        """The bytes read: the counter of that name, or what is done of a stage in bytes."""
+        """The counter `bytes`, in jobs over a corpus the bytes of text.
+
+        Without that counter: `done` if the unit is bytes, else None.
+        """
         return self.counters.get("bytes", self.done if self.unit == "bytes" else None)
 
     @property
@@ -355,7 +358,7 @@ class Stage:
         report(self.name, done=done, **counters)
 
     def at_least(self, done: int, **counters: int) -> None:
-        """Raise what is done, and other counters, to at least these values.
+        """Set `done` and other counters to at least these values.
 
         Args:
             done: The least that is done, in the stage's unit.

@@ -52,7 +52,8 @@ def make_plan(
             and those that begin with `#` are skipped, and relative paths start at the working
             directory.
         input_format: See `ReadSettings`.
-        document_separator: See `ReadSettings`; only "file" matters to the plan.
+        document_separator: See `ReadSettings`. With "file", text files are not split; with a
+            separator of several bytes, compressed text files are not.
         range_bytes: The most stored bytes of a split, if its files can be split. By default a
             thousandth of the corpus, within 16 MiB and 1 GiB.
         exclude: Files to leave out, named like the inputs.

@@ -38,7 +38,7 @@ class LocalWorkers:
 
     Args:
         threads: The threads.
-        processes: The worker processes, one for each thread; None: the threads call themselves.
+        processes: The worker processes, one for each thread; None: the threads call the functions.
     """
 
     def __init__(self, threads: ThreadPoolExecutor, processes: WorkerProcesses | None) -> None:

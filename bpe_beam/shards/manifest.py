@@ -256,7 +256,7 @@ def _check_splits(manifest: Manifest) -> None:
     """Check that each split of the plan has one row, in the order of the plan.
 
     Raises:
-        ValueError: Names the first split that has no row, or two.
+        ValueError: Names the first split that is missing or listed twice.
     """
     for what, numbers in (
         ("shards", [shard.split for shard in manifest.shards]),

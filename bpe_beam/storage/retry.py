@@ -97,7 +97,8 @@ def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
 
     Args:
         call: The call.
-        least_patience: The seconds for which the call is repeated in any case.
+        least_patience: The seconds that replace PATIENCE_SECONDS and STALLED_PATIENCE_SECONDS where
+            they are more. ATTEMPTS still applies.
     """
     began = time.monotonic()
     for attempt in range(1, ATTEMPTS + 1):

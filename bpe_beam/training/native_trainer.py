@@ -75,7 +75,8 @@ class NewMerges:
     Attributes:
         rows: The merges.
         counts: How often each pair occurred when it was merged.
-        at_end: Whether no pair is left that occurs often enough.
+        at_end: False if more merges may follow. True if no pair is left that occurs often enough,
+            or the vocabulary or its text is full.
         text_full: Whether the best pair left would make the text of all merges too long.
         joined: Number of positions in the words that the merges joined, each word weighted by its
             count; None: not known.
@@ -95,9 +96,10 @@ class Vocabulary:
     Attributes:
         start: The vocabulary before the first merge.
         recipe: The settings.
-        tokens: The bytes of each id; empty for an id that no merge makes.
-        widths: The number of characters that each id covers; empty unless `max_token_length` needs
-            them and they do not depend on the position.
+        tokens: The bytes of each id; empty for an unused id and, in a byte-level vocabulary, for a
+            token with characters outside that alphabet.
+        widths: The number of characters that each id covers; empty without `max_token_length`, and
+            where the number depends on the position in a word.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
         text_left: Bytes that the parts of more merges may have; see `MAX_TEXT`.
@@ -158,7 +160,7 @@ class Vocabulary:
         self.counts += counts
 
     def text_of(self, left: int, right: int) -> int:
-        """Return the bytes of the parts of a merge.
+        """Return the number of bytes of the two tokens of a pair.
 
         Args:
             left: The left id.

@@ -110,7 +110,7 @@ class _AddTimestamp(beam.DoFn):
     def process(
         self, update: str, timestamp: Timestamp = beam.DoFn.TimestampParam
     ) -> Iterator[tuple[int, str]]:
-        """Return one update with its timestamp."""
+        """Yield one update with its timestamp."""
         yield timestamp.micros, update
 
 

@@ -47,11 +47,11 @@ inline std::size_t append_utf8(std::uint32_t point, std::string& out) {
   return size;
 }
 
-/// A file's normalizer or pre-tokenizer makes a text absurdly long.
+/// Thrown if a tokenizer's normalizer or pre-tokenizer makes a text too long, see check_growth.
 struct TextGrowth {};
 
-/// Refuses what a step has made of `before` bytes, if it is over 32 times as long and over a MiB:
-/// a chain of a few replacements could fill any memory.
+/// Throws TextGrowth if one or more steps turned `before` bytes into over 32 times as many and over
+/// 1 MiB. Without this limit, a few replacements in a row could fill the memory.
 inline void check_growth(std::size_t before, std::size_t after) {
   if (after > (std::size_t{1} << 20) && after / 32 > before) throw TextGrowth{};
 }

@@ -75,11 +75,11 @@ class WindowFolder(TaskFolder):
         return self.storage.exists(self.path(MANIFEST_FILE))
 
     def results(self, plan: Plan) -> list[Publication] | None:
-        """Return the receipts of the splits of a plan, in order; None until all are there.
+        """Return the receipts of a plan's splits with their final names, in the order of the plan.
 
-        A receipt that is not of this window, or whose files are missing, is removed and not
-        returned: its split must be read again. A shard may have its final name already, if another
-        watcher finishes the window, too.
+        None: a split has no receipt yet. Fewer than all: receipts were removed, since their files
+        are missing or they are of another window (then none is returned); those splits must be read
+        again. A shard may have its final name already, if another watcher finishes the window, too.
         """
         tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         if not set(self.finished_tasks()).issuperset(tasks):
