@@ -1,7 +1,8 @@
 // Words and how often they occur: open addressing, short words inside the slot, 64-bit counts.
 //
-// 24 bytes a slot at most 5/8 full, and the bytes of words over 15 bytes in an arena. With
-// positions (16 bytes a slot more) the table also has the first occurrence of each word.
+// Memory: 24 bytes a slot, of which at most 5/8 are in use, and an arena with the bytes of words
+// over 15 bytes. With positions (16 bytes a slot more) the table also has the first occurrence of
+// each word.
 #pragma once
 
 #include <algorithm>
@@ -64,9 +65,9 @@ class WordTable {
     if (with_places_ && position < positions_[at]) positions_[at] = position;
   }
 
-  /// Adds the words of one document, added tokens extracted. Returns how many words it has.
-  /// `allowed`: see AddedTokens::extract. Whenever the next words might take the table beyond
-  /// `max_bytes`, within the document too, `on_full` is called first: it may empty the table.
+  /// Adds the words of one document; added tokens are left out. Returns how many words it has.
+  /// `allowed`: see AddedTokens::extract. Before words that might take the table beyond
+  /// `max_bytes`, even in the middle of the document, `on_full` is called; it may empty the table.
   template <typename OnFull>
   std::uint64_t add_text(std::string_view text, const Pipeline& pipeline,
                          std::span<const std::uint32_t> allowed, std::uint64_t document,
@@ -129,7 +130,8 @@ class WordTable {
     std::int64_t count = 0;
   };
 
-  /// The first eight bytes, big-endian, decide most comparisons without touching the word.
+  /// A slot with the first eight bytes of its word as a big-endian number, which decides most
+  /// comparisons without reading the word.
   struct SortKey {
     std::uint64_t prefix;
     std::size_t slot;

@@ -31,7 +31,8 @@
 
 namespace bpe_beam {
 
-/// What a word is to a model: parts between seams may become other ids than whole words.
+/// Whether a text is a whole word or a part of one between seams (encode/seams.hpp): a part may get
+/// other ids than a word of the same bytes.
 enum class WordKind : std::uint8_t { kWord, kPart };
 
 class WordCache {
@@ -51,13 +52,13 @@ class WordCache {
   class Slot {
    public:
     [[nodiscard]] bool contains(const Entry& entry) const {
-      // One branch: a second one would be foreseen worse than it saves.
+      // One branch: mispredictions of a second one would cost more than it saves.
       return ((key_.low ^ entry.low) | ((key_.high & ~kCountBits) ^ entry.high)) == 0;
     }
     /// Whether `ids` are the word's; else they are in the ring.
     [[nodiscard]] bool has_ids() const { return count() <= kMaxIds; }
     [[nodiscard]] std::size_t count() const { return (key_.high & kCountBits) >> kCountShift; }
-    /// kMaxIds of them, of which the first `count()` mean something.
+    /// Returns kMaxIds ids, of which the first `count()` are the word's if `has_ids()`.
     [[nodiscard]] const std::uint32_t* ids() const { return ids_.data(); }
 
    private:
@@ -66,7 +67,8 @@ class WordCache {
     std::array<std::uint32_t, kMaxIds> ids_{};
   };
 
-  /// At most `table_bytes` and `ring_bytes`, but for a table of one set.
+  /// Makes a cache whose table takes at most `table_bytes`, but has at least one set, and whose
+  /// ring takes at most `ring_bytes`.
   WordCache(std::size_t table_bytes, std::size_t ring_bytes)
       : ring_bytes_(ring_bytes / kAlignment * kAlignment) {
     while (most_sets_ * 2 * sizeof(Set) <= table_bytes) most_sets_ *= 2;
@@ -100,8 +102,8 @@ class WordCache {
     return &set.first;
   }
 
-  /// The ids of a word whose slot has none, until the cache changes; nothing if they were
-  /// overwritten.
+  /// Returns the ids of a word whose slot has no ids, valid until the cache changes; nullopt if
+  /// they were overwritten.
   [[nodiscard]] std::optional<std::span<const std::uint32_t>> find_in_ring(
       const Slot& slot, std::string_view word) const {
     const std::uint64_t offset = slot.ids_[0] | std::uint64_t{slot.ids_[1]} << 32;
@@ -116,7 +118,8 @@ class WordCache {
     return std::span(reinterpret_cast<const std::uint32_t*>(at), count);
   }
 
-  /// Adds a word, unless there is no room for it. Its ids must always be the same.
+  /// Adds a word, unless it would take over an eighth of the ring. Every call for a word must give
+  /// the same ids.
   void put(const Entry& entry, std::string_view word, std::span<const std::uint32_t> ids) {
     Slot slot;
     slot.key_ = {entry.low, entry.high};
@@ -146,8 +149,9 @@ class WordCache {
   };
   static_assert(sizeof(Set) == 64 && std::is_trivially_copyable_v<Set>);
 
-  // A key's size is at most 15. In the upper half of its byte the first bit says that it is a part,
-  // the others are the number of ids, or all ones if they are in the ring.
+  // The top byte of a key has the size of a short word, at most 15, in its lower half; 0 for a long
+  // word. In its upper half the first bit marks a part; the other three are the number of ids, or
+  // all ones if the ids are in the ring.
   static constexpr int kCountShift = 60;
   static constexpr std::uint64_t kCountBits = std::uint64_t{7} << kCountShift;
   static constexpr std::uint64_t kPartBit = std::uint64_t{1} << 63;
@@ -170,8 +174,8 @@ class WordCache {
     }
   }
 
-  /// Where the ids, and the bytes of a long word, are in the ring, counted from its first byte
-  /// ever; nothing if they would take too much of it.
+  /// Writes the ids, and the bytes of a long word, into the ring. Returns their offset in all bytes
+  /// ever written; nullopt if they would take over an eighth of the ring.
   std::optional<std::uint64_t> put_in_ring(std::string_view word,
                                            std::span<const std::uint32_t> ids) {
     const bool with_bytes = word.size() > WordKey::kMaxInline;
@@ -206,8 +210,8 @@ class WordCache {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.get()) % alignment;
     char* const begin = memory.get() + (alignment - past) % alignment;
 #if defined(MADV_HUGEPAGE)
-    // A table on ordinary pages loses a quarter of the time to looking up pages. If the system has
-    // no huge pages, it says so and is right.
+    // A table on ordinary pages loses a quarter of the time to looking up pages. The call may fail
+    // if the system has no huge pages; the table then works with ordinary ones.
     if (alignment == kHugePage) (void)madvise(begin, bytes, MADV_HUGEPAGE);
 #endif
     const Set* const old = sets_;

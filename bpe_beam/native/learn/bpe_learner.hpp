@@ -27,18 +27,19 @@ struct LearningRules {
   std::int64_t min_frequency = 0;  // 0 means 1
   TieBreak tie_break = TieBreak::kLowestId;
   Score score = Score::kCount;
-  /// Symbols are decorated: the same token may be made of other symbols elsewhere.
+  /// Whether symbols are decorated (`##b`, `m</w>`): the same token may then be made of different
+  /// symbols.
   bool decorated = false;
   /// Whether learning ends after a merge whose joined token had an id before.
   bool stop_at_known = false;
-  /// Learning ends before the merge by which the parts of all merges together would have more
-  /// bytes than this: a text of one letter makes tokens as long as itself.
+  /// The most bytes that the parts of all merges may have in total; learning ends before the merge
+  /// that would exceed it. Without it, a text of one letter makes tokens as long as itself.
   std::uint64_t max_text = UINT64_MAX;
 };
 
 class BpeLearner {
  public:
-  /// Words with spans or a prefix count as decorated.
+  /// Makes a learner. Words with spans or a prefix are treated as decorated.
   BpeLearner(WordsToLearn words, const LearningRules& rules) {
     const bool with_spans = rules.decorated || !words.spans.empty() || !words.prefix.empty();
     if (rules.score == Score::kLikelihood) {
@@ -51,13 +52,13 @@ class BpeLearner {
   }
 
   /// Learns and returns at most `limit` more merges. An empty result means the end: the
-  /// vocabulary is full, no pair is frequent enough, it has stopped, or its text is full.
+  /// vocabulary is full, no pair is frequent enough, or `stopped()` or `text_full()` is true.
   std::vector<LearnedMerge> learn(std::size_t limit) { return learner_->learn(limit); }
 
   /// Whether the last merge made a token that was there before, and the rules end learning there.
   [[nodiscard]] bool stopped() const { return learner_->stopped(); }
 
-  /// Whether learning ended since the best pair would have made the text too long.
+  /// Whether learning ended because the best pair would have exceeded `max_text`.
   [[nodiscard]] bool text_full() const { return learner_->text_full(); }
 
   /// The number of tokens that the words have now, each word weighted by its count.
@@ -120,7 +121,8 @@ class BpeLearner {
     }
 
    private:
-    /// Subtracts the bytes of a pair's parts from the bytes left for merges; false if they are more.
+    /// Subtracts the bytes of a pair's parts from the bytes left for merges. Returns false, and
+    /// subtracts nothing, if the pair needs more bytes than are left.
     bool take_text(std::uint32_t index) {
       const auto& pair = table_.pairs()[index];
       const std::uint64_t bytes =

@@ -1,15 +1,12 @@
-// JSON Lines: a block of lines to columns of texts, ids and sources, without a tree in between.
+// Reads a block of JSON Lines into columns of texts, ids and sources, without building a tree.
 //
 // A line is checked whole, by RFC 8259 and as strictly as Python's `json`: a flaw anywhere rejects
 // the line, whichever fields are read. Of equal keys the last one wins, at every level, as in
 // `json`. Unlike `json`, NaN and Infinity are refused and nesting has a limit. Recursion goes as
 // deep as the paths of the fields, never as deep as the data.
 //
-// Why not simdjson: with the same checks and the same columns (its DOM, one thread, AVX-512) it
-// takes 1.03 times our time for long English texts, 0.86 for short ones, 0.74 for texts in many
-// scripts and 0.45 for texts written in \u escapes only; when it skips the checks of unread fields,
-// 0.80 for short texts. Reading is a small part of a job, so this does not pay for a dependency
-// that every machine and worker needs. It could not replace this parser either: it names no
+// simdjson is not used: with the same checks it takes between about half of our time (texts in \u
+// escapes only) and as much (long English texts), and reading is a small part of a job. It gives no
 // position of a flaw, and it refuses integers of more than 64 bits, which may be ids.
 #pragma once
 
@@ -40,8 +37,8 @@ struct JsonFields {
   std::string_view other_source;
 };
 
-/// Reads one line. After `read()` the members are the fields; on a flaw `position`
-/// is the byte of the line at which it was seen.
+/// Reads one line. After `read()`, `text()`, `id()` and `source()` are the fields. If it returned a
+/// flaw, `position()` is the byte of the line at which the flaw was found.
 class JsonLine : private JsonScanner {
  public:
   enum class Kind { kMissing, kString, kNumber, kOther };
@@ -51,7 +48,7 @@ class JsonLine : private JsonScanner {
     std::string_view number;  // of a number, as it is written
     std::size_t position = 0;
 
-    /// Whether it can name something: a string, or a number by its JSON text.
+    /// Whether it can be an id or a source: a string, or a number (as its JSON text).
     bool is_name() const { return kind == Kind::kString || kind == Kind::kNumber; }
   };
 
@@ -89,8 +86,8 @@ class JsonLine : private JsonScanner {
  private:
   static constexpr unsigned kAllPaths = 7;
 
-  /// Reads the members of an object `depth` objects deep, which the first `depth` names of the
-  /// paths of the set `on_path` lead to.
+  /// Reads the members of an object that is inside `depth` others. `on_path`: a bit for each path
+  /// whose first `depth` names lead to this object.
   Flaw read_object(std::size_t depth, unsigned on_path) {
     ++at_;
     skip_space();
@@ -147,8 +144,8 @@ class JsonLine : private JsonScanner {
     return append_unescaped(key, resolved) && resolved.bytes() == name;
   }
 
-  /// Reads a value of any kind, `outer` containers deep. A flag a level says what surrounds it,
-  /// so depth costs no stack.
+  /// Reads a value of any kind that is inside `outer` objects and arrays. One flag per level says
+  /// whether it is an object or an array, so that deep nesting needs no recursion.
   Flaw skip_value(std::size_t outer) {
     std::array<bool, kMaxJsonDepth> is_object;
     std::size_t depth = outer;
@@ -197,16 +194,16 @@ class JsonLine : private JsonScanner {
   std::array<Field, 3> fields_;
 };
 
-/// Appends a name's text, unfinished; nothing if it is none. False if it is half a surrogate pair.
+/// Appends the text of an id or a source without finishing the string; nothing if the field is
+/// neither a string nor a number. Returns false if an escape is half of a surrogate pair.
 inline bool append_name(const JsonLine::Field& field, Strings& out) {
   if (field.kind == JsonLine::Kind::kNumber) out.append(field.number);
   return field.kind != JsonLine::Kind::kString || append_unescaped(field.string, out);
 }
 
 /// Splits a window into lines and reads the text, the id and, if it has a path, the source of each.
-/// A number as id or source is its JSON text; an id of another kind (and a missing one) is none, a
-/// source of another kind (and a missing or an empty one) is `other_source`. Blank lines are no
-/// records.
+/// A number as id or source is its JSON text. A missing id, or one of another kind, is null. A
+/// missing or empty source, or one of another kind, is `other_source`. Blank lines are no records.
 inline Records jsonl_records(std::span<const char> data, const Cut& cut, const JsonFields& fields) {
   Records out;
   out.text.room(data.size() - std::min(cut.start, data.size()));

@@ -1,5 +1,5 @@
-// Splits words into segments: at each infrequent-pair boundary, where the pair of the two symbols
-// is not one of the frequent pairs.
+// Splits words into segments at infrequent-pair boundaries: between two symbols whose pair is not
+// one of the frequent pairs.
 //
 // Segments are parts of the packed words, copied as bytes.
 #pragma once
@@ -95,7 +95,7 @@ class FrequentPairs {
 
   PairSides sides_;
   std::vector<std::uint64_t> slots_;  // half full at most
-  bool has_free_ = false;           // the pair whose key marks a free slot
+  bool has_free_ = false;           // whether the pair whose key is kFree was inserted
 };
 
 }  // namespace bpe_beam

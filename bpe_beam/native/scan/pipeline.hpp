@@ -1,8 +1,8 @@
 // From a text to its words: added tokens are extracted, the rest is normalized, added tokens of
 // normalized text are extracted from that, and the rest is split into words.
 //
-// Counting and encoding run this one pipeline. It is immutable and shared by threads; what changes
-// meanwhile is a PipelineState, one a thread.
+// Counting and encoding run this one pipeline. It is immutable and shared by threads; everything
+// that changes while it runs is in a PipelineState, one per thread.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,8 @@ inline Origin origin_of(const TextView& text) {
 
 class PipelineState {
  public:
-  /// The text with each byte's own character as its origin.
+  /// Returns the text with origins: the origin of each byte is its own character. Valid until the
+  /// next call.
   TextView with_origins(std::string_view text) {
     origins_.resize(text.size());
     for (std::size_t at = 0; at < text.size();) {
@@ -55,15 +56,17 @@ class PipelineState {
 
 class Pipeline {
  public:
-  /// A sink gets at most so many words at once.
+  /// The most words that a sink gets in one call.
   static constexpr std::size_t kWords = kBatchWords;
 
-  /// Patterns that are in use are many times as fast, also on a machine that is busy.
+  /// The bytes of a text for which it gets one more second of CPU time, see Deadline. Patterns that
+  /// are in use are many times as fast.
   static constexpr double kTextBytesPerSecond = 20'000;
 
-  /// `raw` tokens are found in the original text, `normalized` ones in normalized text (they come
-  /// normalized themselves). A null normalizer takes text as it is; no steps leave it whole. A text
-  /// may take `text_seconds`, and one more for each kTextBytesPerSecond.
+  /// `raw` tokens are found in the original text, `normalized` ones in normalized text (their
+  /// contents are normalized already). Without a normalizer, text stays as it is; without steps, it
+  /// is not split. A text may take `text_seconds` of CPU time, and one second more for each
+  /// kTextBytesPerSecond bytes.
   Pipeline(AddedTokens raw, AddedTokens normalized, std::unique_ptr<Normalizer> normalizer,
            std::vector<std::unique_ptr<PreTokenizerStep>> steps,
            double text_seconds = std::numeric_limits<double>::infinity())

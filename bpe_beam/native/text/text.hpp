@@ -96,7 +96,8 @@ class TextBuffer {
     if (with_origins_) origins_.insert(origins_.end(), bytes.size(), origin);
   }
 
-  /// Writes bytes that replace, one for one, those at `at` of `in`.
+  /// Writes bytes that replace as many bytes of `in` from `at` on; each gets the origin of the byte
+  /// that it replaces.
   void put_bytewise(std::string_view bytes, const TextView& in, std::size_t at) {
     bytes_.append(bytes);
     if (with_origins_) {
