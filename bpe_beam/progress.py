@@ -62,7 +62,7 @@ def report(stage: str, **increments: int) -> None:
 
 
 def forward_to(receiver: Callable[[str, dict[str, int]], None]) -> None:
-    """Forward all reports of this process, of which the stage is in another process.
+    """Forward all reports of this process to the process that shows the stages.
 
     Args:
         receiver: Called with a stage's name and what to add, by the thread that reports.
@@ -107,8 +107,10 @@ class Snapshot(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """The percentage that is done, from 0 to 100; None if the total is unknown. Only a stage of
-        which all is done has 100."""
+        """The percentage that is done, from 0 to 100; None if the total is unknown.
+
+        It is 100 only when everything is done.
+        """
         if self.total is None:
             return None
         return 100 if self.done >= self.total else max(0, 100 * self.done // self.total)
@@ -155,12 +157,12 @@ class JsonLines:
     def show(self, snapshot: Snapshot) -> None:
         """See `Display.show`."""
         if snapshot.seconds >= self._next:
-            # From now, not from the time it was due: a stage that waited must not catch up.
+            # Count from now, not from when this line was due: missed lines are not made up for.
             self._next = snapshot.seconds + JSON_SECONDS
             self._write(snapshot, snapshot.eta_seconds)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """See `Display.close`; an error says more than a last line."""
+        """See `Display.close`; after an error, its message follows instead of a last line."""
         if finished:
             self._write(snapshot, 0.0)
 
@@ -208,7 +210,7 @@ class PlainLines:
         self._write(f"{snapshot.stage}: {done}{', '.join(_figures(snapshot))}")
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """See `Display.close`; an error says more than a last line."""
+        """See `Display.close`; after an error, its message follows instead of a last line."""
         if finished:
             self._write(f"{snapshot.stage}: done, {', '.join(_figures(snapshot, finished))}")
 
@@ -218,7 +220,7 @@ class PlainLines:
 
 
 class TerminalBar:
-    """Shows a stage as one line of a terminal, as wide as the terminal, which is overwritten.
+    """Shows a stage as one terminal line, which is overwritten and fits the terminal's width.
 
     Args:
         stream: A terminal.
@@ -349,7 +351,7 @@ class Stage:
         self._poller: threading.Thread | None = None
 
     def advance(self, done: int, **counters: int) -> None:
-        """Add to what is done, from any thread.
+        """Add to `done` and other counters, from any thread.
 
         Args:
             done: How much more is done, in the stage's unit.
@@ -465,7 +467,8 @@ class Progress:
         """Return a stage, to be entered with `with`.
 
         Args:
-            name: The stage's name, by which `report` finds it; one at a time.
+            name: The stage's name, by which `report` finds it; two open stages must not share a
+                name.
             total: How much there is to do; None if it is unknown.
             unit: What `done` counts, such as "bytes", "rounds", "merges".
         """

@@ -18,7 +18,7 @@ from bpe_beam.settings.field import Kind
 from bpe_beam.storage import Storage, redact
 
 MAX_CONFIG_BYTES = 1 << 20
-"""More than any file of settings, less than a corpus that is named by mistake."""
+"""The size limit of a settings file. It refuses a corpus that was named by mistake."""
 
 
 def read_config(
@@ -29,13 +29,12 @@ def read_config(
     Args:
         path: A path or URL.
         job: The job that is to run; a `job` key of the file must name it.
-        keys: How the value of each allowed key is written; of `pairs`, a mapping of names to a
-            value or a list of values is allowed too.
-        storage: The storage client; it cannot have the options that are in the file.
+        keys: The kind of each allowed key, see `Option.kind`.
+        storage: The client that reads the file. Storage options in the file do not apply to it.
 
     Raises:
-        UsageError: The file is missing or no YAML mapping, or a key is unknown or repeated, or has
-            a value of another kind; with file and line.
+        UsageError: The file is missing or is not a YAML mapping, or a key is unknown or repeated,
+            or has a value of another kind. The message names the file and, for a key, the line.
     """
     values: dict[str, Argument] = {}
     root = _read_pairs(path, storage or Storage())
@@ -115,7 +114,7 @@ def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
 
 
 def _texts(node: yaml.Node, where: str) -> list[str]:
-    """Return a text, or a list of texts, as typed."""
+    """Return the texts of a list, or the one text of a scalar as a list, as typed."""
     items = node.value if isinstance(node, yaml.SequenceNode) else [node]
     for item in items:
         if not isinstance(item, yaml.ScalarNode):
@@ -139,7 +138,7 @@ def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
 
 
 def _refuse_repeated(node: yaml.Node, where: str) -> None:
-    """Refuse a repeated name in a mapping, of which YAML would keep the last value."""
+    """Refuse a repeated name in a mapping, at any depth: YAML would keep its last value only."""
     seen = set()
     for each in node.value if isinstance(node, yaml.CollectionNode) else ():
         if isinstance(node, yaml.MappingNode):

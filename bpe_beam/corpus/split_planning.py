@@ -27,7 +27,8 @@ MAX_SLICES_OF_SPLIT = 10_000
 MAX_SLICES_OF_FILE = 1_000_000
 
 _SLICE_CHARACTERS = 250
-"""The most characters of a slice and its file in a task, without the name."""
+"""An upper bound of the characters that a slice and its file take in a task's JSON, without the
+file's name."""
 
 
 def make_plan(
@@ -43,8 +44,8 @@ def make_plan(
     """Return the plan of the files that the inputs name.
 
     Files longer than `range_bytes` are divided into equal slices, except those that can only be
-    read from their start, see `can_be_cut`. Neighbours are bundled as long as a split stays within
-    `range_bytes` (and 10,000 slices).
+    read from their start, see `can_be_cut`. Adjacent slices share a split as long as it stays
+    within `range_bytes` and MAX_SLICES_OF_SPLIT.
 
     Args:
         storage: The storage client.
@@ -58,10 +59,10 @@ def make_plan(
             thousandth of the corpus, within 16 MiB and 1 GiB.
         exclude: Files to leave out, named like the inputs.
         cut_compressed: Whether to split gzip and zstd files, too. After the first boundary in such
-            a file documents have no place in the corpus.
+            a file the positions of documents are unknown.
 
     Returns:
-        The plan. Files named twice are in it once, and among its duplicates.
+        The plan. A file that the inputs name twice is in `files` once, and in `duplicates`.
 
     Raises:
         UsageError: `range_bytes` is less than 1, an input matches nothing or is a folder, there are
@@ -114,18 +115,19 @@ def plan_of_files(
             slices += _slices_of(number, file, range_bytes)
         else:
             slices.append(Slice(number, 0, file.size))
-    widths = None
+    lengths = None
     if split_characters is not None:
-        widths = [len(json.dumps(file.name)) + _SLICE_CHARACTERS for file in files]
-    splits = _splits(slices, range_bytes, widths, split_characters or 0)
+        lengths = [len(json.dumps(file.name)) + _SLICE_CHARACTERS for file in files]
+    splits = _splits(slices, range_bytes, lengths, split_characters or 0)
     return Plan(root, files, tuple(splits), range_bytes=range_bytes)
 
 
 def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = True) -> bool:
     """Return whether slices in the middle of a file can be read without the bytes before.
 
-    Those of a compressed file can if it may have many units (members, frames), and if the bytes
-    after a unit's start show where a record begins: a separator of several bytes could lie across.
+    A compressed file must be able to have many units (members, frames), and the bytes after a
+    unit's start must show where a record begins: a separator of several bytes could lie across two
+    units.
 
     Args:
         file: The file.
@@ -161,20 +163,24 @@ def _slices_of(number: int, file: InputFile, range_bytes: int) -> Iterator[Slice
 def _splits(
     slices: Iterable[Slice],
     range_bytes: int,
-    widths: Sequence[int] | None = None,
-    max_width: int = 0,
+    lengths: Sequence[int] | None = None,
+    max_characters: int = 0,
 ) -> Iterator[Split]:
-    """Yield splits of neighbouring slices, as large as `range_bytes` and `max_width` allow."""
-    index, size, width = 0, 0, 0
+    """Yield splits of adjacent slices, as large as `range_bytes` and `max_characters` allow.
+
+    `lengths` has the characters that a slice of each file takes in a task. If it is None, their
+    number has no limit.
+    """
+    index, size, characters = 0, 0, 0
     bundle: list[Slice] = []
     for slice_ in slices:
         more = slice_.end - slice_.start
-        wider = widths[slice_.file] if widths else 0
-        full = len(bundle) == MAX_SLICES_OF_SPLIT or width + wider > max_width
+        length = lengths[slice_.file] if lengths else 0
+        full = len(bundle) == MAX_SLICES_OF_SPLIT or characters + length > max_characters
         if bundle and (size + more > range_bytes or full):
             yield Split(index, tuple(bundle))
-            index, size, width, bundle = index + 1, 0, 0, []
+            index, size, characters, bundle = index + 1, 0, 0, []
         bundle.append(slice_)
         size += more
-        width += wider
+        characters += length
     yield Split(index, tuple(bundle))

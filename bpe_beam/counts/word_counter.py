@@ -38,7 +38,7 @@ class WordRules:
 
     @property
     def hold_gil(self) -> bool:
-        """Whether counting holds Python's lock, so that threads take turns."""
+        """Whether counting holds the GIL, so that threads take turns."""
         return holds_gil(
             normalizer_from_name(self.normalizer),
             pretokenizer_from_name(self.pretokenizer, byte_level=True),
@@ -48,8 +48,9 @@ class WordRules:
 class WordCounter(WordTable):
     """A word table that counts the words of texts.
 
-    The native code that splits the texts is the same that later encodes them. Words stay text, also
-    for a tokenizer that works on bytes, so that both kinds can be trained from them.
+    Counting and encoding split texts with the same native pipeline. Words are kept as text, not as
+    characters of the byte-level alphabet, so that tokenizers of bytes and of characters can be
+    trained from the same counts.
 
     Args:
         rules: How texts are split into words.
@@ -99,7 +100,7 @@ class WordCounter(WordTable):
         to_count = (self._pipeline, self._special_ids, data, offsets, documents)
         if max_bytes is None or on_full is None:
             return int(self._table.add_texts(*to_count))
-        hand_over = on_full  # its type is known within the function below
+        hand_over = on_full  # mypy does not know in a lambda that on_full is not None
         return int(
             self._table.add_texts(
                 *to_count,

@@ -1,9 +1,9 @@
 """The local engine: the steps of a job on this machine, without Beam.
 
-Tasks run on threads, since the native kernels release Python's lock. Tasks that hold it run in
+Tasks run on threads, since the native kernels release the GIL. Tasks that keep the GIL run in
 worker processes instead, one for each thread. A step begins when the step before it has ended.
-After an error no task starts; those that run end first. After Ctrl-C nothing is waited for: what a
-task leaves unfinished is an attempt that no later run looks at.
+After an error no task starts; running tasks finish first. After Ctrl-C the engine does not wait: a
+file that a task leaves incomplete is ignored by later runs.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ class LocalWorkers:
         """
         stopped = threading.Event()
 
-        def call(*given: Any) -> R | None:
+        def call(*values: Any) -> R | None:
             if stopped.is_set():
                 return None
             try:
                 if self._processes is None:
-                    return function(*given)
-                return self._processes.call(function, *given)
+                    return function(*values)
+                return self._processes.call(function, *values)
             except BaseException as error:
                 stopped.set()
                 if isinstance(error, Exception):
                     raise
-                # Such as SystemExit, which must end the task and not the job's process.
+                # SystemExit, for example, must end the task and not the job's process.
                 raise RuntimeError(f"a task ended with {error!r}") from error
 
-        calls = [self._threads.submit(call, *given) for given in zip(*arguments, strict=True)]
+        calls = [self._threads.submit(call, *values) for values in zip(*arguments, strict=True)]
         try:
             return [cast(R, each.result()) for each in calls]
         except Exception:
@@ -84,11 +84,11 @@ class LocalWorkers:
 
 @contextlib.contextmanager
 def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWorkers]:
-    """Start workers for the block.
+    """Return a context in which workers run.
 
     Args:
         count: How many tasks run at once, at least 1.
-        in_processes: Whether worker processes run them; one worker needs none.
+        in_processes: Whether worker processes run the tasks. With `count` 1, the thread runs them.
 
     Yields:
         The workers.
@@ -111,7 +111,7 @@ def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWo
 
 
 class LocalEngine:
-    """Runs each step of a job at once; a collection is a list. An `Engine`.
+    """Runs each step of a job as soon as it is described; a collection is a list. An `Engine`.
 
     Args:
         workers: The workers.

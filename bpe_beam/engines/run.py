@@ -85,7 +85,7 @@ def run_steps(
         measured: Gets the metrics.
         watch: Called every few seconds where workers are elsewhere and cannot report.
         min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
-        holds_gil: Whether tasks hold Python's lock, so that worker processes must run them.
+        holds_gil: Whether tasks hold the GIL, so that worker processes must run them.
         finish: The job's name and settings, with which a template's pipeline ends; see `FinishJob`.
 
     Raises:

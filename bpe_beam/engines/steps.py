@@ -1,8 +1,8 @@
 """The steps of a job, for any engine: which tasks there are, and what travels between them.
 
-A job describes its steps once, as a function of an `Engine`. `local.py` runs each step at once, on
-this machine; `beam.py` makes a Beam pipeline of them. What a task does is in `workers/`; only
-references to files travel from one step to the next.
+A job describes its steps once, as a function of an `Engine`. `local.py` runs each step on
+this machine as soon as it is described; `beam.py` makes a Beam pipeline of them. What a task does
+is in `workers/`; only references to files travel from one step to the next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 Collection = Any
-"""The elements of a step: a list, or a collection of Beam that is only described."""
+"""The elements of a step: a list, or a PCollection, whose elements exist only when it runs."""
 
 
 class TaskResult(NamedTuple):
@@ -60,7 +60,7 @@ class Engine(Protocol):
 
         Args:
             label: The step's label.
-            function: The task: a function of the lists `whole` and of an element. It is pickled.
+            function: The task, called as `function(*whole, element)`. It is pickled.
             elements: The elements, in any order.
             output_type: The type of an output.
             *whole: Collections that each task gets whole, as lists. The step waits for them.
@@ -78,7 +78,7 @@ class Engine(Protocol):
         """
 
     def gather(self, label: str, pairs: Collection) -> Collection:
-        """Return a pair of each key and all of its values.
+        """Return (key, all of its values) for each key.
 
         Args:
             label: The step's label.

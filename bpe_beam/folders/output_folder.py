@@ -2,9 +2,9 @@
 
 `job.json` comes first and names the folder's job: its settings, their fingerprint, and the exact
 names of all files that it writes. Each finished task leaves a receipt in `work/` (see
-`receipts.py`). The final file, a manifest as a rule, comes last; then `work/` goes. Every file
-appears whole or not at all. So a job that is killed at any moment and started again keeps the tasks
-whose files match their receipts, and ends with the same bytes.
+`receipts.py`). The final file, a manifest as a rule, comes last; then `work/` is removed. Every
+file appears whole or not at all. So a job that is killed at any moment and started again keeps the
+tasks whose files match their receipts, and ends with the same bytes.
 
 Workers never write here. Each pipeline that is launched has a folder of its own within `work/` (see
 `run_folder.py`), and when it has ended the driver moves its results up. A pipeline whose driver
@@ -14,8 +14,8 @@ reads files that are written later.
 Two runs of one job on one folder are allowed: they write the same bytes under the same names. One
 takes over the tasks that the other has finished so far; the other then ends with an error that says
 so, or finds the folder finished. At its end a run checks that all files exist. If two finish at the
-same moment, both end well. Attempts, files that were never completed, may be another run's, so they
-are removed when the folder is finished, not before.
+same moment, neither fails. Incomplete files ("attempts") may belong to another run, so they are
+removed when the folder is finished, not before.
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ from bpe_beam.storage.names import absolute, is_local
 _MAX_JOB_BYTES = 1 << 28
 
 HASHED_BYTES = 256 << 20
-"""Bytes of a finished local folder that are read again when its job is started once more, which
-takes half a second. `bpe-beam verify` reads all."""
+"""The most bytes of a finished local folder that are hashed again when its job is started again.
+This takes half a second. `bpe-beam verify` reads all."""
 
 COUNTS = "counts"
 """The folder of the counts that training on a corpus makes, within its output."""
 
 
 class RestoredTask(Struct, frozen=True):
-    """A task of a finished job, by the job's final file.
+    """A task of a finished job, as the job's final file describes it.
 
     Attributes:
         files: The task's files.
-        stats: The stats of its receipt, see `TaskFolder.write_receipt`; None if the final file does
-            not say all of them, so that the task runs again once any file of the folder is missing.
+        stats: The stats of its receipt, see `TaskFolder.write_receipt`; None if the final file
+            lacks some of them: the task then runs again if any file of the folder is missing or
+            changed.
     """
 
     files: tuple[FileInfo, ...]
@@ -66,7 +67,7 @@ class RestoredTask(Struct, frozen=True):
 
 
 Restore = Callable[[bytes], Mapping[str, RestoredTask]]
-"""From the bytes of a job's final file to the job's tasks."""
+"""Returns the tasks of a finished job, by name, from the bytes of its final file."""
 
 
 class OutputFolder(JobFolder):
@@ -118,12 +119,13 @@ class OutputFolder(JobFolder):
             names: The exact names, relative to the folder, of all files that a job of these
                 settings may write besides `job.json`, receipts and the final file. Files under
                 `work/` are temporary.
-            overwrite: Whether to remove what the job recorded there wrote, and begin anew.
+            overwrite: Whether to remove the files of the job that is recorded in the folder, and
+                start again.
             final: The file whose presence says that the job has finished.
             restore: Reads the tasks of a finished folder. With it, a finished folder is opened
                 again and repaired if a file is missing, has another size or, where that is cheap to
                 check, other bytes. Without it, the final file is trusted.
-            beside: Names of folders in it that may exist already: other jobs claim them, and
+            beside: Names of subfolders that may exist already: other jobs claim them, and
                 `overwrite` does not remove them.
 
         Raises:
@@ -133,7 +135,8 @@ class OutputFolder(JobFolder):
         Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
         """
         settings = {key: value for key, value in job.items() if key != "job"}
-        # Through JSON, so that it compares with what is read back: tuples become lists.
+        # Convert through JSON, so that the settings equal those that are read back: tuples become
+        # lists.
         settings = json.loads(json.dumps(settings, allow_nan=False))
         record = JobRecord(str(job["job"]), settings, final, frozenset(names))
         data = record.to_bytes()
@@ -193,7 +196,8 @@ class OutputFolder(JobFolder):
         """Check once more that the files of all tasks exist with their sizes.
 
         Raises:
-            DataError: One does not: another run of the job has replaced or removed it.
+            DataError: A file is missing or has another size: another run of the job has replaced or
+                removed it.
         """
 
         def check(file: FileInfo) -> None:
@@ -226,7 +230,7 @@ class OutputFolder(JobFolder):
             The receipts with the final names.
 
         Raises:
-            UsageError: A file of such a name exists, and no job recorded it.
+            UsageError: A file that no job recorded has one of the final names.
             DataError: A file is missing: another run of the job works in the folder.
         """
         publications = list(publications)
@@ -238,7 +242,8 @@ class OutputFolder(JobFolder):
                 "recorded and this job would replace: move them away, and run this one again"
             )
         self._record_names(self.record.names | final)
-        # All of them before the first one is published: its final name may be another one's now.
+        # Withdraw all tasks before publishing one: a file of an earlier run may have a final name
+        # that another task needs now.
         publications = side_by_side(self._withdraw, publications)
         side_by_side(self._publish, publications)
         receipts = [publication.receipt for publication in publications]
@@ -249,7 +254,7 @@ class OutputFolder(JobFolder):
         return receipts
 
     def _withdraw(self, publication: Publication) -> Publication:
-        """Move files back to `work/` whose final names of an earlier run are another task's now."""
+        """Move a task's files back to `work/` if an earlier run gave them other final names."""
         receipt = publication.receipt
         if all(name == final or name.startswith(f"{WORK}/") for name, final in publication.moves):
             return publication
@@ -307,7 +312,7 @@ class OutputFolder(JobFolder):
         self.remove(there.intersection(names) - named)
 
     def finish(self, final_name: str, data: bytes) -> None:
-        """Write the final file and remove all temporary files; other people's files stay.
+        """Write the final file and remove all temporary files; files that no job recorded stay.
 
         Args:
             final_name: The name that was claimed as `final`.
@@ -330,7 +335,8 @@ class OutputFolder(JobFolder):
         self.storage.sync_folders(self.url)
         self.finished = True
         there = names_present(self.storage, self.url, self.record.all_names)
-        # Another run may be writing the final file, too; it holds the same bytes.
+        # Another run may be writing the final file with the same bytes: keep the attempts that
+        # began after this run claimed the folder.
         begun = {name for name in there if name.startswith(f"{final_name}.")}
         self.clear_attempts(there - (begun - self._found))
         self.remove_work()
@@ -433,7 +439,7 @@ def _refuse_others(
 ) -> None:
     """Refuse a folder that this job must not use; nothing has been changed yet."""
     top = {name for name in present if "/" not in name}
-    # A run that was killed while it wrote its first file has left only this.
+    # A run that was killed at its start may leave an incomplete job.json, which does not count.
     top = {name for name in top if not is_job_attempt(name)}
     if old is None and top and not overwrite:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""What `count` and `tokenize` share: a job over a corpus, from claiming its folder to its summary.
+"""The job over a corpus that `count` and `tokenize` share: from claiming its folder to its summary.
 
-A split is read by one task. Slices of a file that turn out not to be contiguous are read again, the
-file as one (`corpus/boundaries.py`); then the job finishes its folder.
+A split is read by one task. If the slices of a file turn out not to be contiguous, the file is read
+again as one slice (`corpus/boundaries.py`). Then the job finishes its folder.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SplitsLeft(NamedTuple):
     """What is left of the splits of a plan.
 
     Attributes:
-        plan: The plan.
+        plan: The plan as it is read now.
         tasks: The tasks of the splits that are not done.
         done: The receipts of the splits that are done, by number.
         run: The folder for the tasks' files.
@@ -82,7 +82,7 @@ class CorpusJob(ABC, Generic[S, M]):
         identity: What the results depend on beside the input, for `job.json`.
         names: Every file that the job may write, without rejects and manifest.
         next_commands: The commands that a user may run next.
-        holds_gil: Whether tasks hold Python's lock.
+        holds_gil: Whether tasks hold the GIL.
         folder: The job's folder, once it is claimed.
     """
 
@@ -116,7 +116,7 @@ class CorpusJob(ABC, Generic[S, M]):
 
     @abstractmethod
     def steps(self, left: SplitsLeft) -> Steps | None:
-        """Return the steps that run the tasks that are left; None if none is."""
+        """Return the steps that run the tasks that are left; None if no task is left."""
 
     def stale(self, receipts: Receipts) -> Sequence[str]:
         """Return the merged tasks whose receipts name splits outside the plan.
@@ -236,7 +236,7 @@ class CorpusJob(ABC, Generic[S, M]):
         manifest = self.manifest(plan, splits, merged)
         files = [file.name for receipt in splits for file in receipt.files]
         self.check(manifest, [name for name in files if name.startswith("rejects/")])
-        # Before the end: a finished job that was killed has nothing more to do.
+        # Publish before the manifest is written: a run that finds the manifest publishes nothing.
         data = self.publish(manifest, splits, merged)
         self.storage.remove_folder_if_empty(folder.path("rejects"))
         folder.finish(MANIFEST_FILE, data)
@@ -278,7 +278,7 @@ class CorpusJob(ABC, Generic[S, M]):
         plan = plan.reading_as_one(_read_as_one_before(plan, known.values()))
         while True:
             done = self._done(known.get, plan)
-            # Merged tasks go first: while they exist, all splits do.
+            # Forget merged tasks first: a folder that has one must have all splits.
             old = self.merged if len(done) < len(names) else self.stale(known)
             folder.forget(receipt for name in old if (receipt := known.get(name)))
             folder.forget(
@@ -290,8 +290,8 @@ class CorpusJob(ABC, Generic[S, M]):
             self._run_tasks(
                 SplitsLeft(plan, split_tasks(plan, done), done, run), progress, measured
             )
-            # It has ended well: nobody writes there any more. One that fails is left to the next
-            # claim.
+            # The pipeline has ended without an error, so nobody writes into its folder any more.
+            # The folder of a failed pipeline is taken over by the next claim.
             folder.require_ours()
             folder.take(run, all_files=False)
             receipts = folder.all_receipts([*names, *self.merged])
@@ -337,7 +337,7 @@ class CorpusJob(ABC, Generic[S, M]):
             )
 
     def worker_settings(self) -> S:
-        """Return the settings with which a worker can finish the job, of a template."""
+        """Return the settings for the worker that finishes a job started from a template."""
         return self.settings
 
     def _split_tasks(self, plan: Plan) -> list[str]:

@@ -2,7 +2,7 @@
 
 `option()` declares a field. The parser, the help, the keys of YAML files, the checks, the tables of
 the docs and the identity of the job read its metadata. `part()` declares a field whose value is
-another settings class, all or some of whose options the job has.
+another settings class. The job has all or some of the options of that class.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from bpe_beam.settings.parsing import parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
 MAIN = "main options"
+"""The heading of options whose class names no group."""
+
 MAX_INT64 = 2**63 - 1
 
 
@@ -28,10 +30,15 @@ class Option(msgspec.Struct, frozen=True):
     Attributes:
         help: What it does, in sentences.
         metavar: The name of its value in the help; empty for a switch.
-        kind: How values are written. `one` value; `list`, one value on the command line and one or
-            a list in YAML; `many` after one flag; `repeat`, one each time the flag is given;
-            `pairs`, the same for NAME=VALUE, which may be a mapping in YAML; `switch`, no value;
-            `mapping`, JSON on the command line and a mapping in YAML.
+        kind: How values are written.
+            `one`: one value.
+            `list`: one value on the command line.
+            `many`: several values after one flag.
+            `repeat`: one value each time the flag is given.
+            `pairs`: as `repeat`, each NAME=VALUE; in YAML also a mapping of names to values.
+            `switch`: no value on the command line; true or false in YAML.
+            `mapping`: JSON on the command line; a mapping in YAML.
+            In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list of values.
         group: The heading of the help that lists it; empty: the heading of its class.
         parse: Returns the value that a text means; takes the name of the field, for errors, and the
             text, or the list of texts if the kind is neither `one` nor `mapping`.
@@ -40,10 +47,10 @@ class Option(msgspec.Struct, frozen=True):
         check: Raises UsageError on a bad value; takes the name of the field and the value. None:
             texts must not be empty. The default is not checked.
         default_help: The default as the help shows it; None: the default itself.
-        identity: Whether the artifacts of the job depend on it: "always" it is part of the job's
-            identity, or only "if set".
+        identity: When the option is part of the job's identity, because the artifacts depend on
+            it: "always", only "if set", or "" for never.
         models: The models of `train` that have it; empty: all.
-        base_decides: Whether a tokenizer that training continues decides it.
+        base_decides: Whether the base tokenizer decides it when training continues one.
         name: The name of the field.
         flag: The flag as typed, such as `--vocab-size`, or the name of a positional argument.
         required: Whether it has no default.
@@ -84,7 +91,7 @@ class Option(msgspec.Struct, frozen=True):
 
     @property
     def full_help(self) -> str:
-        """The help with the default, or that the option is required."""
+        """The help, followed by the default or by "required"."""
         default = self.default_help
         if default is None and self.default not in (None, (), False, {}):
             default = str(self.default)
@@ -98,9 +105,9 @@ def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
     Args:
         default: Its default; without one the option is required.
         help: What it does, in sentences.
-        **more: Other attributes of Option. The flag follows from the name of the field unless it
-            is one of them. A field whose default is False is a switch, one with `between` a whole
-            number N, and `choices` give the metavar.
+        **more: Other attributes of Option. Unless set here, `flag` follows from the field's name;
+            a default of False makes a switch; `between` makes the value a whole number with the
+            metavar N; `choices` make the metavar.
     """
     if default is False:
         more.setdefault("kind", "switch")
@@ -119,11 +126,11 @@ class Part(msgspec.Struct, frozen=True):
     """A field of settings whose value is other settings.
 
     Attributes:
-        settings: Their class.
+        settings: The class of the other settings.
         optional: Whether the job can do without them.
         only: The names of the options that the job has; empty: all of them.
-        without: The names of those that it does not have.
-        helps: Other help texts, by name.
+        without: The names of the options that the job does not have.
+        helps: Help texts that replace those of the options, by name.
     """
 
     settings: type[Settings]
@@ -144,7 +151,7 @@ def part(settings: type[Settings], default: Any = MISSING, **more: Any) -> Any:
     """Return a dataclass field whose value is other settings.
 
     Args:
-        settings: Their class.
+        settings: The class of the other settings.
         default: Its default; None if the job can do without them.
         **more: The other attributes of Part.
     """

@@ -2,7 +2,7 @@
 
 It is the last file that a run writes: a folder with a `manifest.json` is finished. It has no time,
 host or absolute path, so equal work gives equal bytes. It is read strictly: an unknown or missing
-key, or a value of another type, is refused by its position.
+key, or a value of another type, is refused, and the error names its position in the file.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _PlanFingerprint(Struct):
 
 
 class _KnownSettings(Struct):
-    """The keys that `settings` and `plan` must have, beside others that this room does not know."""
+    """The keys that `settings` and `plan` must have; other keys are allowed."""
 
     settings: _Framing
     plan: _PlanFingerprint
@@ -115,7 +115,7 @@ class Manifest(Struct, frozen=True):
 
     @property
     def sources(self) -> dict[str, SourceTotals] | None:
-        """What the run has of each source, sorted by name; None without sources."""
+        """The totals of each source, sorted by name; None without sources."""
         rows: dict[str, list[SourceTotals]] = {}
         for row in self.splits:
             for name, totals in (row.sources or {}).items():
@@ -148,16 +148,16 @@ class Manifest(Struct, frozen=True):
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
         """Return the manifest in the bytes of a `manifest.json`.
 
-        Each split of the plan must have a shard, or be one without tokens. Sums are not compared
-        here: `verify` does, beside everything else.
+        Each split of the plan must have a shard, or be one without tokens. Sums are not checked
+        here; `verify` checks them.
 
         Args:
             data: The file's content.
             source: The file's name for errors.
 
         Raises:
-            DataError: The file is not JSON, is no manifest of these versions, or was changed after
-                it was written.
+            DataError: The file is not JSON, is not a manifest of a version that this package reads,
+                or was changed after it was written.
         """
         values = read_signed(data, source, VERSION)
         version = values.get("version", VERSION)

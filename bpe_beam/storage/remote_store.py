@@ -42,7 +42,7 @@ class RemoteStore:
         return secrets_of(self.options)
 
     def connect(self, url: str, *, known: bool = False) -> tuple[Any, str]:
-        """Return the file system of a URL, and its own path for the URL.
+        """Return the file system of a URL, and the path of the URL in that file system.
 
         Args:
             url: A URL.
@@ -56,7 +56,7 @@ class RemoteStore:
             return connect(self.options, url, known=known)
 
     def expand(self, pattern: str) -> list[StoredFile]:
-        """Return the files that a URL or glob means, in any order."""
+        """Return the files that a URL or glob matches, in any order."""
         return self._ask("list", pattern, lambda: self._expand(pattern))
 
     def stat(self, url: str) -> StoredFile:
@@ -158,7 +158,7 @@ class RemoteStore:
     def _kind(self, url: str) -> str | None:
         """Return "file", "directory", or None if nothing has this name.
 
-        fsspec's own `exists` also answers no after any failure.
+        fsspec's own `exists` returns False after any failure, too.
         """
 
         def kind() -> str | None:
@@ -169,7 +169,8 @@ class RemoteStore:
                 fs, path = self.connect(url)
                 info = fs.info(path)
                 if info["type"] == "file":
-                    stored_file(url, info)  # an empty answer looks like a file without a size
+                    # raises for an empty answer, which looks like a file without a size
+                    stored_file(url, info)
                 return cast(str, info["type"])
             except FileNotFoundError:
                 return None

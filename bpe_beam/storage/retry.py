@@ -1,4 +1,4 @@
-"""Retries of storage: which errors may pass, how often a call is repeated, and for how long."""
+"""Retries of storage calls: which errors may pass, how often a call is repeated, and how long."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ ATTEMPTS = 6
 PATIENCE_SECONDS = 30.0
 """The time after which a call is not repeated, unless it failed because no answer came."""
 CONNECT_SECONDS = 20
-"""How long a client waits for a connection, where this package decides."""
+"""How long a client waits for a connection, if this package sets the client's limits."""
 SILENCE_SECONDS = 30
-"""How long a client waits for the next bytes of an answer, where this package decides."""
+"""How long a client waits for the next bytes of an answer, if this package sets its limits."""
 STALLED_PATIENCE_SECONDS = 240.0
 """The time after which a call without an answer is not repeated either."""
 UPLOAD_PATIENCE_SECONDS = 600.0
-"""The time after which a part of an upload is not sent again: the parts before it would be lost."""
+"""The time after which a part of an upload is not sent again. It is long, because giving up loses
+the parts that were sent before."""
 CONNECTING = "reach"
-"""The verb of errors before the first request to a store."""
+"""The verb of the message if connecting to a store fails: "cannot reach URL"."""
 _FIRST_WAIT_SECONDS = 0.5
 
 _PASSING_STATUS = {408, 429, 500, 502, 503, 504}
@@ -91,9 +92,9 @@ def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
     Errors that may pass: a connection refused, reset or cut, a time-out, an answer that is shorter
     than requested, and the statuses 408, 429, 500, 502, 503, 504 (S3's `SlowDown` among them). All
     others are raised at once. The waits between calls double. There are at most ATTEMPTS calls,
-    and none after PATIENCE_SECONDS: a cloud's own library may have repeated the request that long.
-    A call without an answer is repeated until STALLED_PATIENCE_SECONDS; one that took more than
-    two silences is not, since its client has repeated the request itself.
+    and none after PATIENCE_SECONDS, since a cloud's own library may have repeated the request that
+    long. A call that timed out is repeated until STALLED_PATIENCE_SECONDS, unless it took more than
+    2 * SILENCE_SECONDS: then its client has already repeated the request itself.
 
     Args:
         call: The call.
@@ -123,7 +124,7 @@ def may_pass(error: BaseException) -> bool:
     """Return whether the same call may succeed a little later."""
     connecting = False
     for each in _chain(error):
-        # Before the first request, an error of such a type is about the options.
+        # While connecting, an error of _UNREADABLE_TYPES is about the options, not about an answer.
         connecting |= isinstance(each, DataError) and str(each).startswith(f"cannot {CONNECTING} ")
         if isinstance(each, FileNotFoundError | PermissionError | FileChangedError | UsageError):
             return False
@@ -153,7 +154,8 @@ def _timed_out(error: BaseException) -> bool:
 def is_unreadable(error: BaseException) -> bool:
     """Return whether a library failed on the answer of a store.
 
-    Any error of these types counts: a mistake in a program is then raised a little later.
+    Any error of these types counts. So a defect of this package may be repeated, too, and is then
+    raised a little later.
     """
     return type(error).__name__ in _UNREADABLE_TYPES
 

@@ -135,7 +135,7 @@ def _repeat_blocks(file: Any) -> None:
 
 @contextlib.contextmanager
 def uploading(fs: Any, path: str, url: str, secrets: Collection[str]) -> Iterator[BinaryIO]:
-    """Open an object for writing; it appears when the block ends well.
+    """Open an object for writing; it appears when the block ends without an error.
 
     Args:
         fs: The file system.

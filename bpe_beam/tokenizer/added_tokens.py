@@ -46,18 +46,18 @@ class AddedTokens:
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
         tokens = tuple(tokens)
         self.ids = {token.content: token.id for token in tokens}
-        """Id by text, of all of them."""
+        """The id of each added token, by its text."""
         self.specials = {token.content: token.id for token in tokens if token.special}
-        """Id by text, of those that are recognized only where they are allowed."""
+        """The id of each special token, by its text: these are recognized only where allowed."""
         self.every = frozenset(self.ids.values())
-        """The ids of all of them."""
+        """The ids of all added tokens."""
         self.plain_text = not any(
             token.single_word or token.lstrip or token.rstrip or token.normalized
             for token in tokens
         )
         """Whether each token matches exactly where its text occurs in the raw text."""
         self.longest = max((len(content.encode()) for content in self.ids), default=0)
-        """Bytes of the longest one."""
+        """The bytes of the longest added token."""
 
     @cached_property
     def _finder(self) -> _native.TokenFinder:
@@ -95,7 +95,8 @@ class AddedTokens:
     def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
         """Yield (id, start, end in bytes) of each added token in a text of UTF-8.
 
-        The leftmost and longest matches of the tokens' texts, whatever their other settings.
+        At each position the longest token matches, leftmost first. Settings such as `single_word`
+        and `lstrip` are ignored.
         """
         if self.ids:
             yield from self._finder.find(data)

@@ -13,12 +13,12 @@ from bpe_beam.tokenizer import decoders, normalizers, postprocessors, pretokeniz
 from bpe_beam.tokenizer.json_node import Node
 
 MAX_DEPTH = 32
-"""The greatest depth of components in sequences of sequences."""
+"""The greatest nesting depth of `Sequence` components."""
 
 MAX_COMPONENTS = 100
 """The most components in total of a normalizer, pre-tokenizer, decoder or post-processor."""
 
-# Keys that older files omit; the default of the field is their meaning.
+# Keys that older files omit: a missing key means the field's default.
 _OMITTED = {"ByteLevel": ("use_regex",), "Punctuation": ("behavior",)}
 _OLDER_METASPACE = ("add_prefix_space", "str_rep")
 

@@ -59,7 +59,7 @@ def pipeline_of(
 
 
 def holds_gil(normalizer: Normalizer | None, pre_tokenizer: PreTokenizer | None) -> bool:
-    """Return whether the text pipeline runs the `regex` package, which needs Python's lock.
+    """Return whether the text pipeline runs the `regex` package, which needs the GIL.
 
     Threads of one process then take turns.
 

@@ -268,7 +268,7 @@ class Tokenizer:
 
     @property
     def holds_gil(self) -> bool:
-        """Whether encoding needs Python's lock, so that threads of one process take turns.
+        """Whether encoding needs the GIL, so that threads of one process take turns.
 
         This is so where a pattern has no native scanner.
         """

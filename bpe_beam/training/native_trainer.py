@@ -1,4 +1,4 @@
-"""The native trainer: from the symbols of words to merges; BPE and WordPiece share it."""
+"""The native trainer, which finds merges in the symbols of words; BPE and WordPiece use it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from bpe_beam.training.recipe import BpeRecipe, MergingRecipe
 from bpe_beam.training.symbols import WordSymbols
 
 MAX_TEXT = 1 << 26
-"""The most bytes of the parts of all merges together. Training ends before the merge that exceeds
-it: a text of one letter makes tokens as long as itself, and no program could read their file."""
+"""The most bytes that the left and right tokens of all merges may have in total. Training ends
+before the merge that exceeds it: a text of one letter makes tokens as long as itself, and no
+program could read their file."""
 
 _MERGES_A_STEP = 500
 
@@ -78,7 +79,7 @@ class NewMerges:
         at_end: False if more merges may follow. True if no pair is left that occurs often enough,
             or the vocabulary or its text is full.
         text_full: Whether the best pair left would make the text of all merges too long.
-        joined: Number of positions in the words that the merges joined, each word weighted by its
+        joined: How many fewer tokens the words have after the merges, each word weighted by its
             count; None: not known.
     """
 
@@ -102,8 +103,8 @@ class Vocabulary:
             where the number depends on the position in a word.
         rows: The merges.
         counts: How often each pair occurred when it was merged.
-        text_left: Bytes that the parts of more merges may have; see `MAX_TEXT`.
-        text_full: Whether the best pair has more.
+        text_left: Bytes that are left for the parts of further merges; see `MAX_TEXT`.
+        text_full: Whether training ended because the best pair needs more than `text_left`.
         totals: Sums over the words; None: not known.
 
     Raises:
@@ -121,7 +122,7 @@ class Vocabulary:
     totals: WordTotals | None = None
 
     def __post_init__(self) -> None:
-        """Begin with the first ids."""
+        """Check `vocab_size`, and take over the tokens of `start`."""
         require_room(self.recipe.vocab_size, len(self.start.ids))
         self.tokens = [b""] * self.start.size
         for token, token_id in self.start.ids.items():
@@ -138,7 +139,7 @@ class Vocabulary:
 
     @property
     def room(self) -> int:
-        """Number of entries that are missing."""
+        """The number of tokens that may still be added."""
         return self.recipe.vocab_size - (len(self.tokens) - self._gaps)
 
     def add(self, rows: Iterable[Row], counts: Iterable[int]) -> None:

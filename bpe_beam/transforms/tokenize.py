@@ -49,25 +49,26 @@ class Tokenize(DeadLetterTransform):
     elements. A document that cannot be used fails the pipeline, unless `with_dead_letters` takes
     it out.
 
-    Updates: when an element is processed, the updates in the side input's window for it are
-    compared. The one with the greatest timestamp encodes the element; of equal timestamps, the one
-    with the greatest text. If there is none, `tokenizer` encodes it. As with any side input,
-    elements wait until that window has fired once or has ended. For updates in the global window
-    use a trigger that fires at each update, and send the first tokenizer as an update too.
+    Updates: an element is encoded with the latest update in the side input's window for that
+    element. If timestamps are equal, the update with the greatest text is used. Without an update,
+    `tokenizer` is used. As with any side input, elements wait until that window has fired once or
+    has ended. For updates in the global window use a trigger that fires at each update, and send
+    the first tokenizer as an update too.
 
     Args:
-        tokenizer: The tokenizer; cached once a process, however many workers encode there.
+        tokenizer: The tokenizer. Each process keeps one copy, which its workers share.
         text_field: The field or column of the text, in documents that have fields.
         append: Token added after each document.
         prepend: Token added before each document.
         allowed_special: Special tokens that are recognized in the text; others are plain text.
-        updates: A PCollection of newer tokenizers: texts of a `tokenizer.json`, or its paths or
-            URLs. The file of a URL must not change. A process caches the last few tokenizers.
+        updates: A PCollection of newer tokenizers: each is the content of a `tokenizer.json`, or a
+            path or URL of one. A file that was named must not change. A process caches the last few
+            tokenizers.
         storage: The client that reads the URLs of updates.
 
     Raises:
-        UsageError: A token that the tokenizer does not have (for an update, when it is used);
-            elements that are known to have no such field.
+        UsageError: The tokenizer lacks a token of `append`, `prepend` or `allowed_special` (an
+            update is checked when it is used), or the elements' type lacks the text field.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Tokenize(DeadLetterTransform):
 @beam.typehints.with_input_types(str, timestamp=ANY)
 @beam.typehints.with_output_types(tuple[int, str])
 class _AddTimestamp(beam.DoFn):
-    """Updates to pairs of timestamp in microseconds and update: a side input has no timestamps."""
+    """Turns each update into (microseconds, update), since side inputs have no timestamps."""
 
     def process(
         self, update: str, timestamp: Timestamp = beam.DoFn.TimestampParam
@@ -117,7 +118,7 @@ class _AddTimestamp(beam.DoFn):
 # Beam's checks cannot read annotations that are strings, so the parameters' types are given here.
 @beam.typehints.with_input_types(Element, timestamp=ANY, window=ANY, pane=ANY, updates=ANY)
 class _Encode(DocumentFn):
-    """Documents to their ids."""
+    """Encodes documents to token ids."""
 
     def __init__(
         self, encoding: Encoding, storage: Storage, text_field: str, dead_letters: bool

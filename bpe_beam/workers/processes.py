@@ -1,4 +1,4 @@
-"""Worker processes of the local engine, for tasks that hold Python's lock.
+"""Worker processes of the local engine, for tasks that hold the GIL.
 
 A thread of the engine passes its task to a process, and waits.
 """

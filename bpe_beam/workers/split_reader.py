@@ -1,4 +1,4 @@
-"""What the workers that count and that tokenize share: a split's texts, rejects and statistics."""
+"""The reader of a split that counting and tokenizing share: its texts, rejects and statistics."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SplitReader:
         task: The split.
         rejects: The writer of its rejects.
         documents: The number of documents that were added.
-        text_bytes: Their text in bytes of UTF-8.
+        text_bytes: The size of these documents' texts, in bytes of UTF-8.
 
     Raises:
         DataError: The worker does not see the folder of the run, or the corpus.

@@ -26,8 +26,8 @@ _MIN_BLOCK = 16
 class SliceReader(ABC):
     """The reader of the records of one slice.
 
-    Positions are bytes of the decompressed file. In a slice in the middle of a compressed file,
-    where nobody knows them, they count from the slice's first unit.
+    Positions are bytes of the decompressed file. In a slice that starts in the middle of a
+    compressed file these positions are unknown: there they count from the slice's first unit.
 
     Args:
         request: The slice.
@@ -77,7 +77,7 @@ class SliceReader(ABC):
 
     @abstractmethod
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of the records from `next` on, and move it behind them."""
+        """Yield the batches of the records from `next` on, and move `next` past them."""
 
     @property
     def stop(self) -> int:
@@ -108,7 +108,7 @@ class SliceReader(ABC):
     def _separator_end(
         self, separator: bytes, search: int, at_least: int = 0, until: int = END
     ) -> int | None:
-        """Return the first end of a separator; keep nothing in memory of what is passed.
+        """Return the position after the first separator; drop searched bytes from memory.
 
         Args:
             separator: The separator; empty: the file has none.
@@ -118,7 +118,7 @@ class SliceReader(ABC):
 
         Returns:
             The position after the separator; None if the file ends before, or the search is given
-            up. The window then ends at the file's end, or behind `until`.
+            up. The window then ends at the file's end, or after `until`.
         """
         window = self.window
         while True:

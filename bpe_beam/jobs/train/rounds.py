@@ -2,8 +2,8 @@
 which the driver learns.
 
 A round is one run of the steps of `engines/merge_round.py`; `training/rounds.py` says which merges
-its result allows. The driver holds the vocabulary and, in what `driver_memory` leaves, the segments
-of one round.
+its result allows. The driver keeps in memory the vocabulary and, in a share of `driver_memory`,
+the segments of one round.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _ALL_PAIRS = 1 << 62
 """A divisor that puts the threshold below every count."""
 
 _MARGIN = 4
-"""A round looks for pairs down to a floor below its expected threshold, by this factor."""
+"""A round lists pairs down to its expected threshold divided by this."""
 
 _BEST_PAIRS = "the best pairs"
 
@@ -102,7 +102,7 @@ class RoundsJob:
         measured: Gets the metrics of the rounds.
         uses_segments: Whether to learn from segments. If false, every round applies one batch of
             independent merges (for benchmarks).
-        jobs: The number of runs of steps.
+        jobs: The number of pipelines that were launched.
     """
 
     storage: Storage
@@ -137,7 +137,7 @@ class RoundsJob:
         return isinstance(self.recipe, BpeRecipe)
 
     def learn(self, progress: Progress) -> tuple[TrainingResult, Commit]:
-        """Learn all merges, from the last commit on.
+        """Train from the last commit to the last merge.
 
         Args:
             progress: Shows the progress.
@@ -146,9 +146,9 @@ class RoundsJob:
             The vocabulary, and the last commit.
 
         Raises:
-            UsageError: The recipe does not fit the words, or not so little memory.
+            UsageError: The recipe does not fit the words, or the memory is too small.
             DataError: Storage or the runner fails.
-            OverflowError: Counts whose sum is beyond 64 bits.
+            OverflowError: The sum of the counts is beyond 64 bits.
         """
         with progress.stage("learn", None, "rounds") as stage:
             commit = self.folder.latest()
@@ -181,14 +181,14 @@ class RoundsJob:
     def _write_start(self, stage: Stage) -> InitialVocabulary:
         """Write the initial vocabulary, by which words become symbols, and return it."""
         base = self.base_tokenizer
-        seen = self._see_symbols(stage) if needs_seen(self.recipe, base) else None
+        seen = self._find_symbols(stage) if needs_seen(self.recipe, base) else None
         start = begin_vocabulary(self.recipe, seen, base)
         data = start.to_bytes()
         self._start_sha256 = hashlib.sha256(data).hexdigest()
         self.storage.write_bytes(self.folder.start, data)
         return start
 
-    def _see_symbols(self, stage: Stage) -> SeenSymbols:
+    def _find_symbols(self, stage: Stage) -> SeenSymbols:
         """Have workers find the symbols of all words."""
         run = self.folder.new_run()
         task = self._task(run, 0, self._least, DIVISOR, round_sha256="")
@@ -270,7 +270,10 @@ class RoundsJob:
     def _learn(
         self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
     ) -> tuple[NewMerges, int, str]:
-        """Return a round's merges, the count down to which they are learned, and from what."""
+        """Return a round's merges, the least count that they cover, and the name of their source.
+
+        The name is for the summary.
+        """
         best_pairs = (result.most, _BEST_PAIRS)
         if not task.cuts:
             return self._learn_batch(vocabulary, task, result), *best_pairs
@@ -286,7 +289,7 @@ class RoundsJob:
         if task.room.fits(result.segments):
             segments = gather(result.read_segments())
             return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
-        frequent = FrequentPairs(*read_frequent(task, result.hot, floor))
+        frequent = FrequentPairs(*read_frequent(task, result.frequent, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
         fitting = cut_to_fit(result.read_segments, frequent, floor, task.room, widths)
@@ -336,7 +339,8 @@ class RoundsJob:
             if made - len(vocabulary.tokens) == vocabulary.room:
                 break
         found = counts[: len(rows)].tolist()
-        # Occurrences of a pair of equal symbols overlap, in a run; those of others do not.
+        # In a run of equal symbols the occurrences of their pair overlap, so its count does not say
+        # how many tokens are joined.
         joined = None if any(left == right for left, right, _ in rows) else sum(found)
         return NewMerges(rows, found, at_end=not rows, text_full=text_left < 0, joined=joined)
 
@@ -426,7 +430,8 @@ class RoundsJob:
                 raise found from error
             raise
         finally:
-            for cache in RoundCache.every:  # by workers that are threads of this process
+            # Workers that are threads of this process have filled the caches.
+            for cache in RoundCache.every:
                 cache.forget()
         return run.all_receipts(names)
 
@@ -451,7 +456,7 @@ def _totals(
         last: The commit of the round before.
         result: The round's result.
         tokens: The tokens of all words before this round's merges.
-        joined: The tokens fewer by the merges; None: unknown.
+        joined: How many fewer tokens the words have after the merges; None: unknown.
     """
     left = None if joined is None else tokens - joined
     if last.number == 0:
@@ -475,7 +480,7 @@ def rounds_left(before: int, now: int, target: int, done: bool) -> int:
 
 
 class _RoundResult:
-    """The result of a round, by its receipts."""
+    """The result of a round, as its receipts record it."""
 
     def __init__(
         self, storage: Storage, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]
@@ -504,7 +509,7 @@ class _RoundResult:
         self.all_bytes = sum(row.all_bytes for row in stats)
         self.shards = [ShardPairs(row.floor, row.most) for row in pair_stats]
         self.most = max((shard.most for shard in self.shards), default=0)
-        self.hot, self.best = ([row.files[i] for row in pairs] for i in range(2))
+        self.frequent, self.best = ([row.files[i] for row in pairs] for i in range(2))
         self.segments = size_of(segment_stats)
         self._pairs = sum(row.pairs for row in pair_stats)
         self._segment_files = [row.files[0] for row in segments]

@@ -2,8 +2,9 @@
 
 Words are divided at infrequent pairs; `training/rounds.py` says why.
 
-A worker keeps in memory the round's frequent pairs, and one table: of at most `TABLE_BYTES` while
-it divides words, of one shard's pairs or segments while it adds up.
+A worker keeps in memory the round's frequent pairs, and one table. While words are divided, the
+table has about `TABLE_BYTES` at most; while a shard is added up, it has all pairs or segments of
+that shard.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference])
     references = once("pairs", references)
     for data in read_blocks(task.folder.storage, references):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
-    given = round_file(task)
+    settings = round_file(task)
     frequent, floor = pairs.frequent(task.floor, FREQUENT_PAIRS // task.shards)
-    best = pairs.best(CANDIDATES, given.ranks)
+    best = pairs.best(CANDIDATES, settings.ranks)
     files = [
         write_file(task, f"pairs/{task_name(kind, shard, task.shards)}.arrow", to_stream(batch))
         for kind, batch in (("hot", frequent), ("best", best))
@@ -166,7 +167,7 @@ def once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference
 
 
 def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
-    """Refuse sums without blocks that workers wrote and the runner lost.
+    """Raise DataError if the runner lost blocks: shards must have added up all that were written.
 
     `once` has checked that no block is there twice.
 
@@ -202,7 +203,7 @@ def width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) ->
 def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int | None:
     """Return the least count of a frequent pair; None if all words fit the driver undivided.
 
-    Every worker and the driver compute the same.
+    Every worker and the driver get the same value.
 
     Args:
         task: The round.
@@ -238,14 +239,16 @@ def read_best(
         ranks: See `Vocabulary.ranks`.
 
     Returns:
-        The pairs in the tie rule's order, as far as that is certain.
+        The best pairs in the tie rule's order, as far as that order is certain; and whether these
+        are all pairs.
     """
     found = [_read_pairs(task, file) for file in files]
     left, right, counts = _joined(found)
     shards = np.repeat(np.arange(len(found)), [len(pairs[0]) for pairs in found])
     by = (left, right) if ranks is None else (ranks[left], ranks[right])
     order = np.lexsort((by[1], by[0], -counts))
-    # After the last of a list that is not all of its shard, others of the shard may come.
+    # A shard that lists CANDIDATES pairs may have more, which sort after its last listed one. So
+    # the order is certain up to the first of these last pairs.
     partial = [i for i, pairs in enumerate(found) if len(pairs[0]) == CANDIDATES]
     lasts = [int(np.flatnonzero(shards[order] == i)[-1]) for i in partial]
     sure = order[: min(lasts, default=len(order)) + 1]

@@ -2,9 +2,9 @@
 
 A window is a folder `window-00000007` of the stream's output. Its `window.json` names its files and
 their splits, is written once, and never changes; so all writers of the folder's other files write
-the same bytes, at any time. Together these files are a log: a watcher that adds a window has read
-all windows before it, and if several add the same number, one succeeds. So a file is in one window
-at most, even if a watcher that was given up continues beside its successor.
+the same bytes, at any time. The `window.json` files of all windows are a log: a watcher that adds a
+window has read all windows before it, and if several add the same number, one succeeds. So a file
+is in one window at most, even if a watcher that the runner has replaced is still running.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from bpe_beam.workers.shard_manifest import final_names
 
 WINDOW_FILE = "window.json"
 INPUT_FILE = "input.json"
-"""A file of a stream's folder: a hash of the root that files are named from in its windows."""
+"""A file in the stream's folder with the hash of the root, at which file names in windows start."""
 
 _VERSION = 2
 """The version of `window.json`. Version 1, which may have no checksum, is read, too."""
 
 _INPUT_VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
-_OF_WATCHERS = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
+_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
 _THREADS = 16
 
 
@@ -67,7 +67,7 @@ class WindowFolder(TaskFolder):
             self.storage.make_folder(self.path(name))
 
     def is_done(self, task: str) -> bool:
-        """Return whether a split of this very window has a receipt, or the window is finished."""
+        """Return whether a task has a receipt of this window, or the window is finished."""
         return self.is_finished() or self.read_receipt(task) is not None
 
     def is_finished(self) -> bool:
@@ -90,7 +90,7 @@ class WindowFolder(TaskFolder):
             lost = [task for task, receipt in zip(tasks, receipts, strict=True) if receipt is None]
             self.remove(map(receipt_name, lost))
             return []
-        publications = final_names(found)  # which follow from all receipts together
+        publications = final_names(found)  # a final name depends on all receipts
         whole = side_by_side(self._is_whole, publications)
         self.remove(
             receipt_name(task) for task, is_whole in zip(tasks, whole, strict=True) if not is_whole
@@ -101,7 +101,7 @@ class WindowFolder(TaskFolder):
         """Give the shards their final names, and write the tokenizer and, last, the manifest.
 
         Several watchers may finish one window at the same moment: they write the same bytes, and
-        each of them ends well.
+        none of them fails.
 
         Args:
             publications: All splits of the window.
@@ -131,15 +131,15 @@ class WindowFolder(TaskFolder):
         """Remove from a finished window the files that its workers left.
 
         Args:
-            of_watchers: Whether to remove those that watchers left, too, which may have been
-                killed. A watcher that is still writing ends well: the window is finished.
+            of_watchers: Whether to remove the incomplete files of watchers, too. A watcher that is
+                still writing one does not fail, since the window is finished.
         """
         storage = self.storage
         self.remove(f"{WORK}/{name}" for name in storage.list_names(self.path(WORK)))
         for folder, below in ((self.url, ""), (self.path("rejects"), "rejects/")):
             for name in storage.list_names(folder):
                 final = attempted_name(name)
-                if final is not None and (of_watchers or final not in _OF_WATCHERS):
+                if final is not None and (of_watchers or final not in _WATCHER_FILES):
                     storage.remove(self.path(below + name))
         for name in (WORK, "rejects"):
             storage.remove_folder_if_empty(self.path(name))
