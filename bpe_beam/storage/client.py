@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.local_store import LocalStore, sync_folder
+from bpe_beam.storage.local_store import LocalStore
 from bpe_beam.storage.names import is_local, local_path
 from bpe_beam.storage.redaction import redact
 from bpe_beam.storage.retry import retried
 from bpe_beam.storage.store import Store
 from bpe_beam.storage.stored_file import StoredFile
+from bpe_beam.storage.syncing import sync_folder
 
 # Imported where it is used: a process that reads local files starts faster without it.
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import Any
 
 from bpe_beam.storage.client import Storage
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.local_store import sync_file, sync_folder
 from bpe_beam.storage.moving import rename
 from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
 from bpe_beam.storage.retry import retried
+from bpe_beam.storage.syncing import sync_file, sync_folder
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:

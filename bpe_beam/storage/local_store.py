@@ -1,9 +1,4 @@
-"""Local files: globs, and what makes files survive a power cut.
-
-A file that was written and renamed may be empty after a power cut: the disk may have the new name
-and not the bytes. So the bytes are forced to disk first (`sync_file`), then the file is renamed. A
-job that relies on the name also forces the folder to disk (`sync_folder`).
-"""
+"""Local files, and their globs."""
 
 from __future__ import annotations
 
@@ -19,9 +14,7 @@ from typing import BinaryIO, cast
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import absolute_glob, attempt_name, local_path
 from bpe_beam.storage.stored_file import StoredFile
-
-_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
-"""The errors of file systems and devices that have nothing to sync, or no way to do so."""
+from bpe_beam.storage.syncing import sync_folder
 
 
 class LocalStore:
@@ -134,31 +127,6 @@ class LocalStore:
 def open_new(path: Path) -> BinaryIO:
     """Open a file that must not exist yet for writing, without a buffer."""
     return cast(BinaryIO, path.open("xb", buffering=0))
-
-
-def sync_file(descriptor: int) -> None:
-    """Force the bytes of an open file to disk, where the file system can.
-
-    Raises:
-        OSError: The disk is full or fails.
-    """
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
-
-
-def sync_folder(path: Path) -> None:
-    """Force the names in a folder to disk; do nothing if it is missing or may not be read."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except (FileNotFoundError, PermissionError):
-        return
-    try:
-        sync_file(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _walk(folder: str, parts: Sequence[str], dotted: bool) -> Iterator[StoredFile]:

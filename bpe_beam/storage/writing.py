@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.local_store import sync_file
+from bpe_beam.storage.syncing import sync_file
 
 WRITE_BUFFER = 1 << 20
 """Bytes that are gathered before they are handed on."""

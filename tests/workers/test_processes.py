@@ -57,7 +57,7 @@ def test_reports_arrive(pool: WorkerProcesses) -> None:
 def test_a_death_is_an_error_at_once(pool: WorkerProcesses) -> None:
     pid = pool.call(os.getpid)
     threading.Timer(0.3, os.kill, (pid, signal.SIGKILL)).start()
-    with pytest.raises(DataError, match=rf"worker process \({pid}\) died by signal 9.*--workers"):
+    with pytest.raises(DataError, match=rf"worker process \({pid}\) died by signal 9.*workers"):
         pool.call(time.sleep, 600)
 
 
