@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.counts.weights import DENOMINATOR, Weights, parse_weight, tempered_weights
@@ -14,6 +14,7 @@ from bpe_beam.errors import UsageError
 DIGITS = st.text("0123456789", min_size=1)
 
 
+@settings(deadline=None)
 @given(whole=DIGITS.filter(lambda t: len(t) <= 18), rest=DIGITS.filter(lambda t: len(t) <= 40))
 def test_any_decimal(whole: str, rest: str) -> None:
     text = f"{whole}.{rest}"
@@ -27,6 +28,7 @@ def test_any_decimal(whole: str, rest: str) -> None:
     assert parse_weight("a", text) == expected
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**40), min_size=1, max_size=6))
 def test_factors_are_the_numerators_in_other_units(numerators: list[int]) -> None:
     weights = Weights({f"{i}": value for i, value in enumerate(numerators)})
@@ -35,6 +37,7 @@ def test_factors_are_the_numerators_in_other_units(numerators: list[int]) -> Non
     assert weights.unit & (weights.unit - 1) == 0
 
 
+@settings(deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 10**15), min_size=1, max_size=8),
     hundredths=st.integers(0, 100),

@@ -404,11 +404,11 @@ def test_a_vocabulary_below_the_alphabet(place: Path, tokenizer: Path) -> None:
     assert not (place / "out").exists()
     seen = len(set("".join(GOOD)))
     few = ("--alphabet", "seen", "--vocab-size")
-    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "vocab_size", f"least {seen}")
+    refuses(run("train", *source, *few, str(seen - 1)), "train", 2, "--vocab-size", f"least {seen}")
     assert not (place / "out" / "tokenizer.json").exists()
     # The counts are there to be used.
     counts = ("train", "--counts", "out/counts", *few)
-    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "vocab_size")
+    refuses(run(*counts, str(seen - 1), "--output", "low"), "train", 2, "--vocab-size")
     nothing_finished(place / "low")
     assert run_whole(*counts, str(seen), "--output", "tok").summary["merges"] == 0
 
@@ -534,7 +534,7 @@ def test_the_folder_of_another_job(place: Path) -> None:
     (place / "kt" / "tokenizer.json").unlink()
     refuses(run("verify", "kt"), "verify", 2, "kt holds a tokenizer, not shards")
     (place / "m2" / "manifest.json").write_text('{"shards": []}')
-    refuses(run("verify", "m2"), "verify", 1, "the key 'format' is missing")
+    refuses(run("verify", "m2"), "verify", 1, "missing required field")
 
 
 def test_text_and_ids_that_cannot_be(place: Path, tokenizer: Path) -> None:

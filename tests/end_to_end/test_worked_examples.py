@@ -148,7 +148,7 @@ def test_the_end_of_word_symbol_in_the_text(tmp_path: Path) -> None:
     given = ("--input", tmp_path / "text.txt", "--vocab-size", "20", "--end-of-word-symbol", "_")
     ran = run("train", *given, *STEPS, "--output", tmp_path / "tok")
     assert ran.code == 2
-    assert "'_', which stands in the word 'ca_m'" in ran.message
+    assert "got '_', which the word 'ca_m' has" in ran.message
     # And the folder is free again for another symbol.
     run_whole("train", *given[:-1], "~", *STEPS, "--output", tmp_path / "tok")
     ran = run("train", *given, "--pretokenizer", "bert", "--output", tmp_path / "other")

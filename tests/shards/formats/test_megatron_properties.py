@@ -48,6 +48,7 @@ def with_a_token(documents: Documents) -> Documents:
     return documents if any(documents) else [*documents, [0]]
 
 
+@settings(deadline=None)
 @given(corpus=corpora(), size=st.integers(1, 13))
 @example(corpus=(65_536, [[65_535], [], [0]]), size=1)
 @example(corpus=(65_537, [[65_536], [], [0]]), size=3)
@@ -99,7 +100,7 @@ SMALL = st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=5)
 
 
 @given(found=SMALL, expected=SMALL, size=st.integers(1, 6), edit=st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @example(found=[[1]], expected=[[1], []], size=1, edit=False)
 @example(found=[[1], []], expected=[[1]], size=1, edit=False)
 @example(found=[[1], [2, 3]], expected=[[1], [2]], size=2, edit=False)
