@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -26,6 +26,21 @@ class CreateElements(beam.PTransform):
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the elements."""
-        elements = self.elements
-        create = beam.FlatMap(lambda _: elements).with_output_types(self.element_type)
+        create = beam.ParDo(_Create(self.elements)).with_output_types(self.element_type)
         return begin | "Begin" >> beam.Impulse() | "Create" >> create
+
+
+@beam.typehints.with_input_types(bytes)
+class _Create(beam.DoFn):
+    """An impulse to all elements.
+
+    A lambda would do the same, but Beam pickles it with the path of this file, which a job on
+    Dataflow must not tell.
+    """
+
+    def __init__(self, elements: list[Any]) -> None:
+        self.elements = elements
+
+    def process(self, _: bytes) -> Iterator[Any]:
+        """Yield the elements."""
+        yield from self.elements
