@@ -49,7 +49,7 @@ def kind_of(storage: Storage, folder: str) -> str | None:
     if MANIFEST_FILE in names:
         manifest = _object(storage, storage.join(folder, MANIFEST_FILE))
         return SHARDS if "shards" in manifest else COUNTS if "parts" in manifest else None
-    return A_TOKENIZER if TOKENIZER_FILE in names else None
+    return A_TOKENIZER if TOKENIZER_FILE in names and JOB_FILE not in names else None
 
 
 def refuse_other(storage: Storage, folder: str, wanted: str) -> None:
