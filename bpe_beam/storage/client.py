@@ -196,9 +196,10 @@ class Storage:
                 write()
             except NotFoundError:
                 # A client repeats a request without an answer. If the store carried out the first
-                # one, there is no upload to complete any more.
+                # one, there is no upload to complete any more; else the upload was lost, and a new
+                # one is begun. Without a bucket that fails again.
                 if not self.exists(url) or self.read_bytes(url) != data:
-                    raise
+                    write()
 
         if is_local(url):
             write()
