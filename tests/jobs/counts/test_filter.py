@@ -62,7 +62,7 @@ def test_min_count_is_about_the_sources_that_are_kept(tmp_path: Path) -> None:
 
 
 def test_again_and_trained_from(corpus: Path, tmp_path: Path) -> None:
-    """What was left out is told one after another; a tokenizer can be learned from the rest."""
+    """The manifest lists both filters in order, and a tokenizer can be trained from the rest."""
     folder = count(corpus, tmp_path / "in", tuple(TEXTS), *SOURCES)
     one, two = tmp_path / "one", tmp_path / "two"
     run_whole("counts", "filter", folder, "--min-count", "3", "--output", one)
