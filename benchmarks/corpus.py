@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where files go (default: a new one)")
     given = parser.parse_args()
     texts = texts_of(given.corpus)
-    size = parse_size("size", given.size)
+    size = parse_size(given.size)
     least = min(given.workers)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         tiny = Path(folder) / "tiny.txt"

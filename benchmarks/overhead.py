@@ -185,8 +185,8 @@ def main() -> None:
     given = parser.parse_args()
     texts = texts_of(given.corpus)
     with tempfile.TemporaryDirectory() as folder:
-        path, total = make(Path(folder), texts, "text", parse_size("size", given.size))
-        case = Case(Path(folder), path, given.workers, parse_size("range-bytes", given.range_bytes))
+        path, total = make(Path(folder), texts, "text", parse_size(given.size))
+        case = Case(Path(folder), path, given.workers, parse_size(given.range_bytes))
         for job in given.jobs or ["count", "tokenize"]:
             timed = layers(case, job)
             times: dict[str, list[float]] = {name: [] for name in timed}

@@ -7,26 +7,11 @@ from typing import Any
 
 import msgspec
 
-from bpe_beam.cli.parser import job_parser, split_arguments
+from bpe_beam.cli.parser import Argument, job_parser, split_arguments
 from bpe_beam.errors import UsageError
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.settings.field import Kind, Option, Settings, own_options, parts_of
+from bpe_beam.settings.field import Option, Settings, own_options, parts_of
 from bpe_beam.settings.jobs import JOBS
-from bpe_beam.settings.parsing import parse_storage_options
-
-
-class Argument(msgspec.Struct, frozen=True):
-    """The value of one option as it was written.
-
-    Attributes:
-        where: Its name in messages: its flag, or the file, the line and the key.
-        value: A list of texts; True or False; or, for a key that is a mapping, the mapping.
-        in_file: Whether it is from a YAML file.
-    """
-
-    where: str
-    value: list[str] | bool | dict[str, Any]
-    in_file: bool = False
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -71,7 +56,7 @@ def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
         from bpe_beam.cli.config_file import read_config
         from bpe_beam.storage import Storage
 
-        keys: dict[str, Kind] = {
+        keys = {
             key: option.kind
             for key, option in options.items()
             if not option.positional and key != "config"
@@ -80,7 +65,7 @@ def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
             keys["runner_options"] = "mapping"
         # The options of storage that a file has are not known yet.
         name = "storage_options"
-        storage = Storage(parse_storage_options(name, typed[name]) if name in typed else {})
+        storage = Storage(options[name].parsed(typed[name]) if name in typed else {})
         for file in files:
             values |= read_config(file, job, keys, storage)
     for key, value in typed.items():
@@ -137,8 +122,8 @@ def _value(option: Option, argument: Argument) -> Any:
     if option.kind in ("one", "mapping"):
         if len(value) != 1:
             raise UsageError(f"must be one value, got {len(value)}", (option.name,))
-        return option.parse(option.name, value[0]) if option.parse else value[0]
-    return option.parse(option.name, value) if option.parse else tuple(value)
+        return option.parsed(value[0])
+    return option.parsed(value)
 
 
 def _runner_options(arguments: Arguments) -> tuple[str, ...]:

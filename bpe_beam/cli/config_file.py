@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from bpe_beam.cli.arguments import Argument
+from bpe_beam.cli.parser import Argument
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.messages import did_you_mean
 from bpe_beam.settings.field import Kind
@@ -22,7 +22,7 @@ MAX_CONFIG_BYTES = 1 << 20
 
 
 def read_config(
-    path: str, job: str, keys: Mapping[str, Kind], storage: Storage | None = None
+    path: str, job: str, keys: Mapping[str, Kind], storage: Storage
 ) -> dict[str, Argument]:
     """Return the options that a YAML file sets, by key, with `_` for `-`.
 
@@ -36,46 +36,47 @@ def read_config(
         UsageError: The file is missing or is not a YAML mapping, or a key is unknown or repeated,
             or has a value of another kind. The message names the file and, for a key, the line.
     """
+    keys = {**keys, "job": "one"}
     values: dict[str, Argument] = {}
-    root = _read_pairs(path, storage or Storage())
-    path = redact(path)
-    for key_node, node in root:
-        where = f"{path}, line {key_node.start_mark.line + 1}"
-        if not isinstance(key_node, yaml.ScalarNode):
-            raise UsageError(f"{where}: a key must be a word")
-        key = key_node.value.replace("-", "_")
+    for name, node in _read_pairs(path, storage):
+        where = f"{redact(path)}, line {name.start_mark.line + 1}"
+        if not isinstance(name, yaml.ScalarNode):
+            raise UsageError(f"{where}: a key must be the name of an option")
+        key = name.value.replace("-", "_")
         if key in values:
-            raise UsageError(f"{where}: {key_node.value} is repeated")
-        if key != "job" and key not in keys:
-            known = did_you_mean(key, {"job", *keys})
-            raise UsageError(f"{where}: {key_node.value} is not a setting of {job}{known}")
+            raise UsageError(f"{where}: {name.value} is repeated")
+        if key not in keys:
+            known = did_you_mean(key, keys)
+            raise UsageError(f"{where}: {name.value} is not a setting of {job}{known}")
         where = f"{where}: {key}"
-        values[key] = Argument(where, _value(node, where, keys.get(key, "one")), in_file=True)
+        values[key] = Argument(where, _value(node, where, keys[key]), in_file=True)
     stated = values.pop("job", None)
     if stated is not None and stated.value != [job]:
-        raise UsageError(f"{stated.where} must be {job}, the job that runs")
+        raise UsageError(f"{stated.where} must be {job}, since this file is given to that job")
     return values
 
 
 def _read_pairs(path: str, storage: Storage) -> list[tuple[yaml.Node, yaml.Node]]:
-    shown = redact(path)
+    config = f"config {redact(path)}"
     try:
         with storage.open(path) as stream:
             data = stream.read(MAX_CONFIG_BYTES + 1)
     except DataError as error:
-        reason = str(error).removeprefix(f"cannot read {shown}: ")
-        raise UsageError(f"config {shown} cannot be read: {reason}") from error
-    path = shown
+        reason = str(error).removeprefix(f"cannot read {redact(path)}: ")
+        raise UsageError(f"{config} cannot be read: {reason}") from error
     if len(data) > MAX_CONFIG_BYTES:
-        raise UsageError(f"config {path} has over {MAX_CONFIG_BYTES:,} bytes: not a settings file")
+        raise UsageError(
+            f"{config} must be a YAML file of options, of at most {MAX_CONFIG_BYTES:,} bytes; this "
+            "file is larger"
+        )
     try:
         root = yaml.compose(data, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UsageError(f"config {path} is not valid YAML{_reason(error)}") from None
+        raise UsageError(f"{config} is not valid YAML{_reason(error)}") from None
     if root is None:
         return []
     if not isinstance(root, yaml.MappingNode):
-        raise UsageError(f"config {path} must have settings, one `name: value` a line")
+        raise UsageError(f"{config} must have settings, one `name: value` a line")
     return list(root.value)
 
 
@@ -105,7 +106,7 @@ def _pairs(node: yaml.MappingNode, where: str) -> list[str]:
     if not all(
         isinstance(name, yaml.ScalarNode) and "=" not in name.value for name, _ in node.value
     ):
-        raise UsageError(f"{where}: a name in it must be a word without =")
+        raise UsageError(f"{where}: each name before a colon must be a text without =")
     _refuse_repeated(node, where)
     found = []
     for name, values in node.value:
@@ -133,7 +134,7 @@ def _mapping(node: yaml.MappingNode, where: str) -> dict[str, Any]:
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise UsageError(f"{where} cannot be read{_reason(error)}") from None
     if not isinstance(mapping, dict) or not all(isinstance(name, str) for name in mapping):
-        raise UsageError(f"{where}: the names in it must be words")
+        raise UsageError(f"{where}: each name before a colon must be a text")
     return mapping
 
 

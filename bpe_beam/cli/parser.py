@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import msgspec
 
 from bpe_beam.cli.help import commands, help_columns, wrapped
 from bpe_beam.errors import UsageError
@@ -15,6 +17,20 @@ from bpe_beam.settings.jobs import JOBS
 # By kind of option, for flags; positional arguments have their own.
 _NARGS = {"many": "+"}
 _ACTIONS = {"one": "store", "list": "store", "mapping": "store", "many": "extend"}
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """The value of one option as it was written.
+
+    Attributes:
+        where: Its name in messages: its flag, or the file, the line and the key.
+        value: A list of texts; True or False; or, for a key that is a mapping, the mapping.
+        in_file: Whether it is from a YAML file.
+    """
+
+    where: str
+    value: list[str] | bool | dict[str, Any]
+    in_file: bool = False
 
 
 class _HelpFormatter(argparse.HelpFormatter):

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError
 from bpe_beam.jobs.typed_input import prompt_on_terminal
 from bpe_beam.progress import Progress
 from bpe_beam.settings.parsing import parse_ids
@@ -34,14 +34,12 @@ def run(settings: DecodeSettings, progress: Progress) -> DecodeSummary:
         The summary.
 
     Raises:
-        UsageError: An argument is not an id, or the tokenizer does not exist.
+        UsageError: The tokenizer does not exist.
         DataError: The tokenizer does not have an id, or standard input has something else.
     """
-    ids = None if settings.ids is None else parse_ids("ids", " ".join(settings.ids))
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
-    if ids is None:
-        ids = _ids_of_stdin()
+    ids = _ids_of_stdin() if settings.ids is None else settings.ids
     data = tokenizer.decode_bytes(ids)
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
@@ -51,10 +49,10 @@ def run(settings: DecodeSettings, progress: Progress) -> DecodeSummary:
     return DecodeSummary("decode", len(ids), len(data))
 
 
-def _ids_of_stdin() -> list[int]:
+def _ids_of_stdin() -> tuple[int, ...]:
     prompt_on_terminal("the ids")
     try:
         text = sys.stdin.buffer.read().decode("ascii", "backslashreplace")
-        return parse_ids("standard input", text)
-    except UsageError as error:
-        raise DataError(str(error)) from None
+        return parse_ids(text)
+    except ValueError as error:
+        raise DataError(f"standard input {error}") from None

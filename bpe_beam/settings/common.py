@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bpe_beam.corpus.formats import INPUT_FORMAT_CHOICES
+from bpe_beam.corpus.limits import Limit
 from bpe_beam.errors import require
 from bpe_beam.progress import MODES as PROGRESS_MODES
-from bpe_beam.settings.checks import (
-    require_limit,
-    require_normalizer,
-    require_not_empty,
-    require_pretokenizer,
-    require_sources,
-    require_special_tokens,
-    require_storage_options,
-)
 from bpe_beam.settings.dataflow import require_no_secrets
 from bpe_beam.settings.field import MAIN, Option, Settings, option
 from bpe_beam.settings.parsing import (
+    check_not_empty,
+    check_storage_options,
+    check_text,
     parse_pairs,
     parse_separator,
     parse_share_or_size,
@@ -68,6 +64,35 @@ CONFIG = Option(
     flag="--config",
 )
 """The option of every job that is no setting: the others are read from its files."""
+
+
+def _check_normalizer(name: str) -> None:
+    from bpe_beam.tokenizer.normalizers import normalizer_from_name
+
+    check_text(name)
+    normalizer_from_name(name)
+
+
+def _check_pretokenizer(name: str) -> None:
+    from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+
+    check_text(name)
+    pretokenizer_from_name(name)
+
+
+def _check_special_tokens(tokens: tuple[str, ...]) -> None:
+    check_text(tokens)
+    repeated = sorted({token for token in tokens if tokens.count(token) > 1})
+    if repeated:
+        raise ValueError(f"must not repeat {', '.join(map(repr, repeated))}")
+
+
+def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
+    for pair in sources:
+        check_text(pair)
+    names = len({source for source, _ in sources})
+    if names >= 1000:
+        raise ValueError(f"must name at most 999 sources, got {names:,}")
 
 
 @dataclass(frozen=True)
@@ -119,7 +144,7 @@ class RunSettings(Settings):
         '{"s3": {"endpoint_url": ...}}. Not needed where the usual environment variables of the '
         "cloud are set.",
         parse=parse_storage_options,
-        check=require_storage_options,
+        check=check_storage_options,
     )
 
     def check(self) -> None:
@@ -189,7 +214,7 @@ class InputSettings(Settings):
         help="Paths, URLs, folders, globs ('data/**/*.jsonl.zst'), or @FILE, a list of them, one a "
         "line.",
         group=MAIN,
-        check=require_not_empty,
+        check=check_not_empty,
     )
     input_format: str = option(
         "auto",
@@ -233,7 +258,7 @@ class InputSettings(Settings):
         metavar="N|P%",
         help="How many records may be unusable, as a number or as a share of all; with more the "
         "job fails.",
-        check=require_limit,
+        check=partial(Limit.parse, name="max_rejects"),
     )
     max_lost: str = option(
         "0",
@@ -241,14 +266,14 @@ class InputSettings(Settings):
         help="How many stored bytes may be lost in damaged files, as a size such as 10MB or as a "
         "share of all; with more the job fails.",
         parse=parse_share_or_size,
-        check=require_limit,
+        check=partial(Limit.parse, name="max_lost"),
     )
     exclude: tuple[str, ...] = option(
         (),
         metavar="P",
         kind="many",
         help="Files to leave out, written like --input.",
-        check=require_not_empty,
+        check=check_not_empty,
     )
     source_field: str | None = option(
         None,
@@ -264,7 +289,7 @@ class InputSettings(Settings):
         help="Source of the documents of the files whose name matches, for counts by source. The "
         "first match decides; documents without a match are of the source other. Repeat for more.",
         parse=parse_pairs,
-        check=require_sources,
+        check=_check_sources,
         identity="if set",
     )
 
@@ -314,7 +339,7 @@ def normalizer_option(default: str | None, **more: Any) -> Any:
         metavar="NAME",
         help=f"Normalizer of the text: {', '.join(NORMALIZERS)}, or several joined by +, such as "
         "nfkc+lowercase.",
-        check=require_normalizer,
+        check=_check_normalizer,
         default_help="none",
         **more,
     )
@@ -331,7 +356,7 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
         default,
         metavar="NAME",
         help=f"Rule that cuts the text into words: {', '.join(PRETOKENIZERS)}, or regex:PATTERN.",
-        check=require_pretokenizer,
+        check=_check_pretokenizer,
         default_help="gpt2",
         **more,
     )
@@ -350,6 +375,6 @@ def special_tokens_option(help: str, **more: Any) -> Any:
         metavar="T",
         kind="repeat",
         help=f"{help} Repeat for more.",
-        check=require_special_tokens,
+        check=_check_special_tokens,
         **more,
     )

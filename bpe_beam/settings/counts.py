@@ -25,7 +25,7 @@ def _sources_option(what: str, **more: Any) -> Any:
         metavar="NAME",
         kind="repeat",
         help=f"Source to {what} (default: all sources). Repeat for more.",
-        parse=lambda name, texts: tuple(sorted(set(texts))),
+        parse=lambda texts: tuple(sorted(set(texts))),
         **more,
     )
 

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from bpe_beam.errors import require_between, require_choice
-from bpe_beam.settings.checks import require_text
-from bpe_beam.settings.parsing import parse_integer
+from bpe_beam.errors import UsageError, require_between, require_choice
+from bpe_beam.settings.parsing import check_text, parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
 MAIN = "main options"
@@ -40,12 +39,12 @@ class Option(msgspec.Struct, frozen=True):
             `mapping`: JSON on the command line; a mapping in YAML.
             In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list of values.
         group: The heading of the help that lists it; empty: the heading of its class.
-        parse: Returns the value that a text means; takes the name of the field, for errors, and the
-            text, or the list of texts if the kind is neither `one` nor `mapping`.
+        parse: Returns the value that a text means, or a list of texts if the kind is neither `one`
+            nor `mapping`. Raises ValueError on other texts: "must be ...", without the name.
         choices: The allowed values; empty: any.
         between: The smallest and the largest allowed number.
-        check: Raises UsageError on a bad value; takes the name of the field and the value. None:
-            texts must not be empty. The default is not checked.
+        check: Raises ValueError on a bad value, as `parse` does; None: texts must not be empty. The
+            default is not checked.
         default_help: The default as the help shows it; None: the default itself.
         identity: When the option is part of the job's identity, because the artifacts depend on
             it: "always", only "if set", or "" for never.
@@ -61,10 +60,10 @@ class Option(msgspec.Struct, frozen=True):
     metavar: str = ""
     kind: Kind = "one"
     group: str = ""
-    parse: Callable[[str, Any], Any] | None = None
+    parse: Callable[[Any], Any] | None = None
     choices: tuple[str, ...] = ()
     between: tuple[int, int] | None = None
-    check: Callable[[str, Any], None] | None = None
+    check: Callable[[Any], object] | None = None
     default_help: str | None = None
     identity: Literal["", "always", "if set"] = ""
     models: tuple[str, ...] = ()
@@ -97,6 +96,32 @@ class Option(msgspec.Struct, frozen=True):
             default = str(self.default)
         more = "required" if self.required else f"default {default}" if default else ""
         return f"{self.help.removesuffix('.')} ({more})." if more else self.help
+
+    def parsed(self, typed: str | list[str]) -> Any:
+        """Return the value that a text, or a list of texts, means."""
+        if self.parse is not None:
+            return self._named(self.parse, typed)
+        return typed if isinstance(typed, str) else tuple(typed)
+
+    def check_value(self, value: Any) -> None:
+        """Refuse a value that the option cannot have."""
+        if self.check is not None:
+            self._named(self.check, value)
+        elif self.choices:
+            require_choice(self.name, value, self.choices)
+        elif isinstance(value, str | tuple):
+            self._named(check_text, value)
+        if self.between is not None:
+            require_between(self.name, value, *self.between)
+
+    def _named(self, function: Callable[[Any], Any], value: Any) -> Any:
+        """Call a function of a value, and name the option in its error."""
+        try:
+            return function(value)
+        except UsageError:
+            raise
+        except ValueError as error:
+            raise UsageError(str(error), (self.name,)) from None
 
 
 def option(default: Any = MISSING, *, help: str, **more: Any) -> Any:
@@ -170,16 +195,8 @@ class Settings:
         """Check each option, then those that depend on one another."""
         for each in own_options(type(self)):
             value = getattr(self, each.name)
-            if isinstance(value, bool) or (not each.required and value == each.default):
-                continue
-            if each.check is not None:
-                each.check(each.name, value)
-            elif each.choices:
-                require_choice(each.name, value, each.choices)
-            elif isinstance(value, str | tuple):
-                require_text(each.name, value)
-            if each.between is not None:
-                require_between(each.name, value, *each.between)
+            if not isinstance(value, bool) and (each.required or value != each.default):
+                each.check_value(value)
         self.check()
 
     def check(self) -> None:

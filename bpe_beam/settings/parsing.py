@@ -1,7 +1,7 @@
-r"""Parsers of option values, as people type them on a command line or in YAML.
+r"""Values of options: parsers of texts as people type them, and checks.
 
-Each `parse_...` takes the name of the parameter, for errors, and the text, and raises UsageError
-where the text is malformed. No size or number passes through a float.
+Each raises a ValueError that says what the value must be; the option adds its own name. No size or
+number passes through a float.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
-
-from bpe_beam.errors import UsageError
-from bpe_beam.settings.checks import require_storage_options
 
 _UNITS = {
     "": 1,
@@ -31,83 +28,47 @@ _MULTIPLES = {"": 1, "K": 10**3, "M": 10**6}
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
-def parse_integer(name: str, text: str) -> int:
-    """Return a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million).
-
-    Args:
-        name: The parameter.
-        text: The digits, with a minus sign if negative, as in "32000", "32k" or "1M".
-
-    Raises:
-        UsageError: `text` is anything else, such as "8e3", "8_000", "8.0" or "0.5k".
-    """
+def parse_integer(text: str) -> int:
+    """Return a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million)."""
     match = re.fullmatch(r"(-?[0-9]{1,20})([kKmM]?)", text)
     if match is None:
-        raise UsageError(f"must be a whole number such as 32000 or 32k, got {text!r}", (name,))
+        raise ValueError(f"must be a whole number such as 32000 or 32k, got {text!r}")
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
-def parse_size(name: str, text: str) -> int:
-    """Return a number of bytes: `500MB`, `8GB`, `1GiB` or plain digits.
+def parse_size(text: str) -> int:
+    """Return a number of bytes: a whole number, and a unit of 1,000 (MB) or 1,024 (MiB) or none.
 
-    Args:
-        name: The parameter.
-        text: A whole number and a unit: B, KB, MB, GB, TB (powers of 1,000), KiB, MiB, GiB, TiB
-            (powers of 1,024), upper or lower case.
-
-    Raises:
-        UsageError: `text` is anything else; fractions too, which would need rounding.
+    Fractions are refused, since they would need rounding.
     """
     match = re.fullmatch(r"([0-9]{1,20}) ?([A-Za-z]*)", text)
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
-        raise UsageError(
+        raise ValueError(
             "must be a size, a whole number with KB, MB, GB, TB, KiB, MiB, GiB, TiB or nothing "
-            f"after it, such as 500MB, got {text!r}",
-            (name,),
+            f"after it, such as 500MB, got {text!r}"
         )
     return int(match[1]) * unit
 
 
-def parse_share_or_size(name: str, text: str) -> str:
-    """Return a share such as `0.1%` as it is, or the digits of a number of bytes.
-
-    Args:
-        name: The parameter.
-        text: The share, or a size for `parse_size`.
-
-    Raises:
-        UsageError: `text` is neither.
-    """
-    return text if text.rstrip().endswith("%") else str(parse_size(name, text))
+def parse_share_or_size(text: str) -> str:
+    """Return a share such as `0.1%` as it is, or the digits of a number of bytes."""
+    return text if text.rstrip().endswith("%") else str(parse_size(text))
 
 
-def parse_pairs(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of NAME=VALUE; VALUE may contain more equals signs.
-
-    Args:
-        name: The parameter.
-        texts: The pairs.
-
-    Raises:
-        UsageError: A pair has no equals sign, or nothing on one side of it.
-    """
+def parse_pairs(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of NAME=VALUE; VALUE may contain more equals signs."""
     pairs = [text.partition("=") for text in texts]
     for text, (key, _, value) in zip(texts, pairs, strict=True):
         if not (key and value):
-            raise UsageError(f"must be NAME=VALUE such as en=data/en/*, got {text!r}", (name,))
+            raise ValueError(f"must be NAME=VALUE such as en=data/en/*, got {text!r}")
     return tuple((key, value) for key, _, value in pairs)
 
 
-def parse_weights(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return the pairs of lists such as `en=0.3,zh=2`; the weights stay texts.
 
-    Args:
-        name: The parameter.
-        texts: The lists. A name may contain equals signs and commas.
-
-    Raises:
-        UsageError: A list ends in something other than a pair.
+    A name may contain equals signs and commas.
     """
     pairs = []
     for text in texts:
@@ -119,19 +80,12 @@ def parse_weights(name: str, texts: Sequence[str]) -> tuple[tuple[str, str], ...
                 pairs.append((source, weight))
                 pending = []
         if pending:
-            raise UsageError(f"must be SOURCE=W such as en=0.3,zh=2, got {text!r}", (name,))
+            raise ValueError(f"must be SOURCE=W such as en=0.3,zh=2, got {text!r}")
     return tuple(pairs)
 
 
-def parse_allowed_special(
-    name: str, texts: Sequence[str]
-) -> Literal["none", "all"] | tuple[str, ...]:
-    """Return `none`, `all`, or the tokens of lists such as `<a>,<b>`.
-
-    Args:
-        name: The parameter.
-        texts: The lists.
-    """
+def parse_allowed_special(texts: Sequence[str]) -> Literal["none", "all"] | tuple[str, ...]:
+    """Return `none`, `all`, or the tokens of lists such as `<a>,<b>`."""
     if list(texts) in ([], ["none"]):
         return "none"
     if list(texts) == ["all"]:
@@ -139,16 +93,10 @@ def parse_allowed_special(
     return tuple(token for text in texts for token in text.split(","))
 
 
-def parse_separator(name: str, text: str) -> str:
-    r"""Return a document separator with its escapes replaced.
+def parse_separator(text: str) -> str:
+    r"""Return a document separator with its escapes replaced: `\n`, `\t`, `\r`, `\\` and `\xNN`.
 
-    Args:
-        name: The parameter.
-        text: The separator, with the escapes `\n`, `\t`, `\r`, `\\` and `\xNN` (an ASCII character
-            by its two hexadecimal digits). The word `file` stays as it is.
-
-    Raises:
-        UsageError: A backslash is followed by anything else.
+    `\xNN` is an ASCII character by its two hexadecimal digits. The word `file` stays as it is.
     """
 
     def replace(match: re.Match[str]) -> str:
@@ -157,61 +105,73 @@ def parse_separator(name: str, text: str) -> str:
             return _SEPARATOR_ESCAPES[escape]
         if len(escape) == 3 and int(escape[1:], 16) < 0x80:
             return chr(int(escape[1:], 16))
-        raise UsageError(
-            f"must have no escapes but \\n, \\t, \\r, \\\\ and \\x00 to \\x7f, got \\{escape}",
-            (name,),
-            "write \\\\ for a backslash, and other characters as themselves",
+        raise ValueError(
+            f"must have no escapes but \\n, \\t, \\r, \\\\ and \\x00 to \\x7f, got \\{escape}; "
+            "write \\\\ for a backslash, and other characters as themselves"
         )
 
     return re.sub(r"\\(x[0-9A-Fa-f]{2}|.|$)", replace, text, flags=re.DOTALL)
 
 
-def parse_storage_options(name: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
     """Return storage options by protocol from JSON, or from `@` and a local file of JSON.
 
-    Args:
-        name: The parameter.
-        text: A JSON object of objects, or `@FILE`. May have secrets, so no error quotes it.
-
-    Returns:
-        The options of each protocol's file system, by protocol.
-
-    Raises:
-        UsageError: `text` is anything else, or the file cannot be read.
+    They may have secrets, so no error quotes them.
     """
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise UsageError(f"must be readable, got {text[1:]}: {reason}", (name,)) from None
+            raise ValueError(f"must be readable, got {text[1:]}: {reason}") from None
     try:
         options: dict[str, dict[str, Any]] = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         # `from None`: the decoder's exception has the text.
-        raise UsageError(f"is not valid JSON{where}", (name,)) from None
-    require_storage_options(name, options)
+        raise ValueError(f"is not valid JSON{where}") from None
+    check_storage_options(options)
     return options
 
 
-def parse_ids(name: str, text: str) -> list[int]:
-    """Return token ids, separated by white space or commas.
-
-    Args:
-        name: Where the ids are from: the parameter, or "standard input".
-        text: The ids, in decimal.
-
-    Raises:
-        UsageError: One of them is not a whole number below 2^31; the error says which.
-    """
-    ids = []
-    for position, word in enumerate(text.replace(",", " ").split(), start=1):
+def parse_ids(text: str) -> tuple[int, ...]:
+    """Return token ids in decimal, separated by white space or commas."""
+    words = text.replace(",", " ").split()
+    for position, word in enumerate(words, start=1):
         if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**31:
-            raise UsageError(
+            raise ValueError(
                 f"must be whole numbers from 0 to 2,147,483,647, got {word[:50]!r} as number "
-                f"{position}",
-                (name,),
+                f"{position}"
             )
-        ids.append(int(word))
-    return ids
+    return tuple(map(int, words))
+
+
+def check_not_empty(value: str | tuple[str, ...]) -> None:
+    """Refuse an empty text, and no texts or an empty one among several."""
+    if not (value and all(value)):
+        raise ValueError("must not be empty")
+
+
+def check_utf8(text: str) -> None:
+    """Refuse a text that cannot be written as UTF-8, such as an argument of undecodable bytes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"must be valid UTF-8, got {text!r}") from None
+
+
+def check_text(value: str | tuple[str, ...]) -> None:
+    """Refuse an empty text and one that is not UTF-8; of several texts, each."""
+    for text in (value,) if isinstance(value, str) else value:
+        check_not_empty(text)
+        check_utf8(text)
+
+
+def check_storage_options(options: Any) -> None:
+    """Refuse a value that is not a mapping of mappings; it is not quoted, see above."""
+    if not isinstance(options, Mapping) or not all(
+        isinstance(name, str) and isinstance(each, Mapping) for name, each in options.items()
+    ):
+        raise ValueError(
+            'must be options by protocol, such as {"s3": {"endpoint_url": "http://localhost:9000"}}'
+        )

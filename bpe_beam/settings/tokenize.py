@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bpe_beam.settings.checks import require_allowed_special
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
@@ -14,27 +13,30 @@ from bpe_beam.settings.common import (
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
-from bpe_beam.settings.parsing import parse_allowed_special
+from bpe_beam.settings.parsing import check_text, parse_allowed_special
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
 
 
 def allowed_special_option(**more: Any) -> Any:
-    """Return the option `--allowed-special`.
-
-    Args:
-        **more: Other attributes of Option.
-    """
+    """Return the option `--allowed-special`, with other attributes of Option."""
     return option(
         "none",
         metavar="none|all|T,T",
         kind="list",
         help="Special tokens that are recognised in the text; the others are plain text.",
         parse=parse_allowed_special,
-        check=require_allowed_special,
+        check=_check_allowed_special,
         **more,
     )
+
+
+def _check_allowed_special(allowed: AllowedSpecial) -> None:
+    if isinstance(allowed, tuple):
+        check_text(allowed)
+    elif allowed not in ("none", "all"):
+        raise ValueError(f"must be one of none, all, got {allowed!r}")
 
 
 @dataclass(frozen=True)

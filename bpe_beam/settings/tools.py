@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bpe_beam.settings.checks import require_utf8
 from bpe_beam.settings.common import (
     LISTING,
     MESSAGES,
@@ -13,6 +12,7 @@ from bpe_beam.settings.common import (
     tokenizer_option,
 )
 from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.settings.parsing import check_utf8, parse_ids
 from bpe_beam.settings.tokenize import AllowedSpecial, allowed_special_option
 
 
@@ -46,7 +46,7 @@ class EncodeSettings(Settings):
         metavar="TEXT",
         help="The text, after -- if it begins with a dash. Without it stdin is read as UTF-8, "
         "without one newline at its end.",
-        check=require_utf8,
+        check=check_utf8,
     )
     allowed_special: AllowedSpecial = allowed_special_option()
     add_special_tokens: bool = option(
@@ -60,16 +60,17 @@ class EncodeSettings(Settings):
 
 @dataclass(frozen=True)
 class DecodeSettings(Settings):
-    """Settings of `decode`: ids to text. Each of `ids` is as typed: one id, or several."""
+    """Settings of `decode`: ids to text."""
 
     tokenizer: str = tokenizer_option()
-    ids: tuple[str, ...] | None = option(
+    ids: tuple[int, ...] | None = option(
         None,
         flag="ids",
         metavar="ID ...",
         kind="many",
         help="Ids, separated by spaces or commas. Without them stdin is read.",
-        check=lambda name, value: None,
+        parse=lambda texts: parse_ids(" ".join(texts)),
+        check=lambda ids: None,
     )
     run: RunSettings = part(RunSettings, RunSettings(), only=MESSAGES)
 

@@ -40,15 +40,11 @@ def _of_bpe(default: Any, *, help: str, **more: Any) -> Any:
     return _training(default, help=help, models=("bpe",), base_decides=True, **more)
 
 
-def _check_weights(name: str, weights: tuple[tuple[str, str], ...]) -> None:
+def _check_weights(weights: tuple[tuple[str, str], ...]) -> None:
     sources = [source for source, _ in weights]
     for source, weight in weights:
-        require(sources.count(source) == 1, f"must not repeat {source!r}", name)
+        require(sources.count(source) == 1, f"must not repeat {source!r}", "weights")
         parse_weight(source, weight)
-
-
-def _check_temperature(name: str, temperature: str) -> None:
-    parse_temperature(temperature)
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ class TrainSettings(Settings):
         metavar="T",
         help="Raise each source's share of the text to this power, from 0 (equal shares) to 1 (the "
         "shares as they are). Excludes --weights.",
-        check=_check_temperature,
+        check=parse_temperature,
     )
     tie_break: str | None = _training(
         None,

@@ -113,7 +113,7 @@ def test_all_options_of_the_other_jobs() -> None:
         "t", "a b", show=True
     )
     assert settings("encode", "--tokenizer", "t", "--", "--help").text == "--help"
-    assert settings("decode", "1", "2,3", "--tokenizer", "t") == DecodeSettings("t", ("1", "2,3"))
+    assert settings("decode", "1", "2,3", "--tokenizer", "t") == DecodeSettings("t", (1, 2, 3))
     assert settings("decode", "--tokenizer", "t") == DecodeSettings("t")
     assert settings("inspect", "p") == InspectSettings("p")
     assert settings("quickstart") == QuickstartSettings()

@@ -10,6 +10,7 @@ import pytest
 from bpe_beam.cli.config_file import MAX_CONFIG_BYTES, read_config
 from bpe_beam.errors import UsageError
 from bpe_beam.settings.field import Kind
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -30,7 +31,7 @@ KEYS: dict[str, Kind] = {
 def read(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
     path = tmp_path / "c.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    config = read_config(str(path), "train", KEYS)
+    config = read_config(str(path), "train", KEYS, Storage())
     return {key: given.value for key, given in config.items()}
 
 
@@ -73,8 +74,8 @@ runner_options:
         ("\nruner_options: {}", "line 2: runer_options is not a setting of train"),
         ("input: a\ninput: b", "line 2: input is repeated"),
         ("vocab_size: 1\nvocab-size: 2", "line 2: vocab-size is repeated"),
-        ("job: count", "line 1: job must be train, the job that runs"),
-        ("job: [train, count]", "must be train, the job that runs"),
+        ("job: count", "line 1: job must be train, since"),
+        ("job: [train, count]", "must be train, since"),
         ("input:", "line 1: input has no value"),
         ("input: [a, ~]", "input has no value"),
         ("input: {a: b}", "input must be a text, a number, or a list"),
@@ -83,12 +84,12 @@ runner_options:
         ("quiet: 1", "quiet must be true or false"),
         ("quiet: [true]", "quiet must be true or false"),
         ("runner_options: 3", "runner_options must be a mapping"),
-        ("runner_options: {1: 2}", "runner_options: the names in it must be words"),
+        ("runner_options: {1: 2}", "runner_options: each name before a colon must be a text"),
         ("runner_options: {a: 1, a: 2}", "runner_options: a is repeated"),
         ("storage_options: {s3: {b: [{a: 1, a: 2}]}}", "a is repeated"),
         ("storage_options: &x {s3: *x}", "storage_options cannot be read"),
         ("runner_options: {[a]: 1}", "runner_options"),
-        ("[a]: b", "a key must be a word"),
+        ("[a]: b", "a key must be the name of an option"),
         ("- a", "must have settings"),
         ("just text", "must have settings"),
         ("a: b: c", "is not valid YAML, line 1"),
@@ -116,8 +117,8 @@ def test_pairs_are_a_mapping_or_a_list(tmp_path: Path) -> None:
     assert read(tmp_path, "weights: en=0.3,zh=2") == {"weights": ["en=0.3,zh=2"]}
     for wrong, said in (
         ("source: {en: a, en: b}", "source: en is repeated"),
-        ("source: {a=b: c}", "a name in it must be a word without ="),
-        ("source: {[a]: c}", "a name in it must be a word without ="),
+        ("source: {a=b: c}", "source: each name before a colon must be a text without ="),
+        ("source: {[a]: c}", "source: each name before a colon must be a text without ="),
         ("source: {en: {a: b}}", "source.en must be a text, a number, or a list"),
         ("source: {en: }", "source.en has no value"),
         ("input: {en: a}", "input must be a text"),
@@ -142,6 +143,6 @@ def test_secrets_are_not_quoted(tmp_path: Path) -> None:
 
 def test_a_missing_file_and_a_corpus_by_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"config .*none\.yaml cannot be read: No such file"):
-        read_config(str(tmp_path / "none.yaml"), "train", {})
-    with pytest.raises(UsageError, match="not a settings file"):
+        read_config(str(tmp_path / "none.yaml"), "train", {}, Storage())
+    with pytest.raises(UsageError, match="must be a YAML file of options"):
         read(tmp_path, b"a" * (MAX_CONFIG_BYTES + 1))

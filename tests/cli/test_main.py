@@ -127,7 +127,7 @@ def test_a_file_is_held_to_the_same_rules(tmp_path: Path, refused: Refused) -> N
     for text, said in (
         ("vocab_size: 300", "vocab_size is not a setting of count"),
         ("config: x.yaml", "config is not a setting of count"),
-        ("job: train", "job must be count, the job that runs"),
+        ("job: train", "job must be count, since"),
         ("range_bytes: 1.5", "c.yaml, line 1: range_bytes must be a size"),
         ("max_rejects: 101%", "c.yaml, line 1: max_rejects must be at most 100%, got 101%"),
         ("output: [a, b]", "c.yaml, line 1: output must be one value, got 2"),

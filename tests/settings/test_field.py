@@ -10,15 +10,16 @@ import msgspec
 import pytest
 from command_line import ROOT
 
-from bpe_beam.cli.arguments import Argument, read_arguments, settings_of
+from bpe_beam.cli.arguments import read_arguments, settings_of
 from bpe_beam.cli.config_file import read_config
-from bpe_beam.cli.parser import job_parser
+from bpe_beam.cli.parser import Argument, job_parser
 from bpe_beam.errors import UsageError
 from bpe_beam.settings import count, jobs
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import Kind, Settings, identity_of, option, options_of
 from bpe_beam.settings.jobs import JOBS
+from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
 
@@ -124,7 +125,7 @@ def test_kinds_decide_how_yaml_is_read(tmp_path: Path) -> None:
     config = tmp_path / "c.yaml"
     config.write_text("a: [x, y]\nb: {n: v}\nc: true\n")
     keys: dict[str, Kind] = {"a": "repeat", "b": "pairs", "c": "switch"}
-    assert read_config(str(config), "count", keys) == {
+    assert read_config(str(config), "count", keys, Storage()) == {
         "a": Argument(f"{config}, line 1: a", ["x", "y"], in_file=True),
         "b": Argument(f"{config}, line 2: b", ["n=v"], in_file=True),
         "c": Argument(f"{config}, line 3: c", True, in_file=True),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_beam.errors import UsageError
 from bpe_beam.settings.parsing import (
     parse_ids,
     parse_integer,
@@ -35,28 +34,28 @@ pytestmark = pytest.mark.quick
     ],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert parse_size("range_bytes", text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize(
     "text", ["", "GB", "1.5GB", "-1", "1XB", "1GBs", "1e9", "1_000", "٣", " 1"]
 )
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="range_bytes must be a size"):
-        parse_size("range_bytes", text)
+    with pytest.raises(ValueError, match="must be a size"):
+        parse_size(text)
 
 
 @pytest.mark.parametrize(
     "text", ["", "1.0", "8e3", "8_000", "0x10", "٣", "1 ", "9" * 21, "k", "0.5k"]
 )
 def test_what_is_no_integer(text: str) -> None:
-    with pytest.raises(UsageError, match="vocab_size must be a whole number"):
-        parse_integer("vocab_size", text)
+    with pytest.raises(ValueError, match="must be a whole number"):
+        parse_integer(text)
 
 
 def test_integers() -> None:
-    assert [parse_integer("n", text) for text in ("0", "-1", "007", "32000")] == [0, -1, 7, 32000]
-    assert [parse_integer("n", text) for text in ("32k", "32K", "1M")] == [32000, 32000, 10**6]
+    assert [parse_integer(text) for text in ("0", "-1", "007", "32000")] == [0, -1, 7, 32000]
+    assert [parse_integer(text) for text in ("32k", "32K", "1M")] == [32000, 32000, 10**6]
 
 
 @pytest.mark.parametrize(
@@ -73,34 +72,33 @@ def test_integers() -> None:
     ],
 )
 def test_separators(typed: str, meant: str) -> None:
-    assert parse_separator("document_separator", typed) == meant
+    assert parse_separator(typed) == meant
 
 
 @pytest.mark.parametrize("typed", ["\\", "a\\", r"\q", r"\x8", r"\xff", r"\x80", "\\\n"])
 def test_unknown_escapes_are_refused(typed: str) -> None:
-    with pytest.raises(UsageError, match="must have no escapes but"):
-        parse_separator("document_separator", typed)
+    with pytest.raises(ValueError, match="must have no escapes but"):
+        parse_separator(typed)
 
 
 def test_storage_options() -> None:
     text = '{"s3": {"endpoint_url": "http://x", "anon": true}}'
-    assert parse_storage_options("o", text) == {"s3": {"endpoint_url": "http://x", "anon": True}}
+    assert parse_storage_options(text) == {"s3": {"endpoint_url": "http://x", "anon": True}}
 
 
 @pytest.mark.parametrize(
     "text", ['{"s3": hunter2}', '["hunter2"]', '{"s3": "hunter2"}', "[" * 99999]
 )
 def test_storage_options_are_refused_without_being_quoted(text: str) -> None:
-    with pytest.raises(UsageError) as error:
-        parse_storage_options("storage_options", text)
+    with pytest.raises(ValueError, match=r"must be options|is not valid JSON") as error:
+        parse_storage_options(text)
     assert "hunter2" not in str(error.value)
-    assert "storage_options" in str(error.value)
     assert error.value.__cause__ is None
 
 
 def test_ids() -> None:
-    assert parse_ids("ids", " 1,2\n3 , 2147483647\t") == [1, 2, 3, 2**31 - 1]
-    assert parse_ids("ids", "") == []
+    assert parse_ids(" 1,2\n3 , 2147483647\t") == (1, 2, 3, 2**31 - 1)
+    assert parse_ids("") == ()
     for text in ("1 2 x", "1 2 -3", "1 2 2147483648", "1 2 3.0", "1 2 ٣"):
-        with pytest.raises(UsageError, match=r"ids must be .* as number 3"):
-            parse_ids("ids", text)
+        with pytest.raises(ValueError, match=r"must be .* as number 3"):
+            parse_ids(text)
