@@ -120,8 +120,8 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
         return tasks
 
     def prepare(self) -> None:
-        folder, text = self.folder, self._tokenizer.to_json().encode()
-        if not folder.finished or not folder.has_content(TOKENIZER_FILE, text):
+        folder, data = self.folder, self._tokenizer.json_bytes
+        if not folder.finished or not folder.has_content(TOKENIZER_FILE, data):
             self._tokenizer.save(folder.path(TOKENIZER_FILE), storage=self.storage)
 
     def steps(self, left: SplitsLeft) -> Steps | None:

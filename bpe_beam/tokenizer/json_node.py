@@ -30,12 +30,6 @@ MAX_FILE_BYTES = 1 << 30
 """The most bytes of a tokenizer's file."""
 
 
-def quote(text: str) -> str:
-    """Return a string as JSON, without escapes of characters beyond ASCII."""
-    # json.dumps searches for the same function at each call; a large vocabulary has many tokens.
-    return json.encoder.encode_basestring(text)
-
-
 class _RepeatedKey(dict[str, Any]):
     """An object with a repeated key: found while parsing, refused where its path is known."""
 
@@ -129,7 +123,7 @@ class Node(msgspec.Struct, frozen=True):
     def refuse_malformed(self) -> None:
         """Refuse a repeated key, and a lone surrogate, which UTF-8 cannot represent."""
         if isinstance(self.value, _RepeatedKey):
-            self.refuse(f"the key {quote(self.value.key)} is repeated")
+            self.refuse(f"the key {json.dumps(self.value.key, ensure_ascii=False)} is repeated")
         keys = self.value if isinstance(self.value, dict) else ()
         for text in (self.value,) if isinstance(self.value, str) else keys:
             try:

@@ -161,10 +161,11 @@ class Tokenizer:
 
     def to_json(self) -> str:
         """Return the text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""
-        return self._json
+        return self.json_bytes.decode()
 
     @cached_property
-    def _json(self) -> str:
+    def json_bytes(self) -> bytes:
+        """The bytes of the tokenizer's `tokenizer.json`."""
         return tokenizer_json.write(self._spec)
 
     def save(self, path: str, *, storage: Storage | None = None) -> None:
@@ -176,7 +177,7 @@ class Tokenizer:
         """
         from bpe_beam.storage import Storage
 
-        (storage or Storage()).write_bytes(path, self.to_json().encode())
+        (storage or Storage()).write_bytes(path, self.json_bytes)
 
     def vocab_json(self) -> bytes:
         """Return the model's vocabulary as GPT-2's `vocab.json`."""
@@ -201,10 +202,10 @@ class Tokenizer:
 
         model = self._spec.model
         if isinstance(model, BPE) and model.rank_by_token:  # it has no file
-            text = tokenizer_json.identity_by_ranks(self._spec, model)
+            identity = tokenizer_json.identity_by_ranks(self._spec, model)
         else:
-            text = self.to_json()
-        return hashlib.sha256(text.encode()).hexdigest()
+            identity = self.json_bytes
+        return hashlib.sha256(identity).hexdigest()
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[TokenizerSpec]]:
         """Pickles as its spec, without the native encoder."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from bpe_beam.errors import UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
-from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse, quote
+from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse
 from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model, check_vocab
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 from bpe_beam.tokenizer.tokenizer_json import read_vocab
@@ -21,8 +23,7 @@ _VERSION = "#version"
 
 def vocab_json(model: Model) -> bytes:
     """Return the vocabulary as `vocab.json`: an object of ids by token, in the order of ids."""
-    entries = (f"{quote(token)}:{token_id}" for token, token_id in model.vocab.items())
-    return f"{{{','.join(entries)}}}".encode()
+    return msgspec.json.encode(model.vocab)
 
 
 def vocab_txt(model: Model) -> bytes:

@@ -25,15 +25,10 @@ _lock = threading.Lock()
 _cached: dict[str, Tokenizer] = {}
 
 
-def cached_tokenizer(tokenizer_json: str, made: Tokenizer | None = None) -> Tokenizer:
-    """Return the tokenizer of a file's text: one object a process.
-
-    Args:
-        tokenizer_json: The text.
-        made: The tokenizer, if it already exists.
-    """
-    key = _digest(tokenizer_json)
-    return cached_under(key, lambda: Tokenizer.from_json(tokenizer_json) if made is None else made)
+def cached_tokenizer(tokenizer_json: str) -> Tokenizer:
+    """Return the tokenizer of a file's text: one object a process."""
+    data = tokenizer_json.encode()
+    return cached_under(_digest(data), lambda: Tokenizer.from_json(data))
 
 
 def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
@@ -52,15 +47,16 @@ def cached_under(key: str, make: Callable[[], Tokenizer]) -> Tokenizer:
     return tokenizer
 
 
-def _digest(tokenizer_json: str) -> str:
-    return hashlib.sha256(tokenizer_json.encode()).hexdigest()
+def _digest(tokenizer_json: bytes) -> str:
+    """Return the SHA-256 of a file, which is `Tokenizer.fingerprint` if `save` wrote the file."""
+    return hashlib.sha256(tokenizer_json).hexdigest()
 
 
-def _read(storage: Storage, url: str, digest: str) -> str:
-    text = storage.read_bytes(url).decode("utf-8", "replace")
-    if _digest(text) != digest:
+def _read(storage: Storage, url: str, digest: str) -> bytes:
+    data = storage.read_bytes(url)
+    if _digest(data) != digest:
         raise DataError(f"{url}: the tokenizer has changed since the job began; run it again")
-    return text
+    return data
 
 
 class Encoding:
@@ -122,7 +118,7 @@ class Encoding:
         else:
             allowed = tuple(allowed_special)
         encoding = Encoding(tokenizer.to_json(), append, prepend, allowed)
-        encoding._tokenizer = cached_tokenizer(encoding.tokenizer_json, tokenizer)
+        encoding._tokenizer = cached_under(tokenizer.fingerprint, lambda: tokenizer)
         encoding.frame(tokenizer)
         tokenizer.encode("", allowed_special=allowed)
         return encoding
@@ -137,7 +133,7 @@ class Encoding:
             url: Path or URL of the tokenizer's file.
         """
         encoding = copy(self)
-        encoding._file = (storage, url, _digest(self.tokenizer_json))
+        encoding._file = (storage, url, self.tokenizer().fingerprint)
         return encoding
 
     def tokenizer(self) -> Tokenizer:

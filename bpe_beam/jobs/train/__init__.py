@@ -269,7 +269,7 @@ def _write(
         "vocab.json": tokenizer.vocab_json,
         "vocab.txt": lambda: vocab_txt(tokenizer.spec.model),
         "merges.txt": tokenizer.merges_txt,
-        TOKENIZER_FILE: lambda: tokenizer.to_json().encode(),
+        TOKENIZER_FILE: lambda: tokenizer.json_bytes,
     }
     files = []
     for name in names:
