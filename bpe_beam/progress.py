@@ -15,27 +15,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import NamedTuple, Protocol, TextIO
+from typing import NamedTuple, TextIO
 
 from bpe_beam.messages import format_bytes, format_seconds
 
 MODES = ("auto", "bar", "plain", "json", "none")
 """How progress is shown; auto is a bar on a terminal, and plain lines elsewhere."""
 
-JSON_SECONDS = 5.0
-"""The least time between two JSON lines of a stage."""
-
-PLAIN_SECONDS = 5.0
-MOST_PLAIN_SECONDS = 60.0
-"""The least time between two plain lines of a stage: at its start, and after 20 minutes."""
-
-LEAST_BAR, MOST_BAR = 10, 40
+_LINE_SECONDS = 5.0
+"""The least time between two lines of a stage."""
+_MOST_PLAIN_SECONDS = 60.0
+"""The same between two plain lines of a stage that has taken 20 minutes or more."""
+_LEAST_BAR, _MOST_BAR = 10, 40
 """The number of characters of a bar, without its brackets."""
-
-FALLBACK_COLUMNS = 80
+_FALLBACK_COLUMNS = 80
 """The width of a terminal that does not report it."""
-
 _POLL_SECONDS = 0.2
 _lock = threading.Lock()
 _reported: dict[str, dict[str, int]] = {}
@@ -126,47 +120,41 @@ class Snapshot(NamedTuple):
         return round(self.seconds * left / self.done, 1) if self.done else None
 
 
-class Display(Protocol):
-    """Shows a stage."""
+class _Lines:
+    """Shows a stage as lines: some while it goes on, and one at its end."""
 
-    def show(self, snapshot: Snapshot) -> None:
-        """Show the stage as it is now, unless it is too early for another line."""
-
-    def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Show the end of the stage.
-
-        Args:
-            snapshot: The stage at its end.
-            finished: Whether it ended without an error.
-        """
-
-
-class JsonLines:
-    """Shows a stage as JSON lines: at most one in `JSON_SECONDS`, and one at its end.
-
-    A line has no key for an unknown value.
-
-    Args:
-        stream: Where the lines go.
-    """
+    most_seconds = _LINE_SECONDS
+    """The time between two lines of a stage that takes long."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._next = JSON_SECONDS
+        self._next = _LINE_SECONDS
 
     def show(self, snapshot: Snapshot) -> None:
-        """See `Display.show`."""
+        """Show the stage as it is now, unless it is too early for another line."""
         if snapshot.seconds >= self._next:
+            pause = min(self.most_seconds, max(_LINE_SECONDS, snapshot.seconds / 20))
             # Count from now, not from when this line was due: missed lines are not made up for.
-            self._next = snapshot.seconds + JSON_SECONDS
-            self._write(snapshot, snapshot.eta_seconds)
+            self._next = snapshot.seconds + pause
+            self._write(self._line(snapshot, finished=False))
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """See `Display.close`; after an error, its message follows instead of a last line."""
+        """Show the end of the stage; after an error, its message follows instead."""
         if finished:
-            self._write(snapshot, 0.0)
+            self._write(self._line(snapshot, finished=True))
 
-    def _write(self, snapshot: Snapshot, eta_seconds: float | None) -> None:
+    def _line(self, snapshot: Snapshot, finished: bool) -> str:
+        raise NotImplementedError
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+class JsonLines(_Lines):
+    """Shows a stage as JSON lines, without keys for unknown values."""
+
+    def _line(self, snapshot: Snapshot, finished: bool) -> str:
         line = {
             "stage": snapshot.stage,
             "done": snapshot.done,
@@ -176,66 +164,42 @@ class JsonLines:
             "bytes": snapshot.bytes,
             "seconds": round(snapshot.seconds, 1),
             "bytes_per_second": snapshot.bytes_per_second,
-            "eta_seconds": eta_seconds,
+            "eta_seconds": 0.0 if finished else snapshot.eta_seconds,
         }
         line |= {name: n for name, n in snapshot.counters.items() if name not in line}
         known = {name: value for name, value in line.items() if value is not None}
-        self._stream.write(json.dumps(known, ensure_ascii=False) + "\n")
-        self._stream.flush()
+        return json.dumps(known, ensure_ascii=False)
 
 
-class PlainLines:
-    """Shows a stage as lines of text, for files and pipes, and with one line at its end.
+class PlainLines(_Lines):
+    """Shows a stage as lines of text, for files and pipes: less often the longer it takes."""
 
-    Lines come every `PLAIN_SECONDS` at first, and less often the longer the stage takes, down to
-    one in `MOST_PLAIN_SECONDS`.
+    most_seconds = _MOST_PLAIN_SECONDS
 
-    Args:
-        stream: Where the lines go.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._next = PLAIN_SECONDS
-
-    def show(self, snapshot: Snapshot) -> None:
-        """See `Display.show`."""
-        if snapshot.seconds < self._next:
-            return
-        self._next = snapshot.seconds + min(
-            MOST_PLAIN_SECONDS, max(PLAIN_SECONDS, snapshot.seconds / 20)
-        )
-        percent = snapshot.percent
-        done = "" if percent is None else f"{percent} %, "
-        self._write(f"{snapshot.stage}: {done}{', '.join(_figures(snapshot))}")
-
-    def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """See `Display.close`; after an error, its message follows instead of a last line."""
-        if finished:
-            self._write(f"{snapshot.stage}: done, {', '.join(_figures(snapshot, finished))}")
-
-    def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
-        self._stream.flush()
+    def _line(self, snapshot: Snapshot, finished: bool) -> str:
+        done = "" if snapshot.percent is None else f"{snapshot.percent} %, "
+        figures = ", ".join(_figures(snapshot, finished))
+        return f"{snapshot.stage}: {'done, ' if finished else done}{figures}"
 
 
 class TerminalBar:
-    """Shows a stage as one terminal line, which is overwritten and fits the terminal's width.
-
-    Args:
-        stream: A terminal.
-    """
+    """Shows a stage as one terminal line, which is overwritten and fits the terminal's width."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._shown = ""
 
     def show(self, snapshot: Snapshot) -> None:
-        """See `Display.show`."""
+        """Show the stage as it is now."""
         self._write(snapshot, finished=False)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """See `Display.close`."""
+        """Show the end of the stage.
+
+        Args:
+            snapshot: The stage at its end.
+            finished: Whether it ended without an error.
+        """
         self._write(snapshot, finished)
         self._stream.write("\n")
         self._stream.flush()
@@ -258,19 +222,19 @@ def bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
         finished: Whether the stage is done.
 
     Returns:
-        A line such as `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. The bar has at
-        least `LEAST_BAR` characters or is left out.
+        A line such as `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. A bar without
+        room is left out.
     """
     percent = snapshot.percent
     name = snapshot.stage if percent is None else f"{snapshot.stage} {percent:3d}%"
     figures = _figures(snapshot, finished)
-    least = 0 if percent is None else LEAST_BAR + 3
+    least = 0 if percent is None else _LEAST_BAR + 3
     while figures and len(name) + least + 1 + len(", ".join(figures)) > columns:
         figures.pop()
     text = f" {', '.join(figures)}" if figures else ""
-    room = min(MOST_BAR, columns - len(name) - len(text) - 3)
+    room = min(_MOST_BAR, columns - len(name) - len(text) - 3)
     bar = ""
-    if percent is not None and room >= LEAST_BAR:
+    if percent is not None and room >= _LEAST_BAR:
         full = room * percent // 100
         bar = f" [{'#' * full}{'-' * (room - full)}]"
     return (name + bar + text)[:columns]
@@ -313,11 +277,11 @@ def _about(seconds: float) -> str:
 
 
 def _columns(stream: TextIO) -> int:
-    """Return the width of a terminal; `FALLBACK_COLUMNS` if it does not report it."""
+    """Return the width of a terminal; `_FALLBACK_COLUMNS` if it does not report it."""
     try:
-        return os.get_terminal_size(stream.fileno()).columns or FALLBACK_COLUMNS
+        return os.get_terminal_size(stream.fileno()).columns or _FALLBACK_COLUMNS
     except (OSError, ValueError):
-        return FALLBACK_COLUMNS
+        return _FALLBACK_COLUMNS
 
 
 class Stage:
@@ -327,7 +291,7 @@ class Stage:
         name: The stage's name, by which `report` finds it.
         total: How much there is to do, in `unit`; None until it is known.
         unit: What is counted, such as "bytes", "rounds", "merges".
-        open_display: Returns the stage's display; None shows nothing.
+        display: Shows the stage; None shows nothing.
         clock: Returns the seconds since any moment.
     """
 
@@ -336,14 +300,13 @@ class Stage:
         name: str,
         total: int | None,
         unit: str,
-        open_display: Callable[[], Display] | None,
+        display: TerminalBar | _Lines | None,
         clock: Callable[[], float],
     ) -> None:
         self.name = name
         self.total = total
         self.unit = unit
-        self._open_display = open_display
-        self._display: Display | None = None
+        self._display = display
         self._clock = clock
         self._start = clock()
         self._least: dict[str, int] = {}
@@ -396,19 +359,12 @@ class Stage:
         with _lock:
             _reported[self.name] = {}
         self._start = self._clock()
-        if self._open_display is not None:
-            with self._surviving():
-                self._display = self._open_display()
+        if self._display is not None:
             self._poller = threading.Thread(target=self._poll, name="progress", daemon=True)
             self._poller.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the stage."""
         if self._poller is not None:
             self._stop.set()
@@ -472,15 +428,13 @@ class Progress:
             total: How much there is to do; None if it is unknown.
             unit: What `done` counts, such as "bytes", "rounds", "merges".
         """
-        return Stage(name, total, unit, None if self.mode == "none" else self._display, self._clock)
-
-    def _display(self) -> Display:
-        kinds: dict[str, Callable[[TextIO], Display]] = {
+        kinds: dict[str, Callable[[TextIO], TerminalBar | _Lines]] = {
             "bar": TerminalBar,
             "plain": PlainLines,
             "json": JsonLines,
         }
-        return kinds[self.mode](self._stream)
+        display = kinds[self.mode](self._stream) if self.mode in kinds else None
+        return Stage(name, total, unit, display, self._clock)
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "cli/parser.py": "cli/test_main.py",
     "corpus/batches.py": "corpus/test_readers.py",
     "corpus/formats/arrow.py": "corpus/reading/test_columns.py",
+    "corpus/formats/interface.py": "corpus/test_formats.py",
     "corpus/reading/document_gatherer.py": "corpus/formats/test_warc.py",
     "corpus/reading/slice_reader.py": "corpus/test_readers.py",
     "corpus/reading/window.py": "corpus/reading/test_records.py",

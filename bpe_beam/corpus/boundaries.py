@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Any, cast
 
-from bpe_beam.corpus.formats import input_format
+from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.slices import Boundaries, Position
 

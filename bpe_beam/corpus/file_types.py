@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from bpe_beam.corpus import formats
+from bpe_beam.corpus.formats import DEFAULT_INPUT_FORMAT, INPUT_FORMATS
+from bpe_beam.corpus.formats.interface import InputFormat
+from bpe_beam.corpus.formats.interface import input_format as format_named
+from bpe_beam.corpus.streams.zstd_stream import is_skippable
 from bpe_beam.errors import UsageError
-
-if TYPE_CHECKING:
-    from bpe_beam.corpus.formats.interface import InputFormat
 
 COMPRESSIONS = ("none", "gzip", "zstd", "bz2", "xz", "lzma", "lz4")
 HEAD_BYTES = 16
@@ -64,16 +62,11 @@ _REFUSED_ENDINGS = {
 _CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\f")
 
 
-def is_skippable_zstd(head: bytes) -> bool:
-    """Return whether bytes begin a skippable frame: 0x184D2A50 to 0x184D2A5F, little-endian."""
-    return head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
-
-
 def compression_of(head: bytes) -> str:
     """Return the compression of a file by its first HEAD_BYTES bytes: one of COMPRESSIONS."""
     if head.startswith(b"\x1f\x8b"):
         return "gzip"
-    if head.startswith(b"\x28\xb5\x2f\xfd") or is_skippable_zstd(head):
+    if head.startswith(b"\x28\xb5\x2f\xfd") or is_skippable(head):
         return "zstd"
     if head.startswith(b"\xfd7zXZ\x00"):
         return "xz"
@@ -111,8 +104,8 @@ def format_of(name: str, head: bytes, compression: str, input_format: str) -> st
         UsageError: The file has a format that is not read, or another one than the settings say.
     """
     _refuse_unread(name, head, compression, input_format)
-    named = None if input_format == "auto" else formats.input_format(input_format)
-    known = [formats.input_format(each) for each in formats.INPUT_FORMATS]
+    named = None if input_format == "auto" else format_named(input_format)
+    known = [format_named(each) for each in INPUT_FORMATS]
     found = next((each for each in known if each.magic and head.startswith(each.magic)), None)
     if found is not None and found.columnar and named not in (None, found):
         raise UsageError(f"is {found.name}, not {input_format}", remedy="leave {input_format} out")
@@ -142,5 +135,5 @@ def _by_name(name: str, known: list[InputFormat]) -> InputFormat:
     if not any(name.endswith(each.endings) for each in known):
         for ending in _COMPRESSED_ENDINGS:
             name = name.removesuffix(ending)
-    default = formats.input_format(formats.DEFAULT_INPUT_FORMAT)
+    default = format_named(DEFAULT_INPUT_FORMAT)
     return next((each for each in known if name.endswith(each.endings)), default)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bpe_beam.corpus.formats import input_format
-from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
+from bpe_beam.corpus.formats.interface import input_format
+from bpe_beam.corpus.plan import Plan, Slice, Split
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
@@ -19,9 +19,8 @@ TRIED_RECORDS = 2000
 """The least number of records that are representative of a corpus."""
 
 _TRIED_SLICES = 16
+_FEW_SLICES = 4
 _TRIED_BYTES = 8 << 20
-_BATCH_BYTES = 64 << 10
-_BOM_BYTES = 3
 
 
 @dataclass
@@ -39,13 +38,23 @@ class Tried:
     first: Reject | None = None
 
     def add(self, reject: Reject) -> None:
-        """Add a reject."""
+        """Add a reject.
+
+        Raises:
+            _UsableError: It has another reason than the first, or is a loss.
+        """
+        self.first = self.first or reject
+        if reject.lost_bytes is not None or reject.reason != self.first.reason:
+            raise _UsableError
         self.records += 1
         self.files.add(reject.file)
-        self.first = self.first or reject
 
 
-class _Enough(Exception):
+class _UsableError(Exception):
+    """The records are not all unusable for one reason."""
+
+
+class _EnoughError(Exception):
     """No more of a slice needs to be read."""
 
 
@@ -67,11 +76,29 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
     """
     slices = _spread(plan)
     tried = Tried()
+    # More than its share of each slice, as some files have few records.
+    share = -(-TRIED_RECORDS // min(len(slices), _FEW_SLICES)) if slices else 0
     for slice_ in slices:
-        enough = tried.records + -(-TRIED_RECORDS // len(slices))
-        trial = _Trial(plan, slice_, tried, enough)
-        if not trial.fails(storage, settings, _TRIED_BYTES // len(slices)):
+        enough = tried.records + share
+
+        def add(reject: Reject, enough: int = enough) -> None:
+            tried.add(reject)
+            if tried.records >= enough:
+                raise _EnoughError
+
+        if _is_splittable(plan, slice_):  # a shorter slice has its own records, and no others
+            end = min(slice_.end, slice_.start + _TRIED_BYTES // len(slices))
+            slice_ = slice_._replace(end=end)
+        split = Split(0, (slice_,))
+        try:
+            # Batches of one record: the first usable one is yielded before the next is read.
+            batches = read_split(storage, plan, split, settings, add, batch_bytes=1)
+            if next(batches, None) is not None:
+                return None
+        except _UsableError:
             return None
+        except _EnoughError:
+            pass
     return tried if tried.records >= TRIED_RECORDS else None
 
 
@@ -81,75 +108,13 @@ def _spread(plan: Plan) -> list[Slice]:
         slice_
         for split in plan.splits
         for slice_ in split.slices
-        if slice_.end > slice_.start and _is_known(plan.files[slice_.file], slice_)
+        if slice_.end > slice_.start and (slice_.start == 0 or _is_splittable(plan, slice_))
     ]
     count = min(len(known), _TRIED_SLICES)
     return [known[number * len(known) // count] for number in range(count)]
 
 
-def _is_known(file: InputFile, slice_: Slice) -> bool:
+def _is_splittable(plan: Plan, slice_: Slice) -> bool:
+    file = plan.files[slice_.file]
     format_ = input_format(file.format)
-    if _is_read_in_order(file):
-        return slice_.start == 0 and format_.reject_gap is not None
-    return format_.splittable
-
-
-def _is_read_in_order(file: InputFile) -> bool:
-    return input_format(file.format).columnar or file.compression != "none"
-
-
-class _Trial:
-    """A look at the first records of one slice.
-
-    Args:
-        plan: The plan.
-        slice_: The slice.
-        tried: Gets the rejects.
-        enough: The number of rejects in `tried` after which the look ends.
-    """
-
-    def __init__(self, plan: Plan, slice_: Slice, tried: Tried, enough: int) -> None:
-        file = plan.files[slice_.file]
-        self._plan, self._slice, self._tried, self._enough = plan, slice_, tried, enough
-        self._in_order = _is_read_in_order(file)
-        self._gap = input_format(file.format).reject_gap or 0
-        self._last: Reject | None = None
-        self._failed = True
-
-    def fails(self, storage: Storage, settings: ReadSettings, size: int) -> bool:
-        """Return whether no record can be used, for the reason of those tried before."""
-        file, start, end = self._slice
-        if not self._in_order:  # a shorter slice has its own records, and no others
-            end = min(end, start + size)
-        split = Split(0, (Slice(file, start, end),))
-        batches = read_split(
-            storage, self._plan, split, settings, self._take, batch_bytes=_BATCH_BYTES
-        )
-        try:
-            return next(batches, None) is None and self._failed
-        except _Enough:
-            return self._failed
-
-    def _take(self, reject: Reject) -> None:
-        tried = self._tried
-        same = tried.first is None or reject.reason == tried.first.reason
-        if reject.lost_bytes is not None or not same or not self._follows(reject):
-            self._failed = False
-            raise _Enough
-        self._last = reject
-        tried.add(reject)
-        if self._in_order and tried.records >= self._enough:
-            raise _Enough
-
-    def _follows(self, reject: Reject) -> bool:
-        """Return whether no usable record is between two rejects, or before the first."""
-        last = self._last
-        if not self._in_order:
-            return True
-        if reject.row is not None:
-            return reject.row == (0 if last is None or last.row is None else last.row + 1)
-        if reject.offset is None:
-            return False
-        if last is None or last.offset is None:
-            return reject.offset <= _BOM_BYTES
-        return reject.offset <= last.offset + last.bytes_total + self._gap
+    return file.compression == "none" and format_.splittable and not format_.columnar

@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 1 << 44
 """With MAX_FILES: the number of a file and an offset in it fit in 64 bits."""
 
 
-class InputFile(msgspec.Struct, frozen=True):
+class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A file of the corpus.
 
     Attributes:
@@ -39,7 +39,7 @@ class InputFile(msgspec.Struct, frozen=True):
     """
 
     name: str
-    size: int
+    size: Count
     format: str
     compression: str
     tag: str = ""
@@ -146,7 +146,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values: the files, and the slices of each split as lists."""
-        files = tuple(_FileRow(f.name, f.size, f.format, f.compression) for f in self.files)
+        files = tuple(msgspec.structs.replace(file, tag="") for file in self.files)
         splits = tuple(split.slices for split in self.splits)
         plan: dict[str, Any] = msgspec.to_builtins(_PlanRow(1, files, splits))
         return plan
@@ -172,23 +172,13 @@ class Plan:
             file, start, end = slice_
             if not (0 <= file < len(row.files) and 0 <= start <= end <= row.files[file].size):
                 raise DataError(f"not a plan: the slice {list(slice_)} is not within its file")
-        files = tuple(InputFile(f.name, f.size, f.format, f.compression) for f in row.files)
         splits = tuple(Split(index, slices) for index, slices in enumerate(row.splits))
-        return Plan(root, files, splits)
-
-
-class _FileRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of a plan in JSON."""
-
-    name: str
-    size: Count
-    format: str
-    compression: str
+        return Plan(root, row.files, splits)
 
 
 class _PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A plan in JSON."""
 
     version: Literal[1]
-    files: tuple[_FileRow, ...]
+    files: tuple[InputFile, ...]
     splits: tuple[tuple[Slice, ...], ...]

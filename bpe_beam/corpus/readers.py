@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS, join
-from bpe_beam.corpus.formats import input_format
+from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject, RejectReason
@@ -56,31 +56,22 @@ def _read_slice(request: SliceRequest, lose_changed: bool) -> Iterator[pa.Record
         request.reject(RejectReason.NOTHING_READ, detail, offset=request.start, lost_bytes=size)
 
 
-class _Meter:
-    """Reports how much of a slice has been read, never more than all of it.
+def _metered(size: int, report: Callable[[int], None]) -> Callable[[int], None]:
+    """Return a function that reports bytes that were read, never more than `size` in total.
 
     Readers look beyond a slice, read footers, or skip columns, so the bytes that they read differ
     from the slice's size.
-
-    Args:
-        size: Stored bytes of the slice.
-        report: Called with the number of bytes since the last call.
     """
+    left = size
 
-    def __init__(self, size: int, report: Callable[[int], None]) -> None:
-        self._left = size
-        self._report = report
-
-    def add(self, count: int) -> None:
-        """Add bytes that were read."""
-        count = min(count, self._left)
-        self._left -= count
+    def add(count: int) -> None:
+        nonlocal left
+        count = min(count, left)
+        left -= count
         if count:
-            self._report(count)
+            report(count)
 
-    def finish(self) -> None:
-        """Report the rest of the slice, which is done."""
-        self.add(self._left)
+    return add
 
 
 def read_split(
@@ -134,7 +125,7 @@ def read_split(
     pending: list[pa.RecordBatch] = []
     size = rows = 0
     for slice_ in split.slices:
-        meter = _Meter(slice_.end - slice_.start, on_read)
+        report_read = _metered(slice_.end - slice_.start, on_read)
         request = SliceRequest(
             storage=storage,
             url=plan.url(slice_.file),
@@ -147,7 +138,7 @@ def read_split(
             on_boundaries=on_boundaries,
             batch_bytes=batch_bytes,
             only_text=only_text,
-            on_read=meter.add,
+            on_read=report_read,
         )
         for batch in _read_slice(request, lose_changed):
             if pending and (
@@ -160,6 +151,6 @@ def read_split(
             if size >= batch_bytes // 2:
                 yield join(pending)
                 pending, size, rows = [], 0, 0
-        meter.finish()
+        report_read(slice_.end - slice_.start)
     if pending:
         yield join(pending)

@@ -10,16 +10,12 @@ import contextlib
 import json
 from collections import Counter
 from enum import Enum
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict
+from typing import Any, BinaryIO
 
 import msgspec
 
 from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.storage import Storage
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 MAX_REJECT_BYTES = 64 << 10
 """The most bytes that are kept of a record."""
@@ -60,17 +56,6 @@ class RejectReason(Enum):
     NOTHING_READ = "nothing could be read"
 
 
-class RejectPosition(TypedDict, total=False):
-    """Where a record is, and what is lost there: the optional fields of `Reject`."""
-
-    offset: int | None
-    line: int | None
-    row: int | None
-    unit: int | None
-    lost_bytes: int | None
-    lost_records: int | None
-
-
 class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "bytes"}):
     """A record that cannot be used, or a part of a file that is lost.
 
@@ -109,7 +94,7 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         detail: str,
         data: bytes | memoryview = b"",
         total: int | None = None,
-        **position: Unpack[RejectPosition],
+        **position: int | None,
     ) -> Reject:
         """Return a reject with the first MAX_REJECT_BYTES of the record.
 
@@ -121,15 +106,13 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
             total: How many it has; None: those of `data`.
             **position: See `Reject`.
         """
-        position.setdefault("offset", None)
-        position.setdefault("line", None)
         return Reject(
             file=file,
             reason=reason.value,
             detail=detail,
             data=bytes(data[:MAX_REJECT_BYTES]),
             bytes_total=len(data) if total is None else total,
-            **position,
+            **{"offset": None, "line": None, **position},
         )
 
     @property
@@ -147,7 +130,7 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         return row
 
 
-class RejectWriter:
+class RejectWriter(contextlib.ExitStack):
     """Writes rejects as JSON Lines and counts them. A context manager.
 
     The file appears when the block ends without an error, and only if there was a reject. `add` is
@@ -165,12 +148,12 @@ class RejectWriter:
     """
 
     def __init__(self, storage: Storage, url: str) -> None:
+        super().__init__()
         self.counts: Counter[str] = Counter()
         self._losses: list[FileLoss] = []
         self._kept = 0
         self._storage = storage
         self._url = url
-        self._files = contextlib.ExitStack()
         self._stream: BinaryIO | None = None
 
     @property
@@ -190,7 +173,7 @@ class RejectWriter:
             DataError: Storage fails.
         """
         if self._stream is None:
-            self._stream = self._files.enter_context(self._storage.create(self._url))
+            self._stream = self.enter_context(self._storage.create(self._url))
         if self._kept + len(reject.data) > KEPT_BYTES:
             reject = msgspec.structs.replace(reject, data=b"")
         self._kept += len(reject.data)
@@ -200,14 +183,3 @@ class RejectWriter:
         if reject.lost_bytes is not None:
             loss = FileLoss(reject.file, reject.lost_bytes, 1, reject.lost_records)
             self._losses.append(loss)
-
-    def __enter__(self) -> RejectWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._files.__exit__(kind, error, traceback)

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bpe_beam.corpus.batches import MAX_BATCH_ROWS
 from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.corpus.rejects import Reject, RejectPosition, RejectReason
-from bpe_beam.corpus.streams import Source, decompress
-from bpe_beam.corpus.streams.arrow_file import ArrowFile
-from bpe_beam.corpus.streams.stored import Stored, ignore_progress
+from bpe_beam.corpus.rejects import Reject, RejectReason
+from bpe_beam.corpus.streams import Source, Stored, decompress
+from bpe_beam.corpus.streams.stored import ignore_progress
 from bpe_beam.storage import Storage
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class Position(NamedTuple):
@@ -116,7 +112,7 @@ class SliceRequest:
         detail: str,
         data: bytes | memoryview = b"",
         total: int | None = None,
-        **position: Unpack[RejectPosition],
+        **position: int | None,
     ) -> None:
         """Report a record of the file that cannot be used, or a part that is lost.
 
@@ -144,16 +140,13 @@ class SliceRequest:
             The bytes up to the file's end; None if no unit begins in the slice, which is reported.
         """
         if self.plain:
-            return self._open_stored(start)
-        source = decompress(self._open_stored(self.start), self.file.compression, self.end)
+            return self.open_stored(start)
+        source = decompress(self.open_stored(self.start), self.file.compression, self.end)
         if source is None:
             self.on_boundaries(Boundaries(self.number, self.start, self.end, None, None))
         return source
 
-    def open_arrow_file(self) -> ArrowFile:
-        """Open the file's stored bytes as pyarrow reads them."""
-        return ArrowFile(self._open_stored(0))
-
-    def _open_stored(self, start: int) -> Stored:
+    def open_stored(self, start: int = 0) -> Stored:
+        """Open the file's stored bytes from a position on."""
         file = self.file
         return Stored(self.storage, self.url, file.size, start, file.tag, self.on_read)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from bpe_beam.corpus.boundaries import is_speculative
-from bpe_beam.corpus.formats import input_format as format_named
+from bpe_beam.corpus.formats.interface import input_format as format_named
 from bpe_beam.corpus.listing import list_files
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE
-from bpe_beam.corpus.streams.unit_search import UNIT_MAGIC
+from bpe_beam.corpus.streams.unit_search import UNIT_START
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 
@@ -139,7 +139,7 @@ def can_be_cut(file: InputFile, document_separator: str, cut_compressed: bool = 
         return False
     if file.compression == "none":
         return True
-    if file.compression not in UNIT_MAGIC or not cut_compressed:
+    if file.compression not in UNIT_START or not cut_compressed:
         return False
     if format_.separated:
         return len(document_separator.encode()) == 1

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bpe_beam.errors import UsageError
-from bpe_beam.storage.names import is_local
-from bpe_beam.storage.redaction import redact
+from bpe_beam.storage.names import is_local, redact
 
 _SECRET = re.compile(
     r"key|secret|token|passw|credential|sas|connection_string|auth|cookie|header", re.IGNORECASE

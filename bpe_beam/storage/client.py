@@ -22,10 +22,8 @@ from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.local_store import LocalStore
-from bpe_beam.storage.names import is_local, local_path
-from bpe_beam.storage.redaction import redact
+from bpe_beam.storage.names import is_local, local_path, redact
 from bpe_beam.storage.retry import retried
-from bpe_beam.storage.store import Store
 from bpe_beam.storage.stored_file import StoredFile
 from bpe_beam.storage.syncing import sync_folder
 
@@ -70,7 +68,7 @@ class Storage:
 
         return RemoteStore(self.options)
 
-    def _store(self, url: str) -> Store:
+    def _store(self, url: str) -> LocalStore | RemoteStore:
         return _LOCAL if is_local(url) else self.remote
 
     # ---- looking ----

@@ -10,7 +10,6 @@ from typing import Any
 
 from bpe_beam.storage.client import Storage
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.moving import rename
 from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
 from bpe_beam.storage.retry import retried
 from bpe_beam.storage.syncing import sync_file, sync_folder
@@ -94,6 +93,8 @@ def _link(path: Path, data: bytes) -> bool:
 
 def _rename(fs: Any, path: str, data: bytes) -> bool:
     """Write by a rename, for stores on which a direct write may stay incomplete."""
+    from bpe_beam.storage.remote_store import rename  # slow to import
+
     if not fs.exists(path):
         attempt = attempt_name(path)
         try:

@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from bpe_beam.errors import DataError, NotFoundError, UsageError
-from bpe_beam.storage.names import is_local
-from bpe_beam.storage.redaction import redact
+from bpe_beam.storage.names import is_local, redact
 from bpe_beam.storage.retry import CONNECTING, is_unreadable
 
 _MAX_MESSAGE = 500

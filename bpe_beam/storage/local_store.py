@@ -8,6 +8,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,7 +19,10 @@ from bpe_beam.storage.syncing import sync_folder
 
 
 class LocalStore:
-    """The files of this machine, by path or `file://` URL; see `store.Store`."""
+    """The files of this machine, by path or `file://` URL.
+
+    Its methods are those of `Storage` with the same names.
+    """
 
     def expand(self, pattern: str) -> list[StoredFile]:
         """Return the files that a path, URL or glob means, in any order."""
@@ -65,7 +69,7 @@ class LocalStore:
             return _stored_file(str(path), os.fstat(stream.fileno())), stream
 
     def read_head(self, url: str, count: int) -> bytes:
-        """See `Store`."""
+        """See `Storage`."""
         with named_errors("read", url), local_path(url).open("rb", buffering=0) as stream:
             return stream.read(count)
 
@@ -81,18 +85,13 @@ class LocalStore:
             attempt = Path(attempt_name(str(path)))
             with named_errors("write", url):
                 raw = open_new(attempt)
-            writing = write_attempt(
-                raw,
-                url,
-                publish=lambda: attempt.replace(path),
-                remove=attempt.unlink,
-                synced=True,
-            )
+            publish = partial(attempt.replace, path)
+            writing = write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=True)
         with writing as stream:
             yield stream
 
     def move(self, source: str, target: str) -> None:
-        """See `Store`."""
+        """See `Storage`."""
         with named_errors("move", source):
             try:
                 local_path(source).replace(local_path(target))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, cast
 
 WEB = ("http", "https")
 AZURE = ("az", "abfs", "abfss")
@@ -36,6 +35,21 @@ def protocol_of(url: str) -> str:
     """Return the protocol of a URL, in one spelling; `file` for a path."""
     scheme = SCHEME.match(url)
     return _SPELLINGS.get(scheme[1], scheme[1]) if scheme else "file"
+
+
+def redact(url: str) -> str:
+    """Return the URL without user, password and query, which may be secret."""
+    scheme = SCHEME.match(url)
+    if scheme is None:
+        return url
+    head, rest = url[: scheme.end()], url[scheme.end() :]
+    host, slash, path = rest.partition("/")
+    if scheme[1] in WEB:
+        path = path.partition("?")[0]
+    user, at, address = host.rpartition("@")
+    # abfss://container@account is an address; a password has a colon before it
+    secret = at and (":" in user or scheme[1] in WEB)
+    return head + (address if secret else host) + slash + path
 
 
 def is_local(url: str) -> bool:
@@ -96,24 +110,3 @@ def join(folder: str, *names: str) -> str:
     for name in names:
         folder = name if not folder else folder + ("" if folder.endswith("/") else "/") + name
     return folder + query
-
-
-def url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
-    """Return the URL of a file that a file system listed.
-
-    Args:
-        fs: The file system.
-        pattern: The URL or glob that was listed; its protocol and host begin the result.
-        stripped: The file system's own path for the pattern.
-        found: The file system's own path of the file.
-    """
-    pattern = pattern.rstrip("/")
-    if pattern.endswith(stripped):
-        head = pattern[: len(pattern) - len(stripped)]
-        scheme = SCHEME.match(head)
-        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
-    scheme = SCHEME.match(pattern)
-    host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
-    if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
-        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
-    return cast(str, fs.unstrip_protocol(found))

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.names import AZURE, protocol_of
-from bpe_beam.storage.redaction import redact
+from bpe_beam.storage.names import AZURE, protocol_of, redact
 from bpe_beam.storage.retry import EmptyAnswerError, FileChangedError
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 

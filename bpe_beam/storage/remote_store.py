@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, BinaryIO, TypeVar, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.file_systems import connect, secrets_of
-from bpe_beam.storage.moving import move, rename
-from bpe_beam.storage.names import OBJECT_STORES, WEB, attempt_name, protocol_of, url_of
+from bpe_beam.storage.names import (
+    OBJECT_STORES,
+    SCHEME,
+    WEB,
+    attempt_name,
+    protocol_of,
+    redact,
+)
 from bpe_beam.storage.ranges import RangeSource, open_ranges
-from bpe_beam.storage.redaction import redact
 from bpe_beam.storage.remote_file import open_reader, read_range
 from bpe_beam.storage.retry import CONNECTING, retried
 from bpe_beam.storage.stored_file import StoredFile, stored_file
-from bpe_beam.storage.uploading import uploading
+from bpe_beam.storage.uploading import Upload
 from bpe_beam.storage.web import open_web, stat_web
 from bpe_beam.storage.writing import write_attempt
 
 T = TypeVar("T")
 
+_COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
+"""Seconds between looks at a copy that is not complete; about five minutes in total."""
+
 
 @dataclass(frozen=True)
 class RemoteStore:
-    """Object stores, web servers and the other file systems of fsspec; see `store.Store`.
+    """Object stores, web servers and the other file systems of fsspec.
+
+    Its methods are those of `Storage` with the same names.
 
     Attributes:
         options: See `client.Storage`.
@@ -80,7 +91,7 @@ class RemoteStore:
         return open_reader(lambda: self._open_ranges(url), url, self.secrets)
 
     def read_head(self, url: str, count: int) -> bytes:
-        """See `Store`."""
+        """See `Storage`."""
 
         def head() -> bytes:
             source = self._open_ranges(url)
@@ -98,34 +109,43 @@ class RemoteStore:
         if protocol in WEB:
             raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
         fs, path = self.connect(url)
-        writing: contextlib.AbstractContextManager[BinaryIO]
-        if protocol in OBJECT_STORES:
-            writing = uploading(fs, path, url, self.secrets)
-        else:
-            attempt = attempt_name(path)
-            with named_errors("write", url, self.secrets):
-                raw = cast(BinaryIO, fs.open(attempt, "wb"))
-            writing = write_attempt(
-                raw,
-                url,
-                publish=lambda: rename(fs, attempt, path),
-                remove=lambda: fs.rm_file(attempt),
-                secrets=self.secrets,
-            )
-        with writing as stream:
+        publish: Callable[[], object]
+        remove: Callable[[], object]
+        with named_errors("write", url, self.secrets):
+            if protocol in OBJECT_STORES:
+                raw = Upload(fs, path, url, self.secrets)
+                publish, remove = raw.finish, raw.discard
+            else:
+                attempt = attempt_name(path)
+                raw = fs.open(attempt, "wb")
+                publish, remove = partial(rename, fs, attempt, path), partial(fs.rm_file, attempt)
+        with write_attempt(
+            cast(BinaryIO, raw), url, publish=publish, remove=remove, secrets=self.secrets
+        ) as stream:
             yield stream
 
     def move(self, source: str, target: str) -> None:
-        """See `Store`."""
+        """See `Storage`."""
         with named_errors("move", source, self.secrets):
             fs, path = self.connect(source)
-            move(
-                fs,
-                path,
-                self.connect(target)[1],
-                lambda path: stored_file(source, fs.info(path)).size,
-                copies=protocol_of(source) in OBJECT_STORES,
-            )
+            new_path = self.connect(target)[1]
+
+            def size_of(path: str) -> int:
+                return retried(lambda: stored_file(source, fs.info(path)).size)
+
+            try:
+                size = size_of(path)
+            except FileNotFoundError:
+                size_of(new_path)  # raises unless an earlier call has moved the file
+                return
+            try:
+                if protocol_of(source) in OBJECT_STORES:
+                    _copy_and_remove(fs, path, new_path, size, size_of)
+                else:
+                    retried(lambda: _rename_once(fs, path, new_path))
+            except FileNotFoundError:  # another process moves the same file
+                if size_of(new_path) != size:
+                    raise
 
     def remove(self, url: str) -> None:
         """Remove a file if it exists."""
@@ -206,7 +226,7 @@ class RemoteStore:
         fs, path = self.connect(pattern)
         web = protocol_of(pattern) in WEB
         if self._kind(pattern) == "file":
-            return [self._stat(url_of(fs, pattern, path, path))]
+            return [self._stat(_url_of(fs, pattern, path, path))]
         magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
         if magic is None:
             return []
@@ -223,7 +243,62 @@ class RemoteStore:
                 continue
             if "/." in "/" + name[len(fixed) :] and not dotted:
                 continue
-            url = url_of(fs, pattern, path, name)
+            url = _url_of(fs, pattern, path, name)
             # a web page reports no sizes
             found.append(self._stat(url) if web else stored_file(url, info))
         return found
+
+
+def _copy_and_remove(
+    fs: Any, source: str, target: str, size: int, size_of: Callable[[str], int]
+) -> None:
+    retried(lambda: fs.cp_file(source, target))
+    for pause in _COPY_PAUSES:  # a store may complete a copy after it has answered
+        if size_of(target) == size:
+            break
+        time.sleep(pause)
+    else:
+        raise OSError(f"the copy has {size_of(target):,} of {size:,} bytes")
+    retried(lambda: fs.rm_file(source))
+
+
+def _rename_once(fs: Any, source: str, target: str) -> None:
+    """Rename a file, unless an attempt without an answer has done so."""
+    try:
+        fs.info(source)
+    except FileNotFoundError:
+        fs.info(target)
+    else:
+        rename(fs, source, target)
+
+
+def rename(fs: Any, source: str, target: str) -> None:
+    """Rename a file as fsspec does, but with `*`, `?` and `[` as plain characters of its name.
+
+    Args:
+        fs: The file system.
+        source: The file's path in that file system.
+        target: Its new path.
+    """
+    if re.search(r"[*?\[]", source):
+        fs.cp_file(source, target)
+        fs.rm_file(source)
+    else:
+        fs.mv(source, target)
+
+
+def _url_of(fs: Any, pattern: str, stripped: str, found: str) -> str:
+    """Return the URL of a file that a file system listed under its own path `found`.
+
+    The protocol and the host are those of the pattern, for which `stripped` is its own path.
+    """
+    pattern = pattern.rstrip("/")
+    if pattern.endswith(stripped):
+        head = pattern[: len(pattern) - len(stripped)]
+        scheme = SCHEME.match(head)
+        return (f"{protocol_of(head)}://{head[scheme.end() :]}" if scheme else head) + found
+    scheme = SCHEME.match(pattern)
+    host = pattern[scheme.end() :].partition("/")[0] if scheme else ""
+    if "@" in host:  # CONTAINER@ACCOUNT, where the container is the first part of the name
+        return f"{protocol_of(pattern)}://{host}/{found.partition('/')[2]}"
+    return cast(str, fs.unstrip_protocol(found))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.names import OBJECT_STORES, WEB, protocol_of
-from bpe_beam.storage.redaction import redact
+from bpe_beam.storage.names import OBJECT_STORES, WEB, protocol_of, redact
 from bpe_beam.storage.retry import EmptyAnswerError
 
 # The first of these that a store reports is the tag. Each but the times is new with each content; a

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from bpe_beam.errors import DataError
-from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import AZURE, protocol_of
 from bpe_beam.storage.ranges import open_ranges
 from bpe_beam.storage.remote_file import BLOCK, open_reader
 from bpe_beam.storage.retry import UPLOAD_PATIENCE_SECONDS, retried
-from bpe_beam.storage.writing import WRITE_BUFFER
 
 # A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB go
 # up in parts that cost little memory, and 1.4 TiB more in large ones.
@@ -24,7 +21,7 @@ _MANY_PARTS = 4000
 LARGE_PART = 256 << 20
 
 
-class Upload(io.RawIOBase):
+class Upload:
     """The upload of an object, which exists once `finish` returns, and not before.
 
     Args:
@@ -35,36 +32,29 @@ class Upload(io.RawIOBase):
     """
 
     def __init__(self, fs: Any, path: str, url: str, secrets: Collection[str]) -> None:
-        super().__init__()
         self._fs, self._path, self._url, self._secrets = fs, path, url, secrets
-        self._discarded = False
         self._hash = hashlib.sha256()
-        with named_errors("write", url, secrets):
-            self._file = fs.open(path, "wb", block_size=PART)
+        self._file = fs.open(path, "wb", block_size=PART)
         if protocol_of(url) in AZURE:
             _repeat_blocks(self._file)
         self._size = 0
 
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def write(self, data: Any, /) -> int:
+    def write(self, data: Any) -> int:
         """Take bytes, and send each part that is full."""
-        view = memoryview(data).cast("B")
-        if self._discarded:
-            return len(view)
-        with named_errors("write", self._url, self._secrets):
-            rest = view
-            while rest:
-                if self._size == PART * _MANY_PARTS:
-                    self._file.blocksize = LARGE_PART
-                room = self._file.blocksize - self._file.buffer.tell()
-                self._file.write(rest[:room])
-                self._hash.update(rest[:room])
-                self._size += len(rest[:room])
-                rest = rest[room:]
-        return len(view)
+        rest = memoryview(data).cast("B")
+        size = len(rest)
+        while rest:
+            if self._size == PART * _MANY_PARTS:
+                self._file.blocksize = LARGE_PART
+            taken = rest[: self._file.blocksize - self._file.buffer.tell()]
+            self._file.write(taken)
+            self._hash.update(taken)
+            self._size += len(taken)
+            rest = rest[len(taken) :]
+        return size
+
+    def close(self) -> None:
+        """Do nothing: `finish` or `discard` follows."""
 
     def finish(self) -> None:
         """Send the last part, and make the object appear.
@@ -72,13 +62,12 @@ class Upload(io.RawIOBase):
         A client repeats a request whose answer was lost. If the store carried out the first one,
         some stores answer the second with "no such upload"; then the object itself is compared.
         """
-        with named_errors("write", self._url, self._secrets):
-            try:
-                self._file.close()
-            except FileNotFoundError:
-                if not self._is_complete():
-                    raise
-                self._file.closed = True  # an unclosed file of fsspec would try again
+        try:
+            self._file.close()
+        except FileNotFoundError:
+            if not self._is_complete():
+                raise
+            self._file.closed = True  # an unclosed file of fsspec would try again
 
     def _is_complete(self) -> bool:
         """Return whether the store has an object of this name with the bytes that were sent."""
@@ -95,8 +84,7 @@ class Upload(io.RawIOBase):
         return stored.digest() == self._hash.digest()
 
     def discard(self) -> None:
-        """Discard the parts that were sent. Raise nothing: another error is being raised."""
-        self._discarded = True
+        """Discard the parts that were sent."""
         file = self._file
         with contextlib.suppress(Exception):
             file.discard()
@@ -131,34 +119,3 @@ def _repeat_blocks(file: Any) -> None:
         return retried(attempt, UPLOAD_PATIENCE_SECONDS)
 
     file._upload_chunk = upload
-
-
-@contextlib.contextmanager
-def uploading(fs: Any, path: str, url: str, secrets: Collection[str]) -> Iterator[BinaryIO]:
-    """Open an object for writing; it appears when the block ends without an error.
-
-    Args:
-        fs: The file system.
-        path: The object's path there.
-        url: Its URL, for errors.
-        secrets: Texts that errors must not show.
-
-    Yields:
-        A buffered stream of bytes.
-
-    Raises:
-        DataError: The store fails.
-    """
-    upload = Upload(fs, path, url, secrets)
-    buffered = io.BufferedWriter(upload, WRITE_BUFFER)
-    try:
-        yield cast(BinaryIO, buffered)
-        if not buffered.closed:
-            buffered.flush()
-        upload.finish()
-    except BaseException:
-        upload.discard()
-        raise
-    finally:
-        with contextlib.suppress(Exception):
-            buffered.close()

@@ -1,4 +1,4 @@
-"""New files outside of object stores: complete under their name, or not there."""
+"""New files: complete under their name, or not there."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def write_attempt(
     secrets: Collection[str] = (),
     synced: bool = False,
 ) -> Iterator[BinaryIO]:
-    """Write a file under the name of an attempt, and give it its final name when the block ends.
+    """Write an attempt at a file, and give it the file's name when the block ends.
 
     Args:
         raw: The attempt, open for writing; this function closes it.
-        url: The file's final name, for errors.
-        publish: Gives the attempt its final name.
+        url: The file's name, for errors.
+        publish: Gives the attempt the file's name.
         remove: Removes the attempt, if the block or `publish` raises.
         secrets: Texts that errors must not show.
         synced: Whether to force the bytes to disk before `publish`; `raw` must have a descriptor.
@@ -85,7 +85,7 @@ def write_attempt(
         with named_errors("write", url, secrets):
             publish()
     except BaseException:
-        destination.synced = False
+        destination.discarded = True
         with contextlib.suppress(Exception):
             buffered.close()
         with contextlib.suppress(Exception):
@@ -97,14 +97,15 @@ class _Destination(io.RawIOBase):
     """The raw end of a stream, whose errors name the file.
 
     Attributes:
-        synced: Whether closing forces the bytes to disk.
+        discarded: Whether to ignore what is still written, since the file will be removed.
     """
 
     def __init__(
         self, stream: BinaryIO, url: str, secrets: Collection[str] = (), *, synced: bool = False
     ) -> None:
         super().__init__()
-        self.synced = synced
+        self.discarded = False
+        self._synced = synced
         self._stream, self._url, self._secrets = stream, url, secrets
 
     def writable(self) -> bool:
@@ -113,6 +114,8 @@ class _Destination(io.RawIOBase):
 
     def write(self, data: Any, /) -> int:
         """Write bytes to the file."""
+        if self.discarded:
+            return memoryview(data).nbytes
         with named_errors("write", self._url, self._secrets):
             return self._stream.write(data)
 
@@ -122,7 +125,7 @@ class _Destination(io.RawIOBase):
             super().close()
             with named_errors("write", self._url, self._secrets):
                 try:
-                    if self.synced:
+                    if self._synced and not self.discarded:
                         sync_file(self._stream.fileno())
                 finally:
                     self._stream.close()

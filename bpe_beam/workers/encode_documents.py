@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import PLACE_BITS
-from bpe_beam.corpus.formats import input_format
+from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.rejects import Reject, RejectReason
 from bpe_beam.errors import DataError, TextError

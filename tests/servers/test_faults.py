@@ -17,7 +17,7 @@ from stores import Store, s3_options
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, retry
-from bpe_beam.storage import client_limits as clients
+from bpe_beam.storage import file_systems as clients
 from bpe_beam.storage.remote_file import BLOCK
 from bpe_beam.storage.uploading import PART
 

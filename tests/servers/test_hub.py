@@ -18,7 +18,7 @@ from web import serving
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, retry
-from bpe_beam.storage import client_limits as clients
+from bpe_beam.storage import file_systems as clients
 from bpe_beam.storage.remote_file import BLOCK
 
 pytestmark = pytest.mark.servers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bpe_beam.storage import Storage
+from bpe_beam.errors import DataError
+from bpe_beam.storage import Storage, named_errors, redact
 
 pytestmark = pytest.mark.quick
 
@@ -18,3 +19,19 @@ def test_join() -> None:
     assert join("", "a") == "a"
     assert join("a?b", "c") == "a?b/c"
     assert join("https://host/a?sig=1", "c") == "https://host/a/c?sig=1"
+
+
+def test_redact() -> None:
+    assert redact("https://me:pw@host/a/b?sig=1") == "https://host/a/b"
+    assert redact("https://token@host/a") == "https://host/a"
+    assert redact("s3://key:secret@bucket/a?b") == "s3://bucket/a?b"
+    assert redact("abfss://container@account/a") == "abfss://container@account/a"
+    assert redact("/a/me:pw@host?x") == "/a/me:pw@host?x"
+    url = "https://me:hunter2@127.0.0.1:1/x?sig=hunter2"
+    for error in (RuntimeError, OSError):
+        with (
+            pytest.raises(DataError, match=r"cannot read https://127") as caught,
+            named_errors("read", url),
+        ):
+            raise error(f"{url} does not answer")
+        assert "hunter2" not in str(caught.value)

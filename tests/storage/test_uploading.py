@@ -11,6 +11,7 @@ import pytest
 
 from bpe_beam.storage import uploading
 from bpe_beam.storage.uploading import LARGE_PART, PART, Upload
+from bpe_beam.storage.writing import write_attempt
 
 pytestmark = pytest.mark.quick
 
@@ -75,10 +76,14 @@ def test_the_limit_of_ten_thousand_parts_is_far() -> None:
 def test_what_is_given_up_does_not_finish_itself() -> None:
     files = Files()
     upload = Upload(files, "bucket/key", "s3://bucket/key", ())
-    upload.write(bytes(25))
-    upload.discard()
-    assert upload.write(bytes(99)) == 99
+
+    writing = write_attempt(upload, "a", publish=upload.finish, remove=upload.discard)
+    with pytest.raises(RuntimeError, match="given up"), writing as stream:
+        stream.write(bytes(25))
+        stream.flush()
+        stream.write(bytes(99))
+        raise RuntimeError("given up")
     file = upload._file
-    del upload
+    del upload, writing
     file.__del__()
     assert files.sent == [bytes(10), bytes(10), b"<discarded>"]

@@ -23,19 +23,21 @@ from bpe_beam.corpus.batches import PLACE_BITS
 from bpe_beam.corpus.formats.interface import InputFormat
 from bpe_beam.corpus.reading.columns import (
     BROKEN,
-    RowReader,
     check_names,
+    checked_rows,
+    documents_of,
+    lose_file,
     useful_paths,
 )
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
-from bpe_beam.corpus.streams.arrow_file import ArrowFile
+from bpe_beam.corpus.streams import Stored
 from bpe_beam.errors import DataError
 
 _MAGIC = b"ARROW1"
 
 
-def read_arrow(request: SliceRequest) -> Iterator[pa.RecordBatch]:
+def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a slice's record batches.
 
     A row whose text is null or not UTF-8 is a reject; so is a broken record batch, after which a
@@ -44,7 +46,7 @@ def read_arrow(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     Raises:
         DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
-    with contextlib.closing(request.open_arrow_file()) as file:
+    with contextlib.closing(request.open_stored()) as file:
         is_file = file.read(len(_MAGIC)) == _MAGIC
         if request.start and not is_file:
             return
@@ -55,10 +57,7 @@ def read_arrow(request: SliceRequest) -> Iterator[pa.RecordBatch]:
             schema = reader.schema
             check_names(schema)
         except BROKEN as error:
-            file.check()
-            if request.start == 0:
-                size = request.file.size
-                request.reject(RejectReason.BROKEN_ARROW, str(error), total=size, lost_bytes=size)
+            lose_file(request, file, RejectReason.BROKEN_ARROW, error)
             return
         if is_file and not reader.num_record_batches:
             return
@@ -69,31 +68,29 @@ def read_arrow(request: SliceRequest) -> Iterator[pa.RecordBatch]:
         yield from read(request, file, reader)
 
 
-def _read_file(request: SliceRequest, file: ArrowFile, reader: Any) -> Iterator[pa.RecordBatch]:
+def _read_file(request: SliceRequest, file: Stored, reader: Any) -> Iterator[pa.RecordBatch]:
     count = reader.num_record_batches
     stride = (1 << PLACE_BITS) // count
-    rows = RowReader(request)
     for number in range(count):
         if not request.start <= request.file.size * number // count < request.end:
             continue
         try:
-            batch = rows.check(reader.get_batch(number))
+            batch = checked_rows(request, reader.get_batch(number))
         except BROKEN as error:
             file.check()
             _reject_batch(request, f"{error}, record batch {number}", request.file.size // count)
             continue
         if len(batch) > stride:
             raise DataError(f"{request.file.name}: record batch {number} has over {stride} rows")
-        yield from rows.documents(batch, number * stride, 0, f", record batch {number}")
+        yield from documents_of(request, batch, number * stride, 0, f", record batch {number}")
 
 
-def _read_stream(request: SliceRequest, file: ArrowFile, reader: Any) -> Iterator[pa.RecordBatch]:
-    rows = RowReader(request)
+def _read_stream(request: SliceRequest, file: Stored, reader: Any) -> Iterator[pa.RecordBatch]:
     place = 0
     for number in itertools.count():
         begins = file.tell()
         try:
-            batch = rows.check(reader.read_next_batch())
+            batch = checked_rows(request, reader.read_next_batch())
         except StopIteration:
             return
         except BROKEN as error:
@@ -101,7 +98,7 @@ def _read_stream(request: SliceRequest, file: ArrowFile, reader: Any) -> Iterato
             detail = f"{error}; the stream is lost from here on, record batch {number}"
             _reject_batch(request, detail, request.file.size - begins)
             return
-        yield from rows.documents(batch, place, 0, f", record batch {number}")
+        yield from documents_of(request, batch, place, 0, f", record batch {number}")
         place += len(batch)
 
 
@@ -119,7 +116,7 @@ def _reject_batch(request: SliceRequest, detail: str, lost: int) -> None:
 
 FORMAT = InputFormat(
     name="arrow",
-    read=read_arrow,
+    read=_read,
     endings=(".arrow", ".arrows", ".ipc", ".feather"),
     magic=_MAGIC,
     columnar=True,

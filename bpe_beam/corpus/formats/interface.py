@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bpe_beam.corpus.formats import INPUT_FORMATS
 from bpe_beam.corpus.slices import SliceRequest
 
 
@@ -29,8 +32,6 @@ class InputFormat:
             "file" makes a file one document; units are splittable if it is a single byte.
         speculative: Whether the reader has to guess where the records of a slice in the middle of
             an uncompressed file begin; see `boundaries.py` for the proof.
-        reject_gap: The most bytes between a rejected record and the next record; None if there is
-            no such limit: the header of an archive's member can be long.
         check_head: Raises UsageError if the first bytes of an uncompressed file show that it has
             another format; None if nothing is checked.
     """
@@ -44,5 +45,13 @@ class InputFormat:
     splittable_units: bool = False
     separated: bool = False
     speculative: bool = False
-    reject_gap: int | None = 2
     check_head: Callable[[bytes], None] | None = None
+
+
+@functools.cache
+def input_format(name: str) -> InputFormat:
+    """Return the format with this name, one of INPUT_FORMATS."""
+    if name not in INPUT_FORMATS:
+        raise ValueError(f"format must be one of {', '.join(INPUT_FORMATS)}, got {name!r}")
+    found: InputFormat = importlib.import_module(f"bpe_beam.corpus.formats.{name}").FORMAT
+    return found

@@ -1,13 +1,8 @@
 """JSON Lines: an object a line, of which a field is the text.
 
 The parser is our own (`native/read/jsonl.hpp`): one for all lines, so that results do not depend on
-which parser got a line. Speeds in MB/s for one thread and for two at once (two shared cores, blocks
-of 4 MB, English; documents of 200 bytes, then of 25 KB):
-
-    native     870  1310     1240  2440
-    pyarrow    350   650      610   910   for a bad line it fails the block, which needs another way
-    orjson     245   270      620   650   holds the GIL
-    json        57    68      350   350   holds the GIL
+which parser got a line. pyarrow's takes twice the time and fails a whole block for one bad line;
+orjson and json hold the GIL.
 """
 
 from __future__ import annotations
@@ -28,7 +23,7 @@ _NO_LINES = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*(?:[{\"\]]|\n|$)|\{[ \t\r]
 """The first bytes of an array of objects or texts, or of an object over several lines."""
 
 
-def read_jsonl(request: SliceRequest) -> Iterator[pa.RecordBatch]:
+def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a JSON Lines file; see `read_split`."""
     paths = request.settings.paths
     return read_records(
@@ -48,7 +43,7 @@ def _check_head(head: bytes) -> None:
 
 FORMAT = InputFormat(
     name="jsonl",
-    read=read_jsonl,
+    read=_read,
     endings=(".jsonl", ".ndjson", ".json"),
     splittable_units=True,
     check_head=_check_head,

@@ -21,10 +21,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from bpe_beam.corpus.formats.interface import InputFormat
-from bpe_beam.corpus.reading.columns import BROKEN, RowReader, check_names, useful_paths
+from bpe_beam.corpus.reading.columns import (
+    BROKEN,
+    check_names,
+    checked_rows,
+    documents_of,
+    lose_file,
+    useful_paths,
+)
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
-from bpe_beam.corpus.streams.arrow_file import ArrowFile
+from bpe_beam.corpus.streams import Stored
 from bpe_beam.errors import DataError
 
 if TYPE_CHECKING:
@@ -41,7 +48,7 @@ _PLAIN_ROWS = 1 << 10
 long text that repeats in a few bytes a row."""
 
 
-def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
+def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents of a slice's row groups.
 
     A row whose text is null or not UTF-8 is a reject; so is the lost part of a broken row group,
@@ -50,7 +57,7 @@ def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     Raises:
         DataError: Storage fails, the file is not as long as planned, or has no column of texts.
     """
-    with contextlib.closing(request.open_arrow_file()) as file:
+    with contextlib.closing(request.open_stored()) as file:
         try:
             metadata = _read_metadata(file)
             rows = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -59,10 +66,7 @@ def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
             if any(count < 0 for count in rows):
                 raise ValueError("a row group has a negative number of rows")
         except BROKEN as error:
-            file.check()
-            if request.start == 0:
-                size = request.file.size
-                request.reject(RejectReason.BROKEN_PARQUET, str(error), total=size, lost_bytes=size)
+            lose_file(request, file, RejectReason.BROKEN_PARQUET, error)
             return
         total = sum(rows)
         if not total:
@@ -75,7 +79,7 @@ def read_parquet(request: SliceRequest) -> Iterator[pa.RecordBatch]:
             before += count
 
 
-def _read_metadata(file: ArrowFile) -> pq.FileMetaData:
+def _read_metadata(file: Stored) -> pq.FileMetaData:
     """Return the footer, without the types that its columns had in Arrow.
 
     With these a column of type dictionary would be read as a dictionary, whether its encoding
@@ -101,7 +105,7 @@ class _RowGroup:
     """One row group."""
 
     request: SliceRequest
-    file: ArrowFile
+    file: Stored
     metadata: pq.FileMetaData
     all_rows: int
     columns: list[str]
@@ -110,20 +114,19 @@ class _RowGroup:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield its documents; the lost part of it is one reject."""
-        reader = RowReader(self.request)
         expected = self.metadata.row_group(self.number).num_rows
         done, why = 0, "it ends too soon"
-        batches: Iterator[pa.RecordBatch] = iter(())
+        batches: Iterator[pa.RecordBatch] | None = None
         dictionaries = list(self.columns) if self._average < _SHORT_TEXT else []
-        reopen, reopened = True, False
+        reopened = False
         while done < expected:
             try:
-                if reopen:
-                    batches, reopen = self._open(dictionaries, done), False
+                if batches is None:
+                    batches = self._open(dictionaries, done)
                 batch = next(batches, None)
                 if batch is None or not len(batch):
                     break
-                rows = reader.check(batch)
+                rows = checked_rows(self.request, batch)
             except BROKEN as error:
                 self.file.check()
                 why = str(error)
@@ -137,10 +140,10 @@ class _RowGroup:
                 # pyarrow reads no dictionary from the DELTA encodings, which a column may have
                 # from a page in the middle on, and calls that an OSError as it does damage.
                 dictionaries = [] if reopened or done else self._dictionaries()
-                reopen = reopened = True
+                batches, reopened = None, True
                 continue
             first = self.first_row + done
-            yield from reader.documents(rows, first, first)
+            yield from documents_of(self.request, rows, first, first)
             done += len(batch)
         if done < expected:
             lost = expected - done
@@ -206,7 +209,7 @@ class _RowGroup:
 
 FORMAT = InputFormat(
     name="parquet",
-    read=read_parquet,
+    read=_read,
     endings=(".parquet", ".pq"),
     magic=_MAGIC,
     columnar=True,

@@ -29,7 +29,7 @@ _MAX_READS_AT_END = 8
 _BLOCK = 64 << 10
 
 
-def read_tar(request: SliceRequest) -> Iterator[pa.RecordBatch]:
+def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents of an archive, all of them in the slice that begins at its start.
 
     Raises:
@@ -191,8 +191,7 @@ class _Reader:
 
 FORMAT = InputFormat(
     name="tar",
-    read=read_tar,
+    read=_read,
     endings=(".tar", ".tgz"),
     splittable=False,
-    reject_gap=None,
 )

@@ -13,7 +13,7 @@ from bpe_beam.corpus.reading.records import read_records
 from bpe_beam.corpus.slices import SliceRequest
 
 
-def read_text(request: SliceRequest) -> Iterator[pa.RecordBatch]:
+def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a text file; see `read_split`."""
     separator = request.settings.document_separator.encode()
     if request.settings.document_separator == WHOLE_FILE:
@@ -27,4 +27,4 @@ def read_text(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     )
 
 
-FORMAT = InputFormat(name="text", read=read_text, separated=True)
+FORMAT = InputFormat(name="text", read=_read, separated=True)

@@ -1,16 +1,13 @@
-"""TSV: records in which newlines may be within quotes; see `reading/delimited.py`."""
+"""TSV: CSV with tabs; see `csv.py`."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from functools import partial
 
-from bpe_beam.corpus.formats.interface import InputFormat
-from bpe_beam.corpus.reading.delimited import read_delimited
+from bpe_beam.corpus.formats import csv
 
-FORMAT = InputFormat(
+FORMAT = replace(
+    csv.FORMAT,
     name="tsv",
-    read=partial(read_delimited, delimiter="\t"),
+    read=partial(csv.read_delimited, delimiter="\t"),
     endings=(".tsv", ".tab"),
-    speculative=True,
-    reject_gap=None,
 )

@@ -33,6 +33,7 @@ from bpe_beam.corpus.reading.document_gatherer import Gatherer
 from bpe_beam.corpus.reading.slice_reader import SliceReader
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
+from bpe_beam.corpus.streams import Stored
 
 MAX_HEADER_BYTES = 1 << 20
 """The headers of a record have fewer bytes."""
@@ -48,7 +49,7 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _DEFAULTS = ReadSettings()
 
 
-def read_warc(request: SliceRequest) -> Iterator[pa.RecordBatch]:
+def _read(request: SliceRequest) -> Iterator[pa.RecordBatch]:
     """Yield the documents that begin in a slice of a WARC or WET file.
 
     Raises:
@@ -227,10 +228,10 @@ class _WarcReader(SliceReader):
         Of a compressed file that is the share of the decompressed bytes, or the stored bytes that
         cannot be decompressed.
         """
-        end = self.window.end
-        if self.request.plain:
+        end, source = self.window.end, self.window.source
+        if isinstance(source, Stored):
             return end - begin
-        stored = self.request.file.size - self.window.source.first
+        stored = self.request.file.size - source.first
         return max(stored * (end - begin) // max(1, end), self.window.lost)
 
     def _find_start(self, position: int) -> int:
@@ -296,10 +297,9 @@ class _WarcReader(SliceReader):
 
 FORMAT = InputFormat(
     name="warc",
-    read=read_warc,
+    read=_read,
     endings=(".warc", ".wet"),
     magic=_MAGIC,
     splittable_units=True,
     speculative=True,
-    reject_gap=4,  # two ends of lines
 )

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA, MAX_RECORD_BYTES, PLACE_BITS
-from bpe_beam.corpus.read_settings import OTHER_SOURCE
+from bpe_beam.corpus.read_settings import OTHER_SOURCE, ReadSettings
 from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import SliceRequest
+from bpe_beam.corpus.streams import Stored
 from bpe_beam.errors import DataError
 
 BROKEN = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError)
@@ -99,96 +100,114 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return (kind.value_type if pa.types.is_dictionary(kind) else kind) in _BINARY_VIEWS
 
 
-class RowReader:
-    """Makes batches of documents of a file's rows.
+def lose_file(request: SliceRequest, file: Stored, reason: RejectReason, error: Exception) -> None:
+    """Report a file whose footer cannot be read, once, as a loss of all of it.
+
+    Args:
+        request: A slice of the file.
+        file: The file.
+        reason: The reason.
+        error: The error of pyarrow.
+
+    Raises:
+        DataError: Not the file is broken, but storage failed.
+    """
+    file.check()
+    if request.start == 0:
+        size = request.file.size
+        request.reject(reason, str(error), total=size, lost_bytes=size)
+
+
+def checked_rows(request: SliceRequest, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the columns of text, id and source, whose memory is safe to read.
+
+    They are of bytes, dictionaries of bytes or integers; a column that the file lacks is null.
 
     Args:
         request: The slice.
+        rows: Rows of the file.
+
+    Raises:
+        BROKEN: The rows are broken.
     """
-
-    def __init__(self, request: SliceRequest) -> None:
-        self._request = request
-
-    def check(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of text, id and source, whose memory is safe to read.
-
-        They are of bytes, dictionaries of bytes or integers; a column that the file lacks is null.
-
-        Raises:
-            BROKEN: The rows are broken.
-        """
-        rows.validate()
-        columns = [_column(rows, path) for path in self._request.settings.paths]
-        if columns[0] is None:
-            raise ValueError("a batch is without the column of the text")
-        missing = pa.nulls(len(rows), pa.large_binary())
-        columns = [missing if column is None else column for column in columns]
-        return pa.RecordBatch.from_arrays(columns, ["text", "id", "source"])
-
-    def documents(
-        self, rows: pa.RecordBatch, place: int, row: int, where: str = ""
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the documents of rows, and reject the others.
-
-        Args:
-            rows: The rows, checked.
-            place: The position of the first row in the file.
-            row: The number of the first row, for rejects.
-            where: What this number counts from, if not from the file's start; for rejects.
-        """
-        request = self._request
-        lengths = np.add.reduce([_lengths(column) for column in rows.columns])
-        for start, stop in _runs(lengths, request.batch_bytes, request.max_rows):
-            texts, ids, sources = map(_resolve, rows.slice(start, stop - start).columns)
-            places = np.arange(place + start, place + stop, dtype=np.uint64)
-            places |= np.uint64(request.number << PLACE_BITS)
-            columns = [
-                _names(ids),
-                self._sources(sources),
-                pa.array(places),
-                texts.view(pa.large_string()),
-            ]
-            flaws = self._flaws(texts, ids, sources)
-            for number, (reason, detail, data) in sorted(flaws.items()):
-                request.reject(reason, detail + where, data, row=row + start + number)
-            if flaws:
-                good = np.ones(len(texts), bool)
-                good[list(flaws)] = False
-                columns = [column.filter(pa.array(good)) for column in columns]
-            if len(flaws) < len(texts):
-                yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)
-
-    def _flaws(
-        self, texts: pa.Array, ids: pa.Array, sources: pa.Array
-    ) -> dict[int, tuple[RejectReason, str, bytes]]:
-        """Return the reason, the details and the bytes of each bad row, by its number."""
-        settings = self._request.settings
-        flaws: dict[int, tuple[RejectReason, str, bytes]] = {}
-        for column, name in (
-            (sources, settings.source_field),
-            (ids, settings.id_field),
-            (texts, settings.text_field),
-        ):
-            if pa.types.is_large_binary(column.type):
-                flaws.update(_bad_utf8(column, str(name)))
-        if texts.null_count:
-            detail = f"{settings.text_field!r} is null"
-            for row in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist():
-                flaws[row] = (RejectReason.FIELD_MISSING, detail, b"")
-        for row in np.flatnonzero(_lengths(texts) > MAX_RECORD_BYTES).tolist():
-            flaws[row] = (RejectReason.TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
-        return flaws
-
-    def _sources(self, column: pa.Array) -> pa.Array:
-        if self._request.settings.source_field is None:
-            return pa.repeat(pa.scalar(self._request.source, pa.large_string()), len(column))
-        import pyarrow.compute as pc
-
-        names = _names(column)
-        return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
+    rows.validate()
+    columns = [_column(rows, path) for path in request.settings.paths]
+    if columns[0] is None:
+        raise ValueError("a batch is without the column of the text")
+    missing = pa.nulls(len(rows), pa.large_binary())
+    columns = [missing if column is None else column for column in columns]
+    return pa.RecordBatch.from_arrays(columns, ["text", "id", "source"])
 
 
-def _bad_utf8(column: pa.Array, name: str) -> Iterator[tuple[int, tuple[RejectReason, str, bytes]]]:
+def documents_of(
+    request: SliceRequest, rows: pa.RecordBatch, place: int, row: int, where: str = ""
+) -> Iterator[pa.RecordBatch]:
+    """Yield the documents of rows, and reject the others.
+
+    Args:
+        request: The slice.
+        rows: The rows, checked.
+        place: The position of the first row in the file.
+        row: The number of the first row, for rejects.
+        where: What this number counts from, if not from the file's start; for rejects.
+    """
+    lengths = np.add.reduce([_lengths(column) for column in rows.columns])
+    for start, stop in _runs(lengths, request.batch_bytes, request.max_rows):
+        texts, ids, sources = map(_resolve, rows.slice(start, stop - start).columns)
+        places = np.arange(place + start, place + stop, dtype=np.uint64)
+        places |= np.uint64(request.number << PLACE_BITS)
+        columns = [
+            _names(ids),
+            _sources(request, sources),
+            pa.array(places),
+            texts.view(pa.large_string()),
+        ]
+        flaws = _flaws(request.settings, texts, ids, sources)
+        for number, (reason, detail, data) in sorted(flaws.items()):
+            request.reject(reason, detail + where, data, row=row + start + number)
+        if flaws:
+            good = np.ones(len(texts), bool)
+            good[list(flaws)] = False
+            columns = [column.filter(pa.array(good)) for column in columns]
+        if len(flaws) < len(texts):
+            yield pa.RecordBatch.from_arrays(columns, schema=BATCH_SCHEMA)
+
+
+_Flaw = tuple[RejectReason, str, bytes]
+"""The reason, the details and the bytes of a bad row."""
+
+
+def _flaws(
+    settings: ReadSettings, texts: pa.Array, ids: pa.Array, sources: pa.Array
+) -> dict[int, _Flaw]:
+    """Return the flaw of each bad row, by its number."""
+    flaws: dict[int, _Flaw] = {}
+    for column, name in (
+        (sources, settings.source_field),
+        (ids, settings.id_field),
+        (texts, settings.text_field),
+    ):
+        if pa.types.is_large_binary(column.type):
+            flaws.update(_bad_utf8(column, str(name)))
+    if texts.null_count:
+        detail = f"{settings.text_field!r} is null"
+        for row in np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False)).tolist():
+            flaws[row] = (RejectReason.FIELD_MISSING, detail, b"")
+    for row in np.flatnonzero(_lengths(texts) > MAX_RECORD_BYTES).tolist():
+        flaws[row] = (RejectReason.TOO_LONG, f"more than {MAX_RECORD_BYTES} bytes", b"")
+    return flaws
+
+
+def _sources(request: SliceRequest, column: pa.Array) -> pa.Array:
+    if request.settings.source_field is None:
+        return pa.repeat(pa.scalar(request.source, pa.large_string()), len(column))
+    import pyarrow.compute as pc
+
+    names = _names(column)
+    return pc.if_else(pc.equal(names, "").fill_null(True), OTHER_SOURCE, names)
+
+
+def _bad_utf8(column: pa.Array, name: str) -> Iterator[tuple[int, _Flaw]]:
     """Yield the number and the flaw of each value of a column that is not UTF-8."""
     try:
         column.view(pa.large_string()).validate(full=True)

@@ -23,7 +23,6 @@ from bpe_beam.corpus.reading.slice_reader import SliceReader
 from bpe_beam.corpus.reading.window import BOM
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, RejectReason
 from bpe_beam.corpus.slices import SliceRequest
-from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.errors import DataError
 
 WindowPositions = tuple[int, int, int, bool, int, int]
@@ -75,10 +74,8 @@ def _search_start(request: SliceRequest, separator: bytes) -> int:
     high = request.start - 1
     while high > 0:
         low = max(0, high - block)
-        with contextlib.closing(
-            Stored(request.storage, request.url, request.file.size, low)
-        ) as stored:
-            data = stored.read_exactly(high - low)
+        with contextlib.closing(request.open_stored(low)) as stored:
+            data = stored.read(high - low)
         gap = _native.last_gap(data, separator)
         if gap >= 0:
             return low + int(gap)

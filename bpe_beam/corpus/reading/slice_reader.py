@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,12 +12,10 @@ from bpe_beam import _native
 from bpe_beam.corpus.boundaries import is_speculative
 from bpe_beam.corpus.plan import MAX_FILE_BYTES
 from bpe_beam.corpus.reading.window import END, Window
-from bpe_beam.corpus.rejects import RejectPosition, RejectReason
+from bpe_beam.corpus.rejects import RejectReason
 from bpe_beam.corpus.slices import Boundaries, Position, SliceRequest
+from bpe_beam.corpus.streams import Stored
 from bpe_beam.errors import DataError
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _MIN_BLOCK = 16
 
@@ -62,7 +59,9 @@ class SliceReader(ABC):
                 # no longer than the file, so that ten thousand tiny files cost little
                 stop, block = request.end, min(block, request.file.size + 1)
             self.window = Window(source, self._base, max(block, _MIN_BLOCK), stop)
-            self.unit = None if request.plain or not request.start else source.first
+            self.unit = None
+            if request.start and not isinstance(source, Stored):
+                self.unit = source.first
             self.window.advance(0)
             first = self._first_start()
             begins = self.next = self.window.end if first is None else first
@@ -82,17 +81,19 @@ class SliceReader(ABC):
     @property
     def stop(self) -> int:
         """The position from which on records belong to the next slice."""
-        request = self.request
-        end = self.window.source.boundary
-        if request.plain and request.end < request.file.size:
-            end = request.end
+        request, source = self.request, self.window.source
+        if isinstance(source, Stored):
+            end = request.end if request.end < request.file.size else None
+        else:
+            end = source.boundary
         return END if end is None else end + self._overlap
 
     def _boundaries(self, begins: int) -> Boundaries:
-        request, source = self.request, self.window.source
-        first, ends = Position(0, begins), None
-        if request.plain:
-            ends = Position(0, self.next) if request.end < request.file.size else None
+        request, source, ends = self.request, self.window.source, None
+        if isinstance(source, Stored):
+            first = Position(0, begins)
+            if request.end < request.file.size:
+                ends = Position(0, self.next)
         else:
             first = Position(source.first, begins)
             if source.boundary is not None:
@@ -103,7 +104,9 @@ class SliceReader(ABC):
     def _check_position(self) -> None:
         if self.next >= MAX_FILE_BYTES:
             name = self.request.file.name
-            raise DataError(f"{name}: it decompresses to over {MAX_FILE_BYTES} bytes")
+            raise DataError(
+                f"{name}: the decompressed size must be at most {MAX_FILE_BYTES:,} bytes"
+            )
 
     def _separator_end(
         self, separator: bytes, search: int, at_least: int = 0, until: int = END
@@ -141,11 +144,10 @@ class SliceReader(ABC):
         detail: str,
         data: bytes | memoryview = b"",
         total: int | None = None,
-        **position: Unpack[RejectPosition],
+        **position: int | None,
     ) -> None:
         """Reject a record by its position; see `SliceRequest.reject`."""
-        position["offset"], position["unit"] = begin, self.unit
-        self.request.reject(reason, detail, data, total, **position)
+        self.request.reject(reason, detail, data, total, offset=begin, unit=self.unit, **position)
 
     def _reject_rest(
         self, data: bytes | memoryview = b"", total: int | None = None, line: int | None = None

@@ -16,14 +16,10 @@ _XZ_MEMORY = 256 << 20
 _Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
 
 
-class BlockStream(Decompressed):
+class _BlockStream(Decompressed):
     """Streams one after another, by a decompressor of the standard library.
 
-    Args:
-        stored: The file.
-        name: The compression, for errors.
-        new: Makes the decompressor of a stream.
-        padding: The bytes that may follow a stream.
+    `new` makes that of one stream; `padding` are bytes that may follow a stream.
     """
 
     def __init__(
@@ -73,16 +69,16 @@ class BlockStream(Decompressed):
 
 
 BLOCK_STREAMS: dict[str, Callable[[Stored], Decompressed]] = {
-    "bz2": partial(BlockStream, name="bzip2", new=bz2.BZ2Decompressor),
+    "bz2": partial(_BlockStream, name="bzip2", new=bz2.BZ2Decompressor),
     "xz": partial(
-        BlockStream,
+        _BlockStream,
         name="xz",
         new=partial(lzma.LZMADecompressor, format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
         padding=b"\0",
     ),
     # LZMA alone, the format that came before xz: one stream.
     "lzma": partial(
-        BlockStream,
+        _BlockStream,
         name="LZMA",
         new=partial(lzma.LZMADecompressor, format=lzma.FORMAT_ALONE, memlimit=_XZ_MEMORY),
     ),

@@ -33,15 +33,17 @@ class Decompressed(ABC):
         stored: The file.
 
     Attributes:
-        end: The slice's end in stored bytes; see `Source.boundary`.
-        units: How many units have begun.
-        first: See `Source`.
-        boundary: See `Source`.
-        boundary_unit: See `Source`.
+        first: The stored byte at which reading began.
+        end: The slice's end in stored bytes.
+        units: How many units (members, frames) have begun.
+        boundary: How many bytes came before the first unit that begins at the slice's end or after
+            it; None until such a unit is reached. It is set before any byte of that unit is
+            returned.
+        boundary_unit: The stored byte at which that unit begins.
     """
 
     def __init__(self, stored: Stored) -> None:
-        self.first = stored.first
+        self.first = stored.position
         self.boundary: int | None = None
         self.boundary_unit = 0
         self.end = stored.size
@@ -55,7 +57,11 @@ class Decompressed(ABC):
         self._returned = 0
 
     def readinto(self, view: memoryview) -> int:
-        """See `Source`."""
+        """Fill a view from its start; return how many bytes, 0 at the end.
+
+        Raises:
+            BrokenStream: The stored bytes cannot be decompressed further.
+        """
         while not self._output:
             output = self.advance(len(view))
             if output is None:
@@ -68,7 +74,7 @@ class Decompressed(ABC):
         return count
 
     def close(self) -> None:
-        """See `Source`."""
+        """Close the file."""
         self._stored.close()
 
     @abstractmethod

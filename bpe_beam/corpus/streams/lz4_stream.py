@@ -6,7 +6,6 @@ import re
 
 import pyarrow as pa
 
-from bpe_beam.corpus.streams.arrow_file import ArrowFile
 from bpe_beam.corpus.streams.decompressed import Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
@@ -22,8 +21,7 @@ class Lz4(Decompressed):
 
     def __init__(self, stored: Stored) -> None:
         super().__init__(stored)
-        self._file = ArrowFile(stored)
-        self._reader = pa.CompressedInputStream(pa.PythonFile(self._file, mode="r"), "lz4")
+        self._reader = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "lz4")
 
     def advance(self, limit: int) -> bytes | None:
         """See `Decompressed`."""
@@ -31,7 +29,7 @@ class Lz4(Decompressed):
         try:
             output: bytes = self._reader.read(max(1, min(limit, _STEP)))
         except (pa.ArrowException, OSError) as error:
-            self._file.check()
+            self._stored.check()
             broken = self._wrong_checksum if _CHECKSUM.search(str(error)) else self._broken
             raise broken(f"the LZ4 stream is corrupt ({error})") from None
         return output or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ class ChangedFileError(DataError):
 
 
 class Stored:
-    """The stored bytes of a file from some position on.
+    """The stored bytes of a file from some position on; also the file object that pyarrow reads.
 
     A part of a changed file must not pass for the whole: another size or tag than planned is an
     error. The bytes that are read after opening are of one version, where the store can promise
@@ -47,9 +48,7 @@ class Stored:
     Attributes:
         size: The planned size in bytes.
         position: The byte that is read next.
-        first: See `Source`.
-        boundary: See `Source`: None, as a plain file has no units.
-        boundary_unit: See `Source`.
+        closed: Whether the file is closed.
 
     Raises:
         DataError: The file cannot be opened, or has another size or tag than planned. Reading
@@ -67,11 +66,10 @@ class Stored:
     ) -> None:
         self.size = size
         self.position = start
-        self.first = start
-        self.boundary: int | None = None
-        self.boundary_unit = 0
+        self.closed = False
         self._url = url
         self._on_read = on_read
+        self._failure: DataError | None = None
         with named_errors("read", url):
             found, self._file = storage.open_with_stat(url)
         if found.size != size or (tag and found.tag not in ("", tag)):
@@ -89,31 +87,48 @@ class Stored:
         self._advance(count, len(view))
         return count
 
-    def read(self, count: int) -> bytes:
-        """Return the next bytes: at most `count`, none at the file's end."""
-        count = min(count, self.size - self.position)
-        with named_errors("read", self._url):
-            data = self._file.read(count or 1)
-        self._advance(len(data), count)
-        return data
+    def read(self, count: int = -1) -> bytes:
+        """Return the next `count` bytes, or all to the file's end; fewer only at the end."""
+        left = max(0, self.size - self.position)
+        count = left if count < 0 else min(count, left)
+        try:
+            with named_errors("read", self._url):
+                data = self._file.read(count or 1)
+            self._advance(len(data), count)
+        except DataError as error:
+            self._failure = error
+            raise
+        return data if len(data) == count else data + self.read(count - len(data))
 
-    def read_exactly(self, count: int) -> bytes:
-        """Return the next `count` bytes, at most those that are left."""
-        parts = []
-        while count:
-            parts.append(self.read(count))
-            count -= len(parts[-1])
-        return b"".join(parts)
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> None:
+        """Continue at another position.
 
-    def seek(self, position: int) -> None:
-        """Continue at another position."""
+        Args:
+            offset: Bytes from the origin.
+            whence: The origin: `os.SEEK_SET`, `os.SEEK_CUR` or `os.SEEK_END`.
+        """
+        position = offset + (0, self.position, self.size)[whence]
         with named_errors("read", self._url):
             self._file.seek(position)
         self.position = position
 
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+        return self.position
+
     def close(self) -> None:
         """Close the file."""
+        self.closed = True
         self._file.close()
+
+    def check(self) -> None:
+        """Raise the error of storage that reading raised before, if there was one.
+
+        pyarrow raises the same types of errors for a file that is broken and for one that cannot be
+        read. The first is a reject, the second ends the job.
+        """
+        if self._failure is not None:
+            raise self._failure
 
     def _advance(self, count: int, wanted: int) -> None:
         if count and not wanted:

@@ -8,12 +8,16 @@ end: every slice must begin where the one before it ended; see `boundaries.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
-UNIT_MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
+UNIT_START = {
+    "gzip": re.compile(rb"\x1f\x8b\x08(?=[\x00-\x1f])"),  # the other flags are reserved
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
 """The compressions whose files may have many units, and the first bytes of a unit."""
 
 _TRIED_BYTES = 256 << 10
@@ -22,7 +26,7 @@ _TRIED_BYTES = 256 << 10
 _MOST_TRIALS = 200
 """After so many failures, no further candidate of a slice is tried."""
 
-_GZIP_RESERVED_FLAGS = 0xE0
+_START_BYTES = 4
 
 
 def find_unit(
@@ -39,41 +43,30 @@ def find_unit(
 
     Args:
         stored: The file.
-        compression: One of UNIT_MAGIC.
+        compression: One of UNIT_START.
         kind: Returns the decompressed bytes of a stored file.
         start: The first position to look at.
         end: The position after the last one to look at.
 
     Cost: reads up to the unit, and a block for each candidate; two blocks are in memory.
     """
-    magic = UNIT_MAGIC[compression]
-    base, data = start, b""
-    trials = 0
+    base, data, trials = start, b"", 0
     while base < end:
         stored.seek(base + len(data))
-        more = stored.read(STORED_BLOCK) if stored.position < stored.size else b""
+        more = stored.read(STORED_BLOCK)
         data += more
-        found = data.find(magic)
-        while 0 <= found < end - base:
-            if _may_begin(data, found, compression):
-                if trials == _MOST_TRIALS:
-                    return None
-                if _is_unit(stored, kind, base + found):
-                    return base + found
-                trials += 1
-            found = data.find(magic, found + 1)
+        for found in UNIT_START[compression].finditer(data):
+            unit = base + found.start()
+            if unit >= end or trials == _MOST_TRIALS:
+                return None
+            if _is_unit(stored, kind, unit):
+                return unit
+            trials += 1
         if not more:
             return None
-        used = max(0, len(data) - len(magic) + 1)
+        used = max(0, len(data) - _START_BYTES + 1)
         base, data = base + used, data[used:]
     return None
-
-
-def _may_begin(data: bytes, at: int, compression: str) -> bool:
-    """Return whether the byte after the first ones of a unit may be that of a unit."""
-    if compression != "gzip" or at + 3 >= len(data):
-        return True
-    return not data[at + 3] & _GZIP_RESERVED_FLAGS
 
 
 def _is_unit(stored: Stored, kind: Callable[[Stored], Decompressed], start: int) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import zstandard
 
-from bpe_beam.corpus.file_types import is_skippable_zstd
 from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
@@ -14,6 +13,11 @@ _ZSTD_MAX_HEADER = 18
 _ZSTD_MAX_BLOCK = 128 << 10
 _ZSTD_MAX_WINDOW = 1 << 31  # zstd --long=31; memory is used as far as a frame fills it
 _ZSTD_RLE, _ZSTD_RESERVED = 1, 3
+
+
+def is_skippable(head: bytes) -> bool:
+    """Return whether bytes begin a skippable frame: 0x184D2A50 to 0x184D2A5F, little-endian."""
+    return head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
 
 
 class Zstd(Decompressed):
@@ -61,7 +65,7 @@ class Zstd(Decompressed):
         head = self._input[self._at : self._at + _ZSTD_MAX_HEADER]
         if not head:
             return False
-        if is_skippable_zstd(head):
+        if is_skippable(head):
             self._skipped_bytes = int.from_bytes(self._take(8)[4:], "little")
             return True
         try:

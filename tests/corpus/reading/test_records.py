@@ -57,5 +57,5 @@ def test_a_file_too_large_for_places_is_an_error(
 ) -> None:
     monkeypatch.setattr(slice_reader, "MAX_FILE_BYTES", 1000)
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"a line\n" * 1000))
-    with pytest.raises(DataError, match=r"x\.gz: it decompresses to over 1000 bytes"):
+    with pytest.raises(DataError, match=r"x\.gz: the decompressed size must be at most 1,000 b"):
         read_file(tmp_path / "x.gz", batch=100)

@@ -14,7 +14,8 @@ import pytest
 from corpus_reading import BOM, Found, read_file
 from guessed_cuts import plan_of, read_cut
 
-from bpe_beam.corpus.reading import delimited, records
+from bpe_beam.corpus.formats import csv as csv_format
+from bpe_beam.corpus.reading import records
 from bpe_beam.errors import DataError
 
 pytestmark = pytest.mark.quick
@@ -222,7 +223,7 @@ def test_records_and_headers_that_are_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MAX_RECORD_BYTES", 100)
-    monkeypatch.setattr(delimited, "MAX_HEADER_BYTES", 70_000)
+    monkeypatch.setattr(csv_format, "MAX_HEADER_BYTES", 70_000)
     path = tmp_path / "x.csv"
     long = b"x" * 300_000
     path.write_bytes(
