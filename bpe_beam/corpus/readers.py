@@ -82,7 +82,7 @@ def read_split(
     on_reject: Callable[[Reject], None],
     on_boundaries: Callable[[Boundaries], None] = _ignore_boundaries,
     *,
-    batch_bytes: int = 4 << 20,
+    batch_bytes: int = 1 << 20,
     only_text: bool = False,
     on_read: Callable[[int], None] = ignore_progress,
     lose_changed: bool = False,

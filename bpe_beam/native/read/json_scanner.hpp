@@ -49,8 +49,8 @@ class JsonScanner {
       ++at_;
       if (take('u')) {
         for (int i = 0; i < 4; ++i, ++at_)
-          if (hex_value(peek()) < 0) return false;
-      } else if (std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos) {
+          if (kHexValues[static_cast<unsigned char>(peek())] < 0) return false;
+      } else if (kShortEscapes[static_cast<unsigned char>(peek())] != '\0') {
         ++at_;
       } else {
         return false;
@@ -58,6 +58,17 @@ class JsonScanner {
     }
     string.raw = {first, static_cast<std::size_t>(at_ - first)};
     ++at_;
+    return true;
+  }
+
+  /// Reads a string and appends its text, in one pass; the next byte must be its opening quote. If
+  /// it returns false, nothing is read or appended: `read_string` says what there is.
+  bool copy_string(Strings& out) {
+    char* const begin = out.room(static_cast<std::size_t>(end_ - at_));
+    const auto [quote, text_end] = bpe_beam::copy_string(at_ + 1, end_, begin);
+    if (quote == nullptr) return false;
+    out.add(static_cast<std::size_t>(text_end - begin));
+    at_ = quote + 1;
     return true;
   }
 

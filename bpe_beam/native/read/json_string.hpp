@@ -5,10 +5,13 @@
 #include <emmintrin.h>
 #endif
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "read/records.hpp"
 
@@ -49,11 +52,35 @@ inline const char* end_of_plain(const char* at, const char* end) {
   return at;
 }
 
-inline int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+/// The values of hex digits; -1 for other bytes.
+inline constexpr std::array<std::int8_t, 256> kHexValues = [] {
+  std::array<std::int8_t, 256> values{};
+  values.fill(-1);
+  for (std::size_t i = 0; i < 10; ++i) values['0' + i] = static_cast<std::int8_t>(i);
+  for (std::size_t i = 0; i < 6; ++i) {
+    values['a' + i] = values['A' + i] = static_cast<std::int8_t>(10 + i);
+  }
+  return values;
+}();
+
+/// The characters of escapes of two bytes, by the second; NUL for other bytes.
+inline constexpr std::array<char, 256> kShortEscapes = [] {
+  std::array<char, 256> characters{};
+  for (const char c : {'"', '\\', '/'}) characters[static_cast<unsigned char>(c)] = c;
+  characters['b'] = '\b';
+  characters['f'] = '\f';
+  characters['n'] = '\n';
+  characters['r'] = '\r';
+  characters['t'] = '\t';
+  return characters;
+}();
+
+/// The number of four hex digits; negative if one of the bytes is no hex digit.
+inline std::int32_t hex_number(const char* digits) {
+  const auto value = [digits](int i) {
+    return std::int32_t{kHexValues[static_cast<unsigned char>(digits[i])]};
+  };
+  return value(0) << 12 | value(1) << 8 | value(2) << 4 | value(3);
 }
 
 /// A string of a JSON text: the bytes between the quotes, escapes checked but not resolved.
@@ -62,21 +89,91 @@ struct JsonString {
   bool escaped = false;
 };
 
-/// Copies [at, end) up to its first backslash; returns that, or `end`. At `to` there is room for
-/// all.
-inline const char* copy_to_backslash(const char* at, const char* end, char* to) {
+/// Writes the character of the escape whose backslash is at `at` < `end`, and moves both behind it.
+/// False, and nothing moved, if it is no escape or half of a surrogate pair. At `to` there is room
+/// for as many bytes as the escape has.
+inline bool resolve_escape(const char*& at, const char* end, char*& to) {
+  if (end - at < 2) return false;
+  if (const char c = kShortEscapes[static_cast<unsigned char>(at[1])]; c != '\0') {
+    *to++ = c;
+    at += 2;
+    return true;
+  }
+  if (at[1] != 'u' || end - at < 6) return false;
+  const std::int32_t unit = hex_number(at + 2);
+  if (unit < 0 || (unit >= 0xDC00 && unit < 0xE000)) return false;
+  auto code = static_cast<std::uint32_t>(unit);
+  std::ptrdiff_t size = 6;
+  if (unit >= 0xD800 && unit < 0xDC00) {
+    if (end - at < 12 || at[6] != '\\' || at[7] != 'u') return false;
+    const std::int32_t low = hex_number(at + 8);
+    if (low < 0xDC00 || low >= 0xE000) return false;
+    code = 0x10000 + ((code - 0xD800) << 10) + (static_cast<std::uint32_t>(low) - 0xDC00);
+    size = 12;
+  }
+  at += size;
+  const auto put = [&](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xC0 | code >> 6);
+    put(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    put(0xE0 | code >> 12);
+    put(0x80 | (code >> 6 & 0x3F));
+    put(0x80 | (code & 0x3F));
+  } else {
+    put(0xF0 | code >> 18);
+    put(0x80 | (code >> 12 & 0x3F));
+    put(0x80 | (code >> 6 & 0x3F));
+    put(0x80 | (code & 0x3F));
+  }
+  return true;
+}
+
+/// Copies [at, end) up to the byte that ends a plain run (see `end_of_plain`); returns that, or
+/// `end`. At `to` there is room for all.
+inline const char* copy_plain(const char* at, const char* end, char* to) {
 #if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"');
   const __m128i backslash = _mm_set1_epi8('\\');
-  for (; end - at >= 16; at += 16, to += 16) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    // The bytes after the backslash are within the room and overwritten later.
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
-    const auto hits = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, backslash)));
+  const __m128i last_control = _mm_set1_epi8(0x1F);
+  const auto hits_of = [&](const __m128i bytes) {
+    const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, last_control), bytes);
+    const __m128i special =
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash));
+    return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_or_si128(control, special)));
+  };
+  const auto copy_16 = [&](const char* from, char* target) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    // The bytes behind the run are within the room, and overwritten later.
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target), bytes);
+    return hits_of(bytes);
+  };
+  for (; end - at >= 32; at += 32, to += 32) {
+    const std::uint32_t hits = copy_16(at, to) | copy_16(at + 16, to + 16) << 16;
     if (hits != 0) return at + std::countr_zero(hits);
   }
 #endif
-  while (at < end && *at != '\\') *to++ = *at++;
-  return at;
+  const char* const stop = end_of_plain(at, end);
+  std::copy(at, stop, to);
+  return stop;
+}
+
+/// Copies the string whose first byte is at `at`, its escapes resolved, in one pass. At `to` there is
+/// room for all of [at, end). Returns the closing quote and where the text at `to` ends; null if
+/// there is no such string, or if an escape is half of a surrogate pair.
+inline std::pair<const char*, char*> copy_string(const char* at, const char* end, char* to) {
+  for (;;) {
+    const char* const stop = copy_plain(at, end, to);
+    to += stop - at;
+    at = stop;
+    if (at == end) return {nullptr, to};
+    if (*at == '"') return {at, to};
+    do {  // escapes often follow each other
+      if (*at != '\\' || !resolve_escape(at, end, to)) return {nullptr, to};
+    } while (at < end && *at == '\\');
+  }
 }
 
 /// Appends the text of `string` to `out`; the caller finishes it. False, and
@@ -86,65 +183,11 @@ inline bool append_unescaped(const JsonString& string, Strings& out) {
   char* to = begin;
   const char* at = string.raw.data();
   const char* const end = at + string.raw.size();
-  const auto code_unit = [](const char* digits) {
-    return static_cast<std::uint32_t>(hex_value(digits[0]) << 12 | hex_value(digits[1]) << 8 |
-                                      hex_value(digits[2]) << 4 | hex_value(digits[3]));
-  };
   while (at < end) {
-    const std::size_t plain = static_cast<std::size_t>(copy_to_backslash(at, end, to) - at);
-    to += plain;
-    at += plain;
-    if (at == end) break;
-    const char kind = at[1];
-    at += 2;
-    switch (kind) {
-      case 'b':
-        *to++ = '\b';
-        continue;
-      case 'f':
-        *to++ = '\f';
-        continue;
-      case 'n':
-        *to++ = '\n';
-        continue;
-      case 'r':
-        *to++ = '\r';
-        continue;
-      case 't':
-        *to++ = '\t';
-        continue;
-      case 'u':
-        break;
-      default:
-        *to++ = kind;
-        continue;
-    }
-    std::uint32_t code = code_unit(at);
-    at += 4;
-    if (code >= 0xDC00 && code < 0xE000) return false;
-    if (code >= 0xD800 && code < 0xDC00) {
-      if (end - at < 6 || at[0] != '\\' || at[1] != 'u') return false;
-      const std::uint32_t low = code_unit(at + 2);
-      if (low < 0xDC00 || low >= 0xE000) return false;
-      at += 6;
-      code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    }
-    const auto put = [&](std::uint32_t byte) { *to++ = static_cast<char>(byte); };
-    if (code < 0x80) {
-      put(code);
-    } else if (code < 0x800) {
-      put(0xC0 | code >> 6);
-      put(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-      put(0xE0 | code >> 12);
-      put(0x80 | (code >> 6 & 0x3F));
-      put(0x80 | (code & 0x3F));
-    } else {
-      put(0xF0 | code >> 18);
-      put(0x80 | (code >> 12 & 0x3F));
-      put(0x80 | (code >> 6 & 0x3F));
-      put(0x80 | (code & 0x3F));
-    }
+    const char* const stop = copy_plain(at, end, to);
+    to += stop - at;
+    at = stop;
+    if (at < end && !resolve_escape(at, end, to)) return false;
   }
   out.add(static_cast<std::size_t>(to - begin));
   return true;

@@ -1,5 +1,6 @@
 // Strings of JSON: every length and place of what ends a run, with no byte to spare on either side.
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,19 +31,32 @@ void test_plain_runs() {
 }
 
 void test_copies() {
-  for (std::size_t before = 0; before < 40; ++before) {
-    for (std::size_t behind = 0; behind < 40; ++behind) {
-      std::string text;
-      for (std::size_t i = 0; i < before; ++i) text += static_cast<char>('a' + i % 26);
-      const std::string run = text;
-      if (behind > 0) text += '\\' + std::string(behind - 1, behind % 3 == 0 ? '\\' : 'x');
-      const ExactCopy copy(text);
-      const auto to = std::make_unique<char[]>(text.size());
-      const char* const begin = copy.view().data();
-      CHECK(copy_to_backslash(begin, begin + text.size(), to.get()) == begin + before);
-      CHECK(std::string_view(to.get(), before) == run);
+  for (const char stop : {'"', '\\', '\x1f'}) {
+    for (std::size_t before = 0; before < 80; ++before) {
+      for (std::size_t behind = 0; behind < 40; ++behind) {
+        std::string text;
+        for (std::size_t i = 0; i < before; ++i) text += static_cast<char>('a' + i % 26);
+        const std::string run = text;
+        if (behind > 0) text += stop + std::string(behind - 1, behind % 3 == 0 ? stop : 'x');
+        const ExactCopy copy(text);
+        const auto to = std::make_unique<char[]>(text.size());
+        const char* const begin = copy.view().data();
+        CHECK(copy_plain(begin, begin + text.size(), to.get()) == begin + before);
+        CHECK(std::string_view(to.get(), before) == run);
+      }
     }
   }
+}
+
+/// What copy_string makes of a string without its opening quote.
+std::optional<std::string> copied(std::string_view raw) {
+  const ExactCopy copy(raw);
+  const auto to = std::make_unique<char[]>(raw.size());
+  const char* const begin = copy.view().data();
+  const auto [quote, end] = copy_string(begin, begin + raw.size(), to.get());
+  if (quote == nullptr) return std::nullopt;
+  CHECK(*quote == '"');
+  return std::string(to.get(), end);
 }
 
 void test_escapes() {
@@ -56,11 +70,16 @@ void test_escapes() {
     const ExactCopy copy(raw);
     CHECK(append_unescaped({copy.view(), true}, out));
     CHECK(out.bytes() == "x" + meant);
+    CHECK(copied(raw + '"') == meant && copied(raw + "\"behind") == meant);
     for (const std::string_view half : {R"(\ud83d)", R"(\ude00)", R"(\ud83d\u0041)", R"(\ud83dx)"}) {
       const std::string wrong = filler + std::string(half);
       const ExactCopy wrong_copy(wrong);
       CHECK(!append_unescaped({wrong_copy.view(), true}, out));
       CHECK(out.bytes() == "x" + meant);
+      CHECK(!copied(wrong + '"'));
+    }
+    for (const std::string_view wrong : {"", "\\", "\\\"", "\\x\"", "\\u12g4\"", "\\u123", "\n\"", "\\n"}) {
+      CHECK(!copied(filler + std::string(wrong)));
     }
   }
 }

@@ -39,6 +39,12 @@ void test_texts() {
   CHECK(text_of(R"({"text": "\u007f\u0080\u07FF\u0800\uffff"})") == "\x7f\u0080\u07ff\u0800\uffff");
   CHECK(text_of(R"({"text": "\ud800\udc00\uDBFF\uDFFF"})") == "\U00010000\U0010ffff");
   CHECK(text_of(R"({"text": 1, "\u0074ext": "last"})") == "last");
+  CHECK(text_of(R"({"text": "first", "text": "last"})") == "last");
+  CHECK(text_of(R"({"text": "\ud800", "text": "last"})") == "last");
+  CHECK(flaw_of(R"({"text": "first", "text": 1})") == Flaw::kNotString);
+  CHECK(flaw_of(R"({"text": "first", "text": "\ud800"})") == Flaw::kSurrogate);
+  const Records left = read("{\"text\": \"a\", 1}\n{\"text\": \"b\"}\n{\"text\": \"c\"} x");
+  CHECK(left.text.bytes() == "b" && left.bad.size() == 2);
   CHECK(text_of(R"({"x": [{"text": "inner"}], "text": "outer"})") == "outer");
 }
 
