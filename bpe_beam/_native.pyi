@@ -145,7 +145,6 @@ class WordTable:
     def memory_bytes(self) -> int: ...
 
 MAX_POSITIONS: int
-MAX_SPANNED_POSITIONS: int
 
 class BpeLearner:
     def __init__(
@@ -158,7 +157,6 @@ class BpeLearner:
         min_frequency: int,
         tie_break: str,
         score: str = ...,
-        decorated: bool = ...,
         prefix: bytes = ...,
         max_token_length: int | None = ...,
         spans: NDArray[np.uint32] | None = ...,

@@ -61,11 +61,6 @@ class InitialVocabulary:
     base_tokenizer: Tokenizer | None = None
 
     @property
-    def decorated(self) -> bool:
-        """Whether the same token may be made of different symbols."""
-        return bool(self.spelling.prefix or self.spelling.suffix or self.base_tokenizer)
-
-    @property
     def size(self) -> int:
         """One more than the greatest id."""
         return max(self.ids.values(), default=-1) + 1

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training import trainer_limits
 from bpe_beam.training.initial_vocabulary import begin_vocabulary, find_symbols_for, needs_seen
 from bpe_beam.training.native_trainer import (
     Progress,
@@ -13,11 +12,12 @@ from bpe_beam.training.native_trainer import (
     Vocabulary,
     WordTotals,
     find_merges,
+    make_learner,
 )
 from bpe_beam.training.recipe import MergingRecipe
 from bpe_beam.training.symbols import WordSymbols
-from bpe_beam.training.trainer_limits import most_positions, size_of
-from bpe_beam.training.words import Words, weighted_total
+from bpe_beam.training.trainer_limits import size_of
+from bpe_beam.training.words import Words
 
 
 def learn_merges(
@@ -52,18 +52,19 @@ def learn_merges(
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)
-    _check_positions(symbols, with_spans=start.decorated or symbols.spans is not None)
-    found = find_merges(vocabulary, symbols, recipe.min_frequency, on_progress=on_progress)
+    _check_positions(symbols)
+    learner = make_learner(vocabulary, symbols, recipe.min_frequency)
+    del symbols  # which take as much memory as the learner's copy
+    before = learner.token_count
+    found = find_merges(learner, on_progress)
     vocabulary.add(found.rows, found.counts)
     vocabulary.text_full = found.text_full
-    assert found.joined is not None
-    before = weighted_total(np.diff(symbols.offsets), symbols.counts)
-    vocabulary.totals = WordTotals(words.total, words.total_bytes, before, before - found.joined)
+    vocabulary.totals = WordTotals(words.total, words.total_bytes, before, learner.token_count)
     return vocabulary.result()
 
 
-def _check_positions(symbols: WordSymbols, *, with_spans: bool) -> None:
-    positions, most = size_of(symbols).positions, most_positions(with_spans)
+def _check_positions(symbols: WordSymbols) -> None:
+    positions, most = size_of(symbols).positions, trainer_limits.MAX_POSITIONS
     require(
         positions <= most,
         f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",

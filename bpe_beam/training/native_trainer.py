@@ -216,28 +216,22 @@ class Vocabulary:
         return TrainingResult(vocab, merges, counts, self.text_full, self.totals)
 
 
-def find_merges(
-    vocabulary: Vocabulary,
-    words: WordSymbols,
-    min_frequency: int,
-    *,
-    stop_at_known: bool = False,
-    on_progress: Progress | None = None,
-) -> NewMerges:
-    """Return the merges that follow those of a vocabulary.
+def make_learner(
+    vocabulary: Vocabulary, words: WordSymbols, min_frequency: int, *, stop_at_known: bool = False
+) -> _native.BpeLearner:
+    """Return the learner of the merges that follow those of a vocabulary.
 
     Args:
         vocabulary: The vocabulary, which is not changed.
-        words: Words, or segments, spelled in it.
+        words: Words, or segments, spelled in it. The learner copies them.
         min_frequency: The least count of a pair that is merged; 0 means 1.
         stop_at_known: Whether to stop after a merge whose token is in the vocabulary already.
-        on_progress: Called with the number of merges found since the last call.
 
     Raises:
         OverflowError: The sum of counts is beyond 64 bits.
     """
     recipe = vocabulary.recipe
-    learner = _native.BpeLearner(
+    return _native.BpeLearner(
         words.ids,
         words.offsets,
         words.counts,
@@ -246,13 +240,21 @@ def find_merges(
         min_frequency,
         recipe.tie_break,
         "count" if isinstance(recipe, BpeRecipe) else "likelihood",
-        vocabulary.start.decorated or words.spans is not None,
         recipe.continuing_subword_prefix.encode(),
         recipe.max_token_length,
         words.spans,
         stop_at_known=stop_at_known,
         max_text=vocabulary.text_left,
     )
+
+
+def find_merges(learner: _native.BpeLearner, on_progress: Progress | None = None) -> NewMerges:
+    """Return all merges that a learner finds.
+
+    Args:
+        learner: The learner, which has found none yet.
+        on_progress: Called with the number of merges found since the last call.
+    """
     tokens_before = learner.token_count
     rows: list[Row] = []
     counts: list[int] = []

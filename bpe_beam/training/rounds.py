@@ -26,7 +26,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from bpe_beam.training.native_trainer import NewMerges, Row, Vocabulary, find_merges
+from bpe_beam.training.native_trainer import (
+    NewMerges,
+    Row,
+    Vocabulary,
+    find_merges,
+    make_learner,
+)
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import Room, Size
 
@@ -96,7 +102,7 @@ def learn_round(
     if vocabulary.widths and segments.spans is None:
         spans = np.array(vocabulary.widths, np.uint32)[segments.ids]
         segments = segments._replace(spans=spans)
-    return find_merges(vocabulary, segments, floor, stop_at_known=cut)
+    return find_merges(make_learner(vocabulary, segments, floor, stop_at_known=cut))
 
 
 def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:

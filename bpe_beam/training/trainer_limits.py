@@ -1,9 +1,8 @@
 """What one trainer can process: so much memory, and so many positions in its array of words.
 
 The array has a position for each symbol, or, where the trainer gets the number of characters that
-each symbol covers, for each character; and one between words. Positions have 32 bits, and 31 where
-each also has the span of its token (native/learn/merge_table.hpp). Who decides where words are
-learned from asks here.
+each symbol covers, for each character; and one between words. Positions have 32 bits
+(native/learn/merge_table.hpp). Who decides where words are learned from asks here.
 """
 
 from __future__ import annotations
@@ -14,18 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from bpe_beam import _native
-from bpe_beam.training.recipe import MergingRecipe, Recipe, WordLevelRecipe
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.symbols import WordSymbols, spelling_of
 from bpe_beam.training.words import memory_of_tokens
 
 MAX_POSITIONS = _native.MAX_POSITIONS
-MAX_SPANNED_POSITIONS = _native.MAX_SPANNED_POSITIONS
 
 DRIVER_SHARE = 2
 """Segments may take the driver's memory over this; the rest is for Python, Beam, and the
 vocabulary."""
 
-_BYTES_PER_POSITION = 12
+_BYTES_PER_POSITION = 8
 
 
 class Size(NamedTuple):
@@ -77,23 +75,6 @@ class Room:
         return size.memory <= self.memory and size.positions <= self.positions
 
 
-def has_spans(recipe: MergingRecipe, *, continued: bool, widths: bool) -> bool:
-    """Return whether the trainer keeps the span of each token, which takes the highest bit.
-
-    Args:
-        recipe: The settings.
-        continued: Whether a tokenizer is continued.
-        widths: Whether the trainer gets the number of characters that each symbol covers.
-    """
-    spelling = spelling_of(recipe)
-    return bool(spelling.prefix or spelling.suffix or continued or widths)
-
-
-def most_positions(with_spans: bool) -> int:
-    """Return the most positions that a trainer can have."""
-    return MAX_SPANNED_POSITIONS if with_spans else MAX_POSITIONS
-
-
 def too_many(
     recipe: Recipe, word_bytes: int, unique_words: int, *, continued: bool
 ) -> tuple[int, bool] | None:
@@ -113,7 +94,6 @@ def too_many(
         return None
     spelling = spelling_of(recipe)
     ends = unique_words if spelling.end_symbol else 0
-    most = most_positions(has_spans(recipe, continued=continued, widths=False))
-    if Size(unique_words, word_bytes, word_bytes + ends).positions <= most:
+    if Size(unique_words, word_bytes, word_bytes + ends).positions <= MAX_POSITIONS:
         return None
-    return most, spelling.in_bytes and recipe.limit_alphabet is None and not continued
+    return MAX_POSITIONS, spelling.in_bytes and recipe.limit_alphabet is None and not continued

@@ -14,7 +14,6 @@ def native_learn(
     counted: Sequence[CountedWord],
     ids: Mapping[str, int],
     rules: Rules,
-    decorated: bool,
     with_spans: bool,
 ) -> tuple[dict[str, int], list[Pair]]:
     """Return what `reference_bpe.continue_bpe` returns, by the native trainer.
@@ -35,7 +34,6 @@ def native_learn(
         rules.min_frequency,
         rules.tie_break,
         "likelihood" if rules.likelihood else "count",
-        decorated,
         rules.prefix.encode(),
         rules.max_token_length,
         np.array([symbol.length for symbol in symbols], np.uint32) if with_spans else None,

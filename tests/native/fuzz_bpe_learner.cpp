@@ -76,8 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                       .spans = spans,
                       .prefix = rules.prefix,
                       .max_token_length = rules.max_token_length},
-                     {rules.vocab_size, rules.min_frequency, rules.tie_break, rules.score,
-                      decorated});
+                     {rules.vocab_size, rules.min_frequency, rules.tie_break, rules.score});
   NaiveLearner naive(std::move(words), std::move(tokens), rules);
   const auto expected = naive.learn();
   CHECK(same_merges(learn_by_steps(learner, step), expected));

@@ -32,7 +32,6 @@ class Case:
     counted: list[CountedWord]
     ids: dict[str, int]
     rules: Rules
-    decorated: bool
     with_spans: bool
 
 
@@ -62,7 +61,7 @@ def random_case(made: random.Random, likelihood: bool, tie_break: str) -> Case:
         prefix=prefix,
         likelihood=likelihood,
     )
-    return Case(counted, ids, rules, bool(suffix), with_spans)
+    return Case(counted, ids, rules, with_spans)
 
 
 def joined_at_random(made: random.Random, word: list[Symbol], prefix: str) -> list[Symbol]:
@@ -80,7 +79,7 @@ def joined_at_random(made: random.Random, word: list[Symbol], prefix: str) -> li
 
 def check(case: Case) -> int:
     expected = continue_bpe(case.counted, case.ids, case.rules)
-    found = native_learn(case.counted, case.ids, case.rules, case.decorated, case.with_spans)
+    found = native_learn(case.counted, case.ids, case.rules, case.with_spans)
     assert found == expected, case
     return len(expected[1])
 
@@ -106,4 +105,4 @@ def test_more_words(likelihood: bool, tie_break: str) -> None:
         counted = split_words(words.items(), "abcdefghij", prefix)
         ids = number({}, sorted({symbol.text for word, _ in counted for symbol in word}))
         rules = Rules(len(ids) + 150, min_frequency, tie_break, None, prefix, likelihood)
-        assert check(Case(counted, ids, rules, False, False)) > 10
+        assert check(Case(counted, ids, rules, False)) > 10

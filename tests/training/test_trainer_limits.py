@@ -12,70 +12,49 @@ from counted_words import words_of
 from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.training import trainer_limits as room
-from bpe_beam.training.initial_vocabulary import begin_vocabulary, find_symbols_for
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import next_divisor
 from bpe_beam.training.tokenizer_parts import learn
-from bpe_beam.training.trainer_limits import Room, Size, has_spans, too_many
+from bpe_beam.training.trainer_limits import Room, Size, too_many
 
 pytestmark = pytest.mark.quick
 
 CHARACTERS: dict[str, Any] = {"symbols": "characters"}
 
 
-def learner(most: int, widths: list[int] | None = None, **options: Any) -> _native.BpeLearner:
+def learner(most: int, widths: list[int] | None = None) -> _native.BpeLearner:
     symbols = np.array([0, 1, 1, 0, 1], np.uint32)
     return _native.BpeLearner(
         symbols, np.array([0, 3, 5]), np.array([2, 3]), [b"a", b"b"], 9, 0, "lowest_id",
         spans=None if widths is None else np.array(widths, np.uint32)[symbols],
-        max_positions=most, **options,
+        max_positions=most,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("widths", [None, [3, 4]])
 def test_the_size_is_what_the_learner_counts(widths: list[int] | None) -> None:
     size = Size(2, 5, 5 if widths is None else 2 * 3 + 3 * 4)
-    learner(size.positions, widths, decorated=widths is not None)
+    learner(size.positions, widths)
     with pytest.raises(ValueError, match="too many for one learner"):
-        learner(size.positions - 1, widths, decorated=widths is not None)
+        learner(size.positions - 1, widths)
     assert Room(size.memory, size.positions).fits(size)
     assert not Room(size.memory - 1, size.positions).fits(size)
     assert not Room(size.memory, size.positions - 1).fits(size)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "continued", "spans"),
-    [
-        (BpeRecipe(300), False, False),
-        (BpeRecipe(300, max_token_length=5), False, False),
-        (BpeRecipe(300), True, True),
-        (BpeRecipe(300, **CHARACTERS, end_of_word_suffix="</w>"), False, True),
-        (BpeRecipe(300, **CHARACTERS, continuing_subword_prefix="##"), False, True),
-        (WordPieceRecipe(300), False, True),
-    ],
-)
-def test_who_keeps_spans(recipe: Any, continued: bool, spans: bool) -> None:
-    assert has_spans(recipe, continued=continued, widths=False) == spans
-    assert has_spans(recipe, continued=continued, widths=True)
-    if not continued:
-        words = words_of([("ab", 2)])
-        start = begin_vocabulary(recipe, find_symbols_for(words, recipe))
-        assert start.decorated == spans
-
-
 def test_counts_tell_whether_words_may_be_too_many() -> None:
-    most, spanned = 2**32 - 1, 2**31 - 1
-    assert (most, spanned) == (room.MAX_POSITIONS, room.MAX_SPANNED_POSITIONS)
+    most = 2**32 - 1
+    assert most == room.MAX_POSITIONS
     words = 1_000
-    for recipe, limit, sure in (
-        (BpeRecipe(300), most, True),
-        (BpeRecipe(300, **CHARACTERS), most, False),
-        (WordPieceRecipe(300), spanned, False),
+    size = most - words - 1
+    for recipe, sure in (
+        (BpeRecipe(300), True),
+        (BpeRecipe(300, **CHARACTERS), False),
+        (WordPieceRecipe(300), False),
     ):
-        size = limit - words - 1
         assert too_many(recipe, size, words, continued=False) is None
-        assert too_many(recipe, size + 1, words, continued=False) == (limit, sure)
-    assert too_many(BpeRecipe(300), spanned, words, continued=True) == (spanned, False)
+        assert too_many(recipe, size + 1, words, continued=False) == (most, sure)
+    assert too_many(BpeRecipe(300), size + 1, words, continued=True) == (most, False)
     ends = BpeRecipe(300, **CHARACTERS, end_of_word_symbol="_")
     assert too_many(ends, most - 2 * words, words, continued=False) == (most, False)
     assert too_many(WordLevelRecipe(300), 2**40, words, continued=False) is None

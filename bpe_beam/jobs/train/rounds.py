@@ -34,6 +34,7 @@ from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training import trainer_limits
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
 from bpe_beam.training.merge_batches import plain_batch
 from bpe_beam.training.native_trainer import NewMerges, TrainingResult, Vocabulary, WordTotals
@@ -48,7 +49,7 @@ from bpe_beam.training.rounds import (
 from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.segments import FrequentPairs, cut_to_fit, gather
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens
-from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room, has_spans, most_positions
+from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room
 from bpe_beam.training.words import memory_needed
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.segment_words import (
@@ -126,11 +127,7 @@ class RoundsJob:
 
     @property
     def _room(self) -> Room:
-        limited = self.recipe.max_token_length is not None
-        with_spans = has_spans(
-            self.recipe, continued=self.base_tokenizer is not None, widths=limited
-        )
-        return Room(self.memory, most_positions(with_spans))
+        return Room(self.memory, trainer_limits.MAX_POSITIONS)
 
     @property
     def _by_count(self) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from typing import Any
+
+import pyarrow as pa
 
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.errors import UsageError
@@ -118,6 +122,7 @@ class Trainer:
         counts = self._counts
         tables = iter_words(self._storage, counts.url, counts.manifest, counts.factors)
         words = gather_words(tables, in_order)
+        _release_unused_memory()
         refuse_spelled(words, ambiguous_tokens(recipe, self._base_tokenizer))
         most = max(0, recipe.vocab_size - least_entries(recipe, self._base_tokenizer))
         with progress.stage("learn", most, "merges") as stage:
@@ -201,6 +206,13 @@ def has_merges(settings: TrainSettings, storage: Storage) -> bool:
     from bpe_beam.jobs.train.commits import holds_merges
 
     return holds_merges(storage, url)
+
+
+def _release_unused_memory() -> None:
+    """Return to the system what counting and reading have freed, since training needs the most."""
+    pa.default_memory_pool().release_unused()
+    with contextlib.suppress(AttributeError, OSError):  # only glibc has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _size(size: int) -> str:

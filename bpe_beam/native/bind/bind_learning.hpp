@@ -37,7 +37,7 @@ class PyBpeLearner {
   PyBpeLearner(const InputArray<std::uint32_t>& symbols, const InputArray<std::int64_t>& offsets,
                const InputArray<std::int64_t>& counts, std::vector<std::string> tokens,
                std::size_t vocab_size, std::int64_t min_frequency, const std::string& tie_break,
-               const std::string& score, bool decorated, const std::string& prefix,
+               const std::string& score, const std::string& prefix,
                std::optional<std::uint64_t> max_token_length,
                const std::optional<InputArray<std::uint32_t>>& spans, bool stop_at_known,
                std::optional<std::uint64_t> max_text, std::optional<std::uint64_t> max_positions) {
@@ -45,7 +45,6 @@ class PyBpeLearner {
                               .min_frequency = min_frequency,
                               .tie_break = tie_break_of(tie_break),
                               .score = score_of(score),
-                              .decorated = decorated,
                               .stop_at_known = stop_at_known,
                               .max_text = max_text.value_or(UINT64_MAX)};
     WordsToLearn words{.symbols = span_of(symbols),
@@ -110,15 +109,14 @@ class PyBpeLearner {
 inline void bind_learning(py::module_& m) {
   using namespace pybind11::literals;
   m.attr("MAX_POSITIONS") = kMaxPositions;
-  m.attr("MAX_SPANNED_POSITIONS") = kMaxSpannedPositions;
   py::class_<PyBpeLearner>(m, "BpeLearner", "Learns merges from words and their counts.")
       .def(py::init<const InputArray<std::uint32_t>&, const InputArray<std::int64_t>&,
                     const InputArray<std::int64_t>&, std::vector<std::string>, std::size_t,
-                    std::int64_t, const std::string&, const std::string&, bool, const std::string&,
+                    std::int64_t, const std::string&, const std::string&, const std::string&,
                     std::optional<std::uint64_t>, const std::optional<InputArray<std::uint32_t>>&,
                     bool, std::optional<std::uint64_t>, std::optional<std::uint64_t>>(),
            "symbols"_a, "offsets"_a, "counts"_a, "tokens"_a, "vocab_size"_a, "min_frequency"_a,
-           "tie_break"_a, "score"_a = "count", "decorated"_a = false, "prefix"_a = "",
+           "tie_break"_a, "score"_a = "count", "prefix"_a = "",
            "max_token_length"_a = py::none(), "spans"_a = py::none(),
            "stop_at_known"_a = false, "max_text"_a = py::none(),
            "max_positions"_a = py::none())

@@ -27,9 +27,6 @@ struct LearningRules {
   std::int64_t min_frequency = 0;  // 0 means 1
   TieBreak tie_break = TieBreak::kLowestId;
   Score score = Score::kCount;
-  /// Whether symbols are decorated (`##b`, `m</w>`): the same token may then be made of different
-  /// symbols.
-  bool decorated = false;
   /// Whether learning ends after a merge whose joined token had an id before.
   bool stop_at_known = false;
   /// The most bytes that the parts of all merges may have in total; learning ends before the merge
@@ -39,15 +36,11 @@ struct LearningRules {
 
 class BpeLearner {
  public:
-  /// Makes a learner. Words with spans or a prefix are treated as decorated.
   BpeLearner(WordsToLearn words, const LearningRules& rules) {
-    const bool with_spans = rules.decorated || !words.spans.empty() || !words.prefix.empty();
     if (rules.score == Score::kLikelihood) {
-      with_spans ? start<LikelihoodQueue<true>>(std::move(words), rules)
-               : start<LikelihoodQueue<false>>(std::move(words), rules);
+      learner_ = std::make_unique<LearnerOf<LikelihoodQueue>>(std::move(words), rules);
     } else {
-      with_spans ? start<CountQueue<true>>(std::move(words), rules)
-               : start<CountQueue<false>>(std::move(words), rules);
+      learner_ = std::make_unique<LearnerOf<CountQueue>>(std::move(words), rules);
     }
   }
 
@@ -140,11 +133,6 @@ class BpeLearner {
     typename Queue::Table table_;
     Queue queue_;
   };
-
-  template <typename Queue>
-  void start(WordsToLearn words, const LearningRules& rules) {
-    learner_ = std::make_unique<LearnerOf<Queue>>(std::move(words), rules);
-  }
 
   std::unique_ptr<Learner> learner_;
 };

@@ -1,9 +1,9 @@
 // The pair of the highest count.
 //
 // Pairs wait in a heap that is put right lazily: an entry whose count (or first position) has
-// changed goes back in with the new one. Only pairs of a count of `floor_` and more are in there;
-// when it is empty, the floor falls. Most pairs occur once or twice and are never merged, so most
-// never enter the heap.
+// changed goes back in with the new one. Only pairs of a count of the table's floor and more are in
+// there; when it is empty, the floor falls. Most pairs occur once or twice and are never merged, so
+// most are never listed.
 #pragma once
 
 #include <algorithm>
@@ -32,15 +32,10 @@ bool less_bytes(const Table& table, std::uint32_t a, std::uint32_t b) {
   return table.tokens()[x.right] < table.tokens()[y.right];
 }
 
-template <bool kWithSpans>
 class CountQueue {
  public:
-  /// What the heap's one valid entry of a pair says; queued == 0: none.
-  struct Mark {
-    std::int64_t queued = 0;
-    std::uint64_t tie = 0;
-  };
-  using Table = MergeTable<Mark, kWithSpans>;
+  struct Mark {};
+  using Table = MergeTable<Mark>;
 
   CountQueue(Table& table, std::int64_t min_frequency, TieBreak tie_break)
       : table_(table), min_frequency_(min_frequency), tie_break_(tie_break) {}
@@ -48,11 +43,7 @@ class CountQueue {
   /// A pair may count more than before: makes sure that the heap holds an entry at least as good
   /// as the pair is now.
   void count_rose(std::uint32_t index) {
-    auto& pair = table_.pairs()[index];
-    if (pair.count < floor_) return;
-    const std::uint64_t tie = tie_of(table_, pair, tie_break_);
-    if (pair.mark.queued >= pair.count && pair.mark.tie <= tie) return;
-    requeue(index, tie);
+    if (table_.pairs()[index].count >= least()) push(index);
   }
 
   /// The frequency of a token has fallen, which changes no order here.
@@ -61,19 +52,16 @@ class CountQueue {
   /// Takes the best pair out of the heap; kNone when none is frequent enough.
   std::uint32_t pop_best() {
     while (true) {
+      if (!table_.is_complete()) list_again();
       if (heap_.empty() && !lower_floor()) return PairMap::kNone;
       if (heap_.empty()) continue;
-      std::pop_heap(heap_.begin(), heap_.end(),
-                    [this](const Entry& a, const Entry& b) { return worse(a, b); });
+      std::ranges::pop_heap(heap_, worse());
       const Entry entry = heap_.back();
       heap_.pop_back();
-      if (is_stale(entry)) continue;
-      auto& pair = table_.pairs()[entry.pair];
-      pair.mark.queued = 0;
-      if (pair.count < floor_) continue;
-      const std::uint64_t tie = tie_of(table_, pair, tie_break_);
-      if (pair.count == entry.count && tie == entry.tie) return entry.pair;
-      requeue(entry.pair, tie);
+      if (table_.pairs()[entry.pair].count < least()) continue;
+      const Entry now = entry_of(entry.pair);
+      if (now.count == entry.count && now.tie == entry.tie) return entry.pair;
+      push(entry.pair);
     }
   }
 
@@ -84,63 +72,65 @@ class CountQueue {
     std::uint32_t pair;
   };
 
-  /// True where `a` is merged after `b`.
-  [[nodiscard]] bool worse(const Entry& a, const Entry& b) const {
-    if (a.count != b.count) return a.count < b.count;
-    if (tie_break_ != TieBreak::kGreatestBytes) return a.tie > b.tie;
-    return less_bytes(table_, a.pair, b.pair);
-  }
+  /// Tells whether an entry is merged after another.
+  struct Worse {
+    const CountQueue& queue;
+    bool operator()(const Entry& a, const Entry& b) const {
+      if (a.count != b.count) return a.count < b.count;
+      if (queue.tie_break_ != TieBreak::kGreatestBytes) return a.tie > b.tie;
+      return less_bytes(queue.table_, a.pair, b.pair);
+    }
+  };
 
-  /// Whether a later entry has replaced this one.
-  [[nodiscard]] bool is_stale(const Entry& entry) const {
-    const Mark& mark = table_.pairs()[entry.pair].mark;
-    return entry.count != mark.queued || entry.tie != mark.tie;
-  }
+  [[nodiscard]] Worse worse() const { return {*this}; }
 
-  /// Makes room for one more entry: first by leaving out stale ones, then by a quarter more.
-  void make_room() {
-    if (heap_.size() < heap_.capacity()) return;
-    std::erase_if(heap_, [this](const Entry& entry) { return is_stale(entry); });
-    std::make_heap(heap_.begin(), heap_.end(),
-                   [this](const Entry& a, const Entry& b) { return worse(a, b); });
-    const std::size_t room = heap_.capacity();
-    if (heap_.size() >= room - room / 4) heap_.reserve(room + room / 4 + 64);
-  }
+  /// The least count of a pair in the heap.
+  [[nodiscard]] std::int64_t least() const { return std::max(table_.floor(), min_frequency_); }
 
-  void requeue(std::uint32_t index, std::uint64_t tie) {
+  [[nodiscard]] Entry entry_of(std::uint32_t index) {
     auto& pair = table_.pairs()[index];
-    pair.mark = {pair.count, tie};
-    make_room();
-    heap_.push_back({pair.count, tie, index});
-    std::push_heap(heap_.begin(), heap_.end(),
-                   [this](const Entry& a, const Entry& b) { return worse(a, b); });
+    return {pair.count, tie_of(table_, pair, tie_break_), index};
+  }
+
+  void push(std::uint32_t index) {
+    heap_.push_back(entry_of(index));
+    std::ranges::push_heap(heap_, worse());
   }
 
   /// Lets rarer pairs into the empty heap; false when there are no rarer ones to let in.
   bool lower_floor() {
-    if (floor_ <= min_frequency_) return false;
-    std::int64_t highest = 0;
-    for (std::size_t i = 0; i < table_.pairs().size(); ++i) {
-      highest = std::max(highest, table_.pairs()[i].count);
-    }
-    // No pair is above the old floor, so a part of the highest is below it. Most pairs of all occur
-    // once: near the end the floor falls slowly, so that these enter only when they are the best.
-    highest = std::min(highest, floor_ - 1);
-    floor_ = std::max(min_frequency_, highest < 64 ? highest / 2 + 1 : highest / 8);
-    std::size_t entering = 0;
-    for (std::size_t i = 0; i < table_.pairs().size(); ++i) {
-      entering += table_.pairs()[i].count >= floor_ ? 1 : 0;
-    }
-    heap_.reserve(entering + entering / 8);
-    for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) count_rose(i);
+    if (table_.floor() <= min_frequency_) return false;
+    // Near the end the floor falls slowly: most pairs of all occur once.
+    list_pairs([this, before = table_.floor()](std::int64_t highest) {
+      highest = std::min(highest, before - 1);
+      return std::max(min_frequency_, highest < 64 ? highest / 2 + 1 : highest / 32);
+    });
     return true;
   }
+
+  /// Counts again after a merge that made a token anew. Where that happens often, lists all pairs.
+  void list_again() {
+    const std::int64_t floor = ++times_again_ > kMostTimesAgain ? 1 : table_.floor();
+    list_pairs([floor](std::int64_t) { return floor; });
+  }
+
+  template <typename ChooseFloor>
+  void list_pairs(ChooseFloor choose_floor) {
+    heap_ = {};
+    table_.list_pairs(choose_floor);
+    for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) {
+      if (table_.pairs()[i].count >= least()) heap_.push_back(entry_of(i));
+    }
+    std::ranges::make_heap(heap_, worse());
+  }
+
+  static constexpr std::size_t kMostTimesAgain = 8;
 
   Table& table_;
   std::int64_t min_frequency_;  // at least 1
   TieBreak tie_break_;
   std::vector<Entry> heap_;
-  std::int64_t floor_ = INT64_MAX;  // counts below it are not in the heap
+  std::size_t times_again_ = 0;
 };
 
 }  // namespace bpe_beam

@@ -42,7 +42,6 @@ inline int compare_ratios(std::int64_t a_count, unsigned __int128 a_divisor, std
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-template <bool kWithSpans>
 class LikelihoodQueue {
  public:
   static constexpr std::uint32_t kNone = PairMap::kNone;
@@ -54,11 +53,12 @@ class LikelihoodQueue {
     std::uint64_t tie = 0;
     std::uint32_t owner = kNone;
   };
-  using Table = MergeTable<Mark, kWithSpans>;
-  using Pair = typename Table::Pair;
+  using Table = MergeTable<Mark>;
+  using Pair = Table::Pair;
 
   LikelihoodQueue(Table& table, std::int64_t min_frequency, TieBreak tie_break)
       : table_(table), min_frequency_(min_frequency), tie_break_(tie_break) {
+    table_.list_pairs([](std::int64_t) { return 1; });  // the best pair may be a rare one
     for (std::uint32_t i = 0; i < table_.pairs().size(); ++i) count_rose(i);
   }
 
@@ -93,7 +93,7 @@ class LikelihoodQueue {
   /// Takes the best pair out; kNone when none is frequent enough.
   std::uint32_t pop_best() {
     while (!owners_.empty()) {
-      std::pop_heap(owners_.begin(), owners_.end(), worse_owner());
+      std::pop_heap(owners_.begin(), owners_.end(), worse());
       const Posted entry = owners_.back();
       owners_.pop_back();
       if (entry.stamp != tokens_[entry.owner].posted.stamp) continue;  // a later one replaced it
@@ -151,13 +151,13 @@ class LikelihoodQueue {
     return order != 0 ? order < 0 : worse_tie(a.entry, b.entry);
   }
 
-  [[nodiscard]] auto worse_pair() const {
-    return [this](const Entry& a, const Entry& b) { return worse(a, b); };
-  }
+  /// The order of heaps, of entries or of posted ones.
+  struct Worse {
+    const LikelihoodQueue& queue;
+    bool operator()(const auto& a, const auto& b) const { return queue.worse(a, b); }
+  };
 
-  [[nodiscard]] auto worse_owner() const {
-    return [this](const Posted& a, const Posted& b) { return worse(a, b); };
-  }
+  [[nodiscard]] Worse worse() const { return {*this}; }
 
   void grow_to(std::uint32_t token) {
     if (token >= tokens_.size()) tokens_.resize(table_.tokens().size());
@@ -195,10 +195,10 @@ class LikelihoodQueue {
     Token& token = tokens_[owner];
     if (token.heap.size() > 2 * token.owned + kSlack) {
       std::erase_if(token.heap, [&](const Entry& old) { return is_stale(old, owner); });
-      std::make_heap(token.heap.begin(), token.heap.end(), worse_pair());
+      std::make_heap(token.heap.begin(), token.heap.end(), worse());
     }
     token.heap.push_back(entry);
-    std::push_heap(token.heap.begin(), token.heap.end(), worse_pair());
+    std::push_heap(token.heap.begin(), token.heap.end(), worse());
   }
 
   [[nodiscard]] bool is_stale(const Entry& entry, std::uint32_t owner) const {
@@ -209,7 +209,7 @@ class LikelihoodQueue {
 
   void drop_best(std::uint32_t owner) {
     std::vector<Entry>& heap = tokens_[owner].heap;
-    std::pop_heap(heap.begin(), heap.end(), worse_pair());
+    std::pop_heap(heap.begin(), heap.end(), worse());
     heap.pop_back();
   }
 
@@ -250,12 +250,12 @@ class LikelihoodQueue {
       std::erase_if(owners_, [this](const Posted& old) {
         return old.stamp != tokens_[old.owner].posted.stamp;
       });
-      std::make_heap(owners_.begin(), owners_.end(), worse_owner());
+      std::make_heap(owners_.begin(), owners_.end(), worse());
     }
     best.stamp = ++stamp_;
     token.posted = best;
     owners_.push_back(best);
-    std::push_heap(owners_.begin(), owners_.end(), worse_owner());
+    std::push_heap(owners_.begin(), owners_.end(), worse());
   }
 
   static constexpr std::size_t kSlack = 64;

@@ -1,24 +1,24 @@
 // The words and pairs that merges are learned from, and the effect of one merge on them.
 //
-// All words are in one array of symbols, with a barrier between two words. A token that covers
-// several positions has its id at its first and at its last position, and nothing between: the
-// tokens before and after a position are found without links. Each pair has a list of the positions
-// where it was made; a position is live while the pair is still there.
+// All words are in one array, with a barrier between two words. A token that covers several
+// positions has its id at its first and at its last position, and its span beside them: the tokens
+// before and after a position are found without links. A listed pair has its count and the
+// positions where it was made; a position is live while the pair is still there.
 //
-// How many positions a token covers follows from its string where symbols are plain characters or
-// bytes. Where they are decorated (`##b`, `m</w>`) it does not: text that holds the decoration
-// itself makes the same string from other symbols. Only there (kWithSpans) an array has
-// the span of the token at each position; it takes 4 bytes a symbol more.
+// Only frequent pairs are listed: `list_pairs` counts all pairs, lists those of a count of `floor()`
+// and more, and drops what merges have left of the array. Between two calls a pair that a merge
+// makes is listed if it is that frequent; the count of one that is not can only fall, unless its
+// token was there before the merge. Then `is_complete()` is false until `list_pairs` has counted
+// again. So memory is for the pairs that may still be merged, not for all that ever were.
 //
-// All merges together take O(n log n) in the symbols. Memory: 12 bytes a symbol, and 64 bytes and
-// a slot of the index for each pair that ever was, at most some 100; natural text makes a pair for
-// every two to ten of its symbols, random bytes one for each.
+// All merges together take O(n log n) in the symbols, and each `list_pairs` O(n). Memory: 12 bytes
+// a symbol, and 32 bytes and a slot of the index for each listed pair.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -26,10 +26,10 @@
 #include <utility>
 #include <vector>
 
-#include "text/chunked_vector.hpp"
-#include "learn/pair_index.hpp"
 #include "count/pair_map.hpp"
-#include "learn/position_list.hpp"
+#include "learn/pair_index.hpp"
+#include "learn/position_arena.hpp"
+#include "text/chunked_vector.hpp"
 
 namespace bpe_beam {
 
@@ -46,21 +46,20 @@ struct WordsToLearn {
   /// The bytes of every id there is, empty for a token that no merge can make; ids whose bytes
   /// are equal are refused.
   std::vector<std::string> tokens;
-  /// How many characters each of `symbols` covers; empty: one each. Needs kWithSpans.
+  /// How many characters each of `symbols` covers; empty: one each.
   std::span<const std::uint32_t> spans;
   /// Dropped from the right part when a pair is joined.
   std::string prefix;
   /// Where a joined token would cover this many characters or more, it is neither counted nor
   /// merged, unless it would cover two.
   std::uint64_t max_token_length = UINT64_MAX;
-  /// At most so many positions, for tests of the limits below.
+  /// At most so many positions, for tests of the limit below.
   std::uint64_t max_positions = UINT64_MAX;
 };
 
-/// Positions of the symbols' array: of each symbol, or of each character where words come with
-/// spans, and one between words. Where each knows a span too, its sign takes a bit.
+/// Positions of the array: of each symbol, or of each character where words come with spans, and
+/// one between words.
 inline constexpr std::uint64_t kMaxPositions = 0xFFFFFFFF;
-inline constexpr std::uint64_t kMaxSpannedPositions = 0x7FFFFFFF;
 
 struct LearnedMerge {
   std::uint32_t left;
@@ -72,17 +71,15 @@ struct LearnedMerge {
 using Position = std::uint32_t;
 
 /// `Mark` is what a queue notes at each pair.
-template <typename Mark, bool kWithSpans>
+template <typename Mark>
 class MergeTable {
  public:
   struct Pair {
     std::uint32_t left;
     std::uint32_t right;
     std::int64_t count = 0;
-    Mark mark{};
-    bool in_order = true;    // positions ascend
-    std::uint32_t head = 0;  // positions before it are known to be dead
-    PositionList positions;
+    PositionList positions;  // ascending; some may be dead
+    [[no_unique_address]] Mark mark{};
   };
   using Pairs = ChunkedVector<Pair>;
 
@@ -95,11 +92,10 @@ class MergeTable {
     if (words.offsets.size() != words.counts.size() + 1) {
       throw std::invalid_argument("offsets must have one item more than counts");
     }
-    if (!words.spans.empty() && (!kWithSpans || words.spans.size() != words.symbols.size())) {
+    if (!words.spans.empty() && words.spans.size() != words.symbols.size()) {
       throw std::invalid_argument("spans must have one item for each symbol");
     }
     frequency_.assign(tokens_.size(), 0);
-    if constexpr (!kWithSpans) widths_.assign(tokens_.size(), 0);
     for (std::size_t id = 0; id < tokens_.size(); ++id) {
       if (tokens_[id].empty()) continue;
       if (!id_of_.emplace(tokens_[id], static_cast<std::uint32_t>(id)).second) {
@@ -108,53 +104,81 @@ class MergeTable {
     }
     reserve_positions(words);
     lay_out(words.symbols, words.offsets, words.spans);
-    count_pairs();
   }
 
   /// The bytes of every token, in the order of ids.
   [[nodiscard]] const std::vector<std::string>& tokens() const { return tokens_; }
   /// How often a token occurs in the words now.
   [[nodiscard]] std::int64_t frequency(std::uint32_t token) const { return frequency_[token]; }
+  /// The listed pairs.
   Pairs& pairs() { return pairs_; }
   [[nodiscard]] const Pairs& pairs() const { return pairs_; }
-  /// The pair's number, or PairMap::kNone.
+  /// The number of a listed pair, or PairMap::kNone.
   [[nodiscard]] std::uint32_t find(std::uint32_t left, std::uint32_t right) const {
     return pair_index_.find(pairs_, left, right);
   }
+  /// Every pair that counts as much is listed, if the list is complete.
+  [[nodiscard]] std::int64_t floor() const { return floor_; }
+  /// Whether no pair of a count of `floor()` and more is missing.
+  [[nodiscard]] bool is_complete() const { return complete_; }
 
-  /// The first position of the pair; kMaxPositions if there is none.
-  Position first_position(Pair& pair) {
-    const std::span<Position> positions = pair.positions.positions();
-    if (!pair.in_order) {
-      std::ranges::sort(positions.subspan(pair.head));
-      pair.in_order = true;
-    }
-    while (pair.head < positions.size() && !is_at(pair, positions[pair.head])) ++pair.head;
-    if (pair.head == positions.size()) return static_cast<Position>(kMaxPositions);
-    return positions[pair.head];
+  /// Counts all pairs and lists the frequent ones anew; numbers of pairs change.
+  ///
+  /// `choose_floor` gets a count that no pair exceeds, and returns the new floor, at least 1.
+  template <typename ChooseFloor>
+  void list_pairs(ChooseFloor choose_floor) {
+    pairs_.clear();
+    pair_index_.clear();
+    arena_.clear();
+    before_.release();
+    after_.release();
+    if (!limited_) drop_insides();
+    const PairSums sums(*this);
+    floor_ = choose_floor(sums.highest());
+    complete_ = true;
+    std::vector<std::uint32_t> sizes;
+    for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
+      if (sums.of(left, right) < floor_) return;
+      const std::uint32_t index = pair_of(left, right);
+      if (index == sizes.size()) sizes.push_back(0);
+      pairs_[index].count += counts_[word_of_[at]];
+      ++sizes[index];
+    });
+    for (std::size_t i = 0; i < pairs_.size(); ++i) arena_.reserve(pairs_[i].positions, sizes[i]);
+    for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
+      if (sums.of(left, right) >= floor_) pairs_[find(left, right)].positions.push_back(at);
+    });
   }
 
-  /// Joins the pair at all its positions. Then calls `on_gain` with each pair whose count may have
-  /// risen, with some more than once.
+  /// The first position of the pair; kMaxPositions if there is none.
+  Position first_position(Pair& pair) const {
+    while (!pair.positions.empty()) {
+      const Position first = pair.positions.positions().front();
+      if (is_at(pair.left, pair.right, first)) return first;
+      pair.positions.pop_front();
+    }
+    return static_cast<Position>(kMaxPositions);
+  }
+
+  /// Joins a listed pair at all its positions. Then calls `on_gain` with each listed pair whose
+  /// count may have risen, with some more than once.
   template <typename OnGain>
   LearnedMerge merge(std::uint32_t index, OnGain on_gain) {
     const std::uint32_t left = pairs_[index].left;
     const std::uint32_t right = pairs_[index].right;
+    const std::span<const Position> positions =
+        std::exchange(pairs_[index].positions, {}).positions();
+    const std::size_t known = tokens_.size();
     const LearnedMerge learned{left, right, joined_token(left, right), pairs_[index].count};
-    PositionList taken = pairs_[index].positions.take();
-    const std::span<Position> positions = taken.positions();
-    if (!pairs_[index].in_order) std::ranges::sort(positions);
-    pairs_[index].head = 0;
-    pairs_[index].in_order = true;
     for (std::size_t i = 0; i < positions.size(); ++i) {
       if (i + kAhead < positions.size()) {
-        __builtin_prefetch(&symbols_[positions[i + kAhead]]);
+        __builtin_prefetch(&slots_[positions[i + kAhead]]);
         __builtin_prefetch(&word_of_[positions[i + kAhead]]);
       }
       // If the right part is the prefix alone, the joined token equals the left one, and its
       // position is listed twice.
-      if (kWithSpans && i > 0 && positions[i] == positions[i - 1]) continue;
-      if (!is_at(pairs_[index], positions[i])) continue;
+      if (i > 0 && positions[i] == positions[i - 1]) continue;
+      if (!is_at(left, right, positions[i])) continue;
       limited_ ? merge_at<true>(positions[i], learned) : merge_at<false>(positions[i], learned);
     }
     pairs_[index].count -= merged_count_;
@@ -162,82 +186,134 @@ class MergeTable {
     frequency_[right] -= merged_count_;
     frequency_[learned.joined] += merged_count_;
     merged_count_ = 0;
-    update_neighbours(learned);
+    update_neighbours(learned, learned.joined < known);
     for (const std::uint32_t gained : gained_) on_gain(gained);
     gained_.clear();
     return learned;
   }
 
  private:
+  // A slot has an id at the first and the last position of a token. The two highest bits tell where
+  // a token of several positions begins and ends; both of them: within it. Its second slot, and the
+  // one before its last, have its span, where they are not its first and last.
+  static constexpr std::uint32_t kBegin = std::uint32_t{1} << 30;
+  static constexpr std::uint32_t kEnd = std::uint32_t{2} << 30;
+  static constexpr std::uint32_t kInside = kBegin | kEnd;
   static constexpr std::uint32_t kBarrier = 0xFFFFFFFF;  // between words
-  static constexpr std::uint32_t kInside = 0xFFFFFFFE;   // a position within a token
-  static constexpr std::size_t kAhead = 16;              // positions fetched before they are needed
-  static constexpr std::uint64_t kMaxSpan = 0x7FFFFFFF;
+  static constexpr std::uint32_t kMaxSpan = kBegin - 1;
+  static constexpr std::size_t kAhead = 16;  // positions fetched before they are needed
 
   /// What one merge takes from the pair of a neighbour and a part, and gives to the joined one.
   struct Neighbour {
-    std::uint32_t token;
+    std::uint32_t token = 0;
+    std::uint32_t size = 0;  // of `positions`
     std::int64_t lost = 0;
     std::int64_t gained = 0;
-    std::vector<Position> positions;
+    std::uint32_t pair = PairMap::kNone;  // the listed pair of the joined token
   };
 
   /// Neighbours of one merge by token: a dense index, emptied by walking the list.
   struct Neighbours {
+    struct Occurrence {
+      std::uint32_t neighbour;  // its index in `list`
+      Position position;
+    };
+
     std::vector<std::uint32_t> index;  // by token: its index in `list`, or kNone
     std::vector<Neighbour> list;
-    std::size_t used = 0;
+    std::vector<Occurrence> gained;
 
-    Neighbour& of(std::uint32_t token) {
+    std::uint32_t of(std::uint32_t token) {
       if (index[token] == PairMap::kNone) {
-        index[token] = static_cast<std::uint32_t>(used);
-        if (used == list.size()) list.emplace_back();
-        list[used].token = token;
-        list[used].lost = 0;
-        list[used].gained = 0;
-        list[used].positions.clear();
-        ++used;
+        index[token] = static_cast<std::uint32_t>(list.size());
+        list.push_back({.token = token});
       }
-      return list[index[token]];
+      return index[token];
     }
 
     void clear() {
-      for (std::size_t i = 0; i < used; ++i) index[list[i].token] = PairMap::kNone;
-      used = 0;
+      for (const Neighbour& neighbour : list) index[neighbour.token] = PairMap::kNone;
+      list.clear();
+      gained.clear();
     }
+
+    /// Releases the memory of the largest merge so far.
+    void release() {
+      list.shrink_to_fit();
+      gained.shrink_to_fit();
+    }
+  };
+
+  /// Sums of the counts of pairs, by a hash: no pair counts more than its sum.
+  class PairSums {
+   public:
+    explicit PairSums(const MergeTable& table) {
+      const std::size_t buckets = std::bit_ceil(table.slots_.size() / kPositionsPerSum);
+      sums_.resize(std::clamp(buckets, kMinSums, kMaxSums));
+      table.for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
+        sums_[bucket_of(left, right)] += table.counts_[table.word_of_[at]];
+      });
+    }
+
+    [[nodiscard]] std::int64_t of(std::uint32_t left, std::uint32_t right) const {
+      return sums_[bucket_of(left, right)];
+    }
+
+    [[nodiscard]] std::int64_t highest() const { return *std::ranges::max_element(sums_); }
+
+   private:
+    static constexpr std::size_t kPositionsPerSum = 8;
+    static constexpr std::size_t kMinSums = 1 << 10;
+    static constexpr std::size_t kMaxSums = 1 << 22;
+
+    [[nodiscard]] std::size_t bucket_of(std::uint32_t left, std::uint32_t right) const {
+      return PairMap::hash(PairMap::key(left, right)) & (sums_.size() - 1);
+    }
+
+    std::vector<std::int64_t> sums_;
   };
 
   // ---- positions ----
 
   /// Of the token that begins at `at`.
   [[nodiscard]] std::uint32_t span_from(std::size_t at) const {
-    if constexpr (kWithSpans) return static_cast<std::uint32_t>(spans_[at]);
-    return widths_[symbols_[at]];
+    if ((slots_[at] & kBegin) == 0) return 1;
+    return span_of_slot(slots_[at + 1]);
   }
 
   /// Of the token that ends at `at`.
   [[nodiscard]] std::uint32_t span_to(std::size_t at) const {
-    if constexpr (kWithSpans) return static_cast<std::uint32_t>(std::abs(spans_[at]));
-    return widths_[symbols_[at]];
+    if ((slots_[at] & kEnd) == 0) return 1;
+    return span_of_slot(slots_[at - 1]);
   }
 
-  void set_span(std::size_t begin, std::uint32_t span) {
-    if constexpr (kWithSpans) {
-      // At a token's last position it is negative: no token begins there.
-      spans_[begin + span - 1] = -static_cast<std::int32_t>(span);
-      spans_[begin] = static_cast<std::int32_t>(span);
-    }
+  /// By the slot beside the first, or the last, of a token of several positions.
+  static std::uint32_t span_of_slot(std::uint32_t slot) {
+    return (slot & kInside) == kInside ? slot & ~kInside : 2;
   }
 
-  [[nodiscard]] bool is_at(const Pair& pair, Position at) const {
-    if (symbols_[at] != pair.left) return false;
-    if constexpr (!kWithSpans) {
-      // It began a token when it was listed; tokens only grow, and this one is as wide as then.
-      return symbols_[at + span_from(at)] == pair.right;
+  /// The id at the first or last position of a token.
+  static std::uint32_t id_of_slot(std::uint32_t slot) { return slot & ~kInside; }
+
+  void set_token(std::size_t begin, std::uint32_t id, std::uint32_t span) {
+    if (span == 1) {
+      slots_[begin] = id;
+      return;
     }
-    if (spans_[at] < 0) return false;
-    const std::size_t next = at + span_from(at);
-    return symbols_[next] == pair.right && may_join(next - at + span_from(next));
+    const std::size_t last = begin + span - 1;
+    slots_[begin] = id | kBegin;
+    slots_[last] = id | kEnd;
+    if (span == 2) return;
+    slots_[begin + 1] = span | kInside;
+    slots_[last - 1] = span | kInside;
+  }
+
+  [[nodiscard]] bool is_at(std::uint32_t left, std::uint32_t right, Position at) const {
+    if ((slots_[at] & ~kBegin) != left) return false;
+    const std::uint32_t span = span_from(at);
+    const std::size_t next = at + span;
+    if ((slots_[next] & ~kBegin) != right) return false;
+    return !limited_ || may_join(std::uint64_t{span} + span_from(next));
   }
 
   /// Whether a token of this length may be made.
@@ -270,77 +346,73 @@ class MergeTable {
     std::uint64_t positions = counts_.size() + 1 + (words.spans.empty() ? words.symbols.size() : 0);
     for (const std::uint32_t span : words.spans) {
       if (span < 1 || span > kMaxSpan) {
-        throw std::invalid_argument("a symbol's span must be from 1 to 2^31 - 1");
+        throw std::invalid_argument("a symbol's span must be from 1 to 2^30 - 1");
       }
       positions += span;
     }
-    const std::uint64_t most =
-        std::min(words.max_positions, kWithSpans ? kMaxSpannedPositions : kMaxPositions);
+    const std::uint64_t most = std::min(words.max_positions, kMaxPositions);
     if (positions > most) {
       throw std::length_error("more than " + std::to_string(most) +
                               " symbols and words: too many for one learner");
     }
-    symbols_.reserve(positions);
+    slots_.reserve(positions);
     word_of_.reserve(positions);
-    if constexpr (kWithSpans) spans_.reserve(positions);
   }
 
   void append_symbol(std::uint32_t symbol, std::uint32_t span, std::size_t word) {
-    if (symbol >= tokens_.size() || tokens_[symbol].empty()) {
+    if (symbol >= std::min<std::size_t>(tokens_.size(), kBegin) || tokens_[symbol].empty()) {
       throw std::invalid_argument("a symbol has no token");
     }
-    if constexpr (!kWithSpans) widths_[symbol] = 1;
     frequency_[symbol] += counts_[word];
-    symbols_.push_back(symbol);
-    word_of_.push_back(static_cast<std::uint32_t>(word));
-    if constexpr (kWithSpans) {
-      const std::size_t begin = symbols_.size() - 1;
-      spans_.resize(begin + span, 0);
-      set_span(begin, span);
-      if (span == 1) return;
-      symbols_.resize(begin + span, kInside);
-      word_of_.resize(begin + span, static_cast<std::uint32_t>(word));
-      symbols_.back() = symbol;
-    }
+    const std::size_t begin = slots_.size();
+    slots_.resize(begin + span, kInside);
+    word_of_.resize(begin + span, static_cast<std::uint32_t>(word));
+    set_token(begin, symbol, span);
   }
 
   void end_word(std::size_t word) {
-    symbols_.push_back(kBarrier);
+    slots_.push_back(kBarrier);
     word_of_.push_back(static_cast<std::uint32_t>(word));
-    if constexpr (kWithSpans) spans_.push_back(1);
   }
 
-  /// Counts the initial pairs. Two passes, so that each list of positions is allocated at its size.
-  void count_pairs() {
-    std::vector<std::uint32_t> sizes;
-    for_each_initial_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
-      const std::uint32_t index = pair_of(left, right);
-      if (index == sizes.size()) sizes.push_back(0);
-      pairs_[index].count += counts_[word_of_[at]];
-      ++sizes[index];
-    });
-    for (std::size_t i = 0; i < pairs_.size(); ++i) pairs_[i].positions.reserve(sizes[i]);
-    for_each_initial_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
-      pairs_[find(left, right)].positions.push_back(at);
-    });
+  /// Gives each token one position, and drops the words of one token, which have no pairs.
+  void drop_insides() {
+    std::size_t end = 1;  // behind the first barrier
+    for (std::size_t at = 1; at < slots_.size(); ++at) {
+      const std::size_t begin = end;
+      for (std::size_t span = 0; slots_[at] != kBarrier; at += span) {
+        span = span_from(at);
+        word_of_[end] = word_of_[at];
+        slots_[end++] = id_of_slot(slots_[at]);
+      }
+      if (end - begin < 2) {
+        end = begin;
+      } else {
+        slots_[end++] = kBarrier;
+      }
+    }
+    for (auto* list : {&slots_, &word_of_}) {
+      list->resize(end);
+      if (end < list->capacity() / 2) list->shrink_to_fit();
+    }
   }
 
   template <typename Visit>
-  void for_each_initial_pair(Visit visit) const {
+  void for_each_pair(Visit visit) const {
     std::size_t at = 1;
-    while (at + 1 < symbols_.size()) {
-      // Only words that come with spans begin with wider symbols.
-      const std::size_t span = kWithSpans && symbols_[at] != kBarrier ? span_from(at) : 1;
+    while (at + 1 < slots_.size()) {
+      const std::uint32_t slot = slots_[at];
+      const std::size_t span = slot != kBarrier ? span_from(at) : 1;
       const std::size_t next = at + span;
-      if (symbols_[at] != kBarrier && symbols_[next] != kBarrier &&
-          (!kWithSpans || may_join(span + span_from(next)))) {
-        visit(static_cast<Position>(at), symbols_[at], symbols_[next]);
+      if (slot != kBarrier && slots_[next] != kBarrier &&
+          (!limited_ || may_join(span + span_from(next)))) {
+        visit(static_cast<Position>(at), id_of_slot(slot), id_of_slot(slots_[next]));
       }
       at = next;
     }
   }
 
-  /// The pair's number; a new pair counts 0.
+  /// The number of the pair, which is listed from now on; a new pair counts 0.
   std::uint32_t pair_of(std::uint32_t left, std::uint32_t right) {
     std::uint32_t& index = pair_index_(pairs_, left, right);
     if (index == PairMap::kNone) {
@@ -360,18 +432,9 @@ class MergeTable {
     const auto [entry, is_new] =
         id_of_.try_emplace(bytes, static_cast<std::uint32_t>(tokens_.size()));
     if (is_new) {
+      if (tokens_.size() >= kBegin) throw std::length_error("more than 2^30 tokens");
       tokens_.push_back(std::move(bytes));
       frequency_.push_back(0);
-    }
-    if constexpr (!kWithSpans) {
-      if (is_new) widths_.push_back(0);
-      const std::uint32_t width = widths_[left] + widths_[right];
-      // A special token gets its width when it is first made by a merge.
-      std::uint32_t& known = widths_[entry->second];
-      if (known != 0 && known != width) {
-        throw std::invalid_argument("a symbol's token is made of other symbols");
-      }
-      known = width;
     }
     for (Neighbours* it : {&before_, &after_}) it->index.resize(tokens_.size(), PairMap::kNone);
     return entry->second;
@@ -383,63 +446,83 @@ class MergeTable {
     const Position middle = at + left;
     const std::uint32_t right = span_from(middle);
     const std::uint32_t joined = left + right;
+    if (joined > kMaxSpan) throw std::length_error("a token of more than 2^30 symbols");
     const Position next = at + joined;
     const std::int64_t count = counts_[word_of_[at]];
     merged_count_ += count;
-    if (symbols_[at - 1] != kBarrier) {
+    if (slots_[at - 1] != kBarrier) {
       const std::uint32_t span = span_to(at - 1);
-      note<kLimited>(before_, symbols_[at - 1], span + left, span + joined, count, at - span);
+      note<kLimited>(before_, id_of_slot(slots_[at - 1]), span + left, span + joined, count,
+                     at - span);
     }
-    if (symbols_[next] != kBarrier) {
-      const std::uint32_t span = span_from(next);
-      note<kLimited>(after_, symbols_[next], right + span, joined + span, count, at);
+    if (slots_[next] != kBarrier) {
+      const std::uint32_t span = kLimited ? span_from(next) : 0;
+      note<kLimited>(after_, id_of_slot(slots_[next]), right + span, joined + span, count, at);
     }
-    symbols_[middle - 1] = kInside;
-    symbols_[middle] = kInside;
-    symbols_[at] = learned.joined;
-    symbols_[next - 1] = learned.joined;
-    set_span(at, joined);
+    slots_[middle - 1] = kInside;
+    slots_[middle] = kInside;
+    set_token(at, learned.joined, joined);
   }
 
   /// One occurrence's share of it: pairs of these lengths, if they count.
   template <bool kLimited>
   void note(Neighbours& neighbours, std::uint32_t token, std::uint64_t lost, std::uint64_t gained,
             std::int64_t count, Position position) {
-    Neighbour& neighbour = neighbours.of(token);
+    const std::uint32_t index = neighbours.of(token);
+    Neighbour& neighbour = neighbours.list[index];
     if (!kLimited || may_join(lost)) neighbour.lost += count;
     if (kLimited && !may_join(gained)) return;
     neighbour.gained += count;
-    neighbour.positions.push_back(position);
+    ++neighbour.size;
+    neighbours.gained.push_back({index, position});
   }
 
   /// Moves the counts of (before, left) to (before, joined) and of (right, after) to
-  /// (joined, after). Sums may be moved in any order: what a merge adds and another merge of the
-  /// same run takes away again cancels out.
-  void update_neighbours(const LearnedMerge& learned) {
-    for (std::size_t i = 0; i < before_.used; ++i) {
-      const Neighbour& neighbour = before_.list[i];
-      // The pair may be one that this very merge makes, to be counted only below.
-      pairs_[pair_of(neighbour.token, learned.left)].count -= neighbour.lost;
-      gain(pair_of(neighbour.token, learned.joined), neighbour);
-    }
-    for (std::size_t i = 0; i < after_.used; ++i) {
-      const Neighbour& neighbour = after_.list[i];
-      pairs_[pair_of(learned.right, neighbour.token)].count -= neighbour.lost;
-      gain(pair_of(learned.joined, neighbour.token), neighbour);
-    }
+  /// (joined, after). Gains come first: a pair may be made by this very merge, and lost by its
+  /// later occurrences.
+  void update_neighbours(const LearnedMerge& learned, bool was_known) {
+    for (Neighbour& it : before_.list) gain(it.token, learned.joined, it, was_known);
+    add_positions(before_);
+    for (Neighbour& it : after_.list) gain(learned.joined, it.token, it, was_known);
+    add_positions(after_);
+    for (const Neighbour& it : before_.list) lose(it.token, learned.left, it.lost);
+    for (const Neighbour& it : after_.list) lose(learned.right, it.token, it.lost);
     before_.clear();
     after_.clear();
   }
 
-  void gain(std::uint32_t index, const Neighbour& neighbour) {
-    if (neighbour.positions.empty()) return;
-    Pair& pair = pairs_[index];
+  void lose(std::uint32_t left, std::uint32_t right, std::int64_t count) {
+    if (count == 0) return;
+    const std::uint32_t index = find(left, right);
+    if (index != PairMap::kNone) pairs_[index].count -= count;
+  }
+
+  /// Adds what a pair gains, if it is listed or is to be, and makes room for its positions.
+  void gain(std::uint32_t left, std::uint32_t right, Neighbour& neighbour, bool was_known) {
+    if (neighbour.size == 0) return;
+    neighbour.pair = find(left, right);
+    if (neighbour.pair == PairMap::kNone) {
+      if (was_known && floor_ > 1) complete_ = false;  // it may count more than it gains here
+      if (neighbour.gained < floor_ || !complete_) return;
+      neighbour.pair = pair_of(left, right);
+    }
+    Pair& pair = pairs_[neighbour.pair];
     pair.count += neighbour.gained;
-    const bool ascends = pair.positions.empty() ||
-                         pair.positions.positions().back() <= neighbour.positions.front();
-    pair.in_order = pair.in_order && ascends;
-    pair.positions.append(neighbour.positions);
-    gained_.push_back(index);
+    arena_.reserve(pair.positions, neighbour.size);
+    gained_.push_back(neighbour.pair);
+  }
+
+  void add_positions(Neighbours& neighbours) {
+    for (const auto& [index, position] : neighbours.gained) {
+      const std::uint32_t pair = neighbours.list[index].pair;
+      if (pair != PairMap::kNone) pairs_[pair].positions.push_back(position);
+    }
+    for (const Neighbour& neighbour : neighbours.list) {
+      if (neighbour.pair == PairMap::kNone) continue;
+      const std::span<Position> positions = pairs_[neighbour.pair].positions.positions();
+      if (neighbour.size == positions.size()) continue;
+      std::inplace_merge(positions.begin(), positions.end() - neighbour.size, positions.end());
+    }
   }
 
   std::vector<std::string> tokens_;
@@ -448,13 +531,14 @@ class MergeTable {
   std::uint64_t max_length_;
   bool limited_;
   std::vector<std::int64_t> frequency_;  // by token
-  std::vector<std::uint32_t> widths_;    // by token: its positions; 0: not made yet (!kWithSpans)
   std::vector<std::int64_t> counts_;     // by word
-  std::vector<std::uint32_t> symbols_;   // by position
+  std::vector<std::uint32_t> slots_;     // by position
   std::vector<std::uint32_t> word_of_;   // by position
-  std::vector<std::int32_t> spans_;      // by position (kWithSpans)
-  PairIndex<Pairs> pair_index_;
+  std::int64_t floor_ = INT64_MAX;
+  bool complete_ = true;
   Pairs pairs_;
+  PairIndex<Pairs> pair_index_;
+  PositionArena arena_;
   Neighbours before_;
   Neighbours after_;
   std::vector<std::uint32_t> gained_;

@@ -22,6 +22,12 @@ class PairIndex {
 
   [[nodiscard]] std::size_t size() const { return size_; }
 
+  /// Forgets all pairs.
+  void clear() {
+    slots_ = std::vector<Slot>(kMinSlots);
+    size_ = 0;
+  }
+
   /// The pair's number in the list, or kNone.
   [[nodiscard]] std::uint32_t find(const Pairs& pairs, std::uint32_t left,
                                    std::uint32_t right) const {

@@ -28,6 +28,12 @@ class ChunkedVector {
     return added;
   }
 
+  /// Removes and releases all elements.
+  void clear() {
+    chunks_.clear();
+    size_ = 0;
+  }
+
  private:
   std::vector<std::unique_ptr<T[]>> chunks_;
   std::size_t size_ = 0;

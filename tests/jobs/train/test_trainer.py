@@ -88,7 +88,6 @@ def test_no_round_learns_from_more_than_a_learner_holds(
         return native(*args, **options, max_positions=most)  # type: ignore[misc]
 
     monkeypatch.setattr(room, "MAX_POSITIONS", most)
-    monkeypatch.setattr(room, "MAX_SPANNED_POSITIONS", most)
     monkeypatch.setattr(_native, "BpeLearner", limited)
     learned, rounds = learn_by_hand(job_of(tmp_path / "rounds", counts, recipe, 10**12))
     assert (learned.merges, learned.vocab) == (here.merges, here.vocab)

@@ -410,25 +410,43 @@ void what_no_learner_takes() {
   CHECK_THROWS(std::invalid_argument, make({0, 1}, {0, 2}, {1}, {"a", ""}));  // no bytes
 }
 
-/// A symbol that reads like a merged token stands in one place and in two: decorated ones only.
+/// A symbol that reads like a merged token has one position, and the merged token two.
 void a_symbol_made_of_other_symbols() {
   const std::vector<std::uint32_t> symbols = {0, 1, 0, 2, 2};
   const std::vector<std::int64_t> offsets = {0, 3, 5};
   const std::vector<std::int64_t> counts = {5, 3};
-  const WordsToLearn words{.symbols = symbols,
-                           .offsets = offsets,
-                           .counts = counts,
-                           .tokens = {"a", "b", "ab"},
-                           .spans = {},
-                           .prefix = {}};
-  BpeLearner plain(words, {100, 0, TieBreak::kLowestId});
-  CHECK_THROWS(std::invalid_argument, plain.learn(100));
-  LearningRules rules{100, 0, TieBreak::kLowestId};
-  rules.decorated = true;
-  BpeLearner learner(words, rules);
-  // a b a, then ab a: (ab, a) where ab is two places wide, (ab, ab) where it is one.
+  BpeLearner learner({.symbols = symbols,
+                      .offsets = offsets,
+                      .counts = counts,
+                      .tokens = {"a", "b", "ab"},
+                      .spans = {},
+                      .prefix = {}},
+                     {100, 0, TieBreak::kLowestId});
+  // a b a, then ab ab: (a, b) makes the symbol again.
   learner.learn(100);
   CHECK(learner.tokens() == (Strings{"a", "b", "ab", "aba", "abab"}));
+}
+
+/// Counts of many sizes: rare pairs are listed late, tokens that are made again at once.
+void rare_pairs() {
+  std::mt19937 random(13);
+  for (int round = 0; round < 100; ++round) {
+    const std::uint32_t letters = random() % 5 + 2;
+    Words words;
+    for (std::uint32_t n = random() % 60 + 1; n > 0; --n) {
+      std::string word;
+      for (std::uint32_t size = random() % 12; size > 0; --size) {
+        word += static_cast<char>('a' + random() % letters);
+      }
+      words.emplace_back(word, std::int64_t{1} << random() % 30);
+    }
+    Strings specials;
+    if (round % 2 == 0) specials = {"ab", "aba", "ca", "abab", "bb"};
+    const Corpus corpus(words, specials);
+    for (const TieBreak tie_break : kTieBreaks) {
+      check_against_naive(corpus, corpus.tokens.size() + 90, tie_break, random() % 2 * 500, 9);
+    }
+  }
 }
 
 void spans_are_checked() {
@@ -484,6 +502,7 @@ int main() {
   counts_beyond_32_and_53_bits();
   the_order_of_words_does_not_matter();
   random_corpora();
+  rare_pairs();
   counts_beyond_64_bits_are_refused();
   what_no_learner_takes();
   a_symbol_made_of_other_symbols();

@@ -16,19 +16,19 @@ std::string order(std::int64_t min_frequency, TieBreak tie_break) {
   const std::vector<std::uint32_t> symbols = {0, 1, 0, 4, 0, 3, 0, 2};
   const std::vector<std::int64_t> offsets = {0, 2, 4, 6, 8};
   const std::vector<std::int64_t> counts = {1, 20, 3, 20};
-  CountQueue<false>::Table table({.symbols = symbols,
-                                  .offsets = offsets,
-                                  .counts = counts,
-                                  .tokens = {"x", "a", "d", "c", "b"},
-                                  .spans = {},
-                                  .prefix = {}});
-  CountQueue<false> queue(table, min_frequency, tie_break);
+  CountQueue::Table table({.symbols = symbols,
+                           .offsets = offsets,
+                           .counts = counts,
+                           .tokens = {"x", "a", "d", "c", "b"},
+                           .spans = {},
+                           .prefix = {}});
+  CountQueue queue(table, min_frequency, tie_break);
   std::string found;
   while (true) {
     const std::uint32_t pair = queue.pop_best();
     if (pair == PairMap::kNone) return found;
     found += table.tokens()[table.pairs()[pair].right];
-    table.pairs()[pair].count = 0;  // or it would be let in again
+    table.merge(pair, [&](std::uint32_t gained) { queue.count_rose(gained); });
   }
 }
 

@@ -2,6 +2,7 @@
 #include "learn/merge_table.hpp"
 
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,10 +14,15 @@ using namespace bpe_beam;
 namespace {
 
 struct NoMark {};
+using Table = MergeTable<NoMark>;
 
 const std::vector<std::uint32_t> kSymbols = {0, 1, 1, 0, 1};  // a #b #b, a #b
 const std::vector<std::int64_t> kOffsets = {0, 3, 5};
 const std::vector<std::int64_t> kCounts = {2, 3};
+
+auto down_to(std::int64_t floor) {
+  return [floor](std::int64_t) { return floor; };
+}
 
 WordsToLearn words() {
   return {.symbols = kSymbols,
@@ -28,7 +34,8 @@ WordsToLearn words() {
 }
 
 void counts_frequencies_and_places() {
-  MergeTable<NoMark, true> table(words());
+  Table table(words());
+  table.list_pairs(down_to(1));
   CHECK(table.frequency(0) == 5);
   CHECK(table.frequency(1) == 7);
   const std::uint32_t ab = table.find(0, 1);
@@ -60,35 +67,76 @@ void positions_are_limited() {
     WordsToLearn limited = words();
     if (with_spans) limited.spans = spans;
     limited.max_positions = (with_spans ? 11 : 5) + 2 + 1;
-    const MergeTable<NoMark, true> table(limited);
+    const Table table(limited);
     --limited.max_positions;
-    CHECK_THROWS(std::length_error, (MergeTable<NoMark, true>(limited)));
+    CHECK_THROWS(std::length_error, Table(limited));
   }
-  WordsToLearn plain = words();
-  plain.prefix = "";
-  plain.max_positions = 8;
-  const MergeTable<NoMark, false> table(plain);
-  plain.max_positions = 7;
-  CHECK_THROWS(std::length_error, (MergeTable<NoMark, false>(plain)));
 }
 
 void what_is_too_long_is_not_counted() {
   WordsToLearn limited = words();
   limited.max_token_length = 3;
-  MergeTable<NoMark, true> table(limited);
+  Table table(limited);
+  table.list_pairs(down_to(1));
   std::size_t gained = 0;
   table.merge(table.find(0, 1), [&](std::uint32_t) { ++gained; });
   CHECK(gained == 0);
 }
 
-void spans_need_places() {
+void spans_are_of_every_symbol() {
   const std::vector<std::uint32_t> spans(kSymbols.size(), 2);
   WordsToLearn wide = words();
+  wide.spans = std::span(spans).first(4);
+  CHECK_THROWS(std::invalid_argument, Table{wide});
   wide.spans = spans;
-  CHECK_THROWS(std::invalid_argument, (MergeTable<NoMark, false>(wide)));
-  MergeTable<NoMark, true> table(wide);
+  Table table(wide);
+  table.list_pairs(down_to(1));
   CHECK(table.pairs()[table.find(0, 1)].count == 5);
   CHECK(table.pairs()[table.find(1, 1)].count == 2);
+}
+
+void lists_pairs_down_to_the_floor() {
+  Table table(words());
+  CHECK(table.pairs().size() == 0);
+  table.list_pairs([](std::int64_t highest) {
+    CHECK(highest >= 5);
+    return 3;
+  });
+  CHECK(table.floor() == 3 && table.is_complete());
+  CHECK(table.find(0, 1) != PairMap::kNone);
+  // (ab, #b) counts 2, too few to be listed; the next list has it.
+  std::size_t gained = 0;
+  table.merge(table.find(0, 1), [&](std::uint32_t) { ++gained; });
+  CHECK(gained == 0 && table.is_complete());
+  table.list_pairs(down_to(1));
+  CHECK(table.pairs().size() == 1);
+  CHECK(table.pairs()[table.find(2, 1)].count == 2);
+  table.merge(table.find(2, 1), [](std::uint32_t) {});
+  table.list_pairs(down_to(1));
+  CHECK(table.pairs().size() == 0);
+}
+
+/// A token that is made a second time: a pair of it may count more than it gains.
+void a_token_made_again_leaves_the_list_incomplete() {
+  const std::vector<std::uint32_t> symbols = {0, 1, 3, 2, 3};  // a b d, ab d
+  const std::vector<std::int64_t> offsets = {0, 3, 5};
+  const std::vector<std::int64_t> counts = {4, 3};
+  for (const std::int64_t floor : {1, 4}) {
+    Table table({.symbols = symbols,
+                 .offsets = offsets,
+                 .counts = counts,
+                 .tokens = {"a", "b", "ab", "d"},
+                 .spans = {},
+                 .prefix = {}});
+    table.list_pairs(down_to(floor));
+    CHECK((table.find(2, 3) != PairMap::kNone) == (floor == 1));
+    table.merge(table.find(0, 1), [](std::uint32_t) {});
+    CHECK(table.is_complete() == (floor == 1));
+    if (floor > 1) table.list_pairs(down_to(floor));
+    CHECK(table.is_complete());
+    CHECK(table.pairs()[table.find(2, 3)].count == 7);
+    CHECK(table.pairs()[table.find(2, 3)].positions.size() == 2);
+  }
 }
 
 }  // namespace
@@ -97,5 +145,7 @@ int main() {
   counts_frequencies_and_places();
   positions_are_limited();
   what_is_too_long_is_not_counted();
-  spans_need_places();
+  spans_are_of_every_symbol();
+  lists_pairs_down_to_the_floor();
+  a_token_made_again_leaves_the_list_incomplete();
 }

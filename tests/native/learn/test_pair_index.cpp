@@ -71,6 +71,9 @@ void equals_a_map() {
   for (const auto& [pair, value] : reference) {
     CHECK(index.find(pairs, pair.first, pair.second) == value);
   }
+  index.clear();
+  CHECK(index.size() == 0);
+  CHECK(index.find(pairs, pairs[0].left, pairs[0].right) == Index::kNone);
 }
 
 }  // namespace

@@ -40,6 +40,10 @@ void holds_what_can_only_be_moved() {
   ChunkedVector<std::unique_ptr<int>> chunked;
   for (int i = 0; i < 2000; ++i) chunked.push_back(std::make_unique<int>(i));
   CHECK(*chunked[1999] == 1999);
+  chunked.clear();
+  CHECK(chunked.size() == 0);
+  chunked.push_back(std::make_unique<int>(5));
+  CHECK(*chunked[0] == 5);
 }
 
 }  // namespace
