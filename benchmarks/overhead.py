@@ -1,13 +1,13 @@
 """Measure what a job in process costs beyond its kernels, layer by layer.
 
-    python benchmarks/overhead.py english.jsonl.gz --size 300MB --workers 2 --runs 3
+    python benchmarks/overhead.py CORPUS.jsonl --workers 2 --runs 3
 
-The documents are repeated to one file of plain text. Four things do the same work on as many
-threads, in turn: the kernel alone, on documents in memory; the split functions, which read,
-count or encode, write and record, called from plain threads; the job in this process, which adds
-the local engine, the plan, the proof and the moving of what was made; and the command, which adds
-the start of Python and its imports. Seconds, medians; the last column is what the layer adds to the
-one above, as a share of the command's time.
+The corpus is any file of text, such as those of benchmarks/corpora.py. Five things do the same on
+as many threads, in turn: the kernel alone, on documents in memory; reading documents, from storage
+to Arrow batches; the split functions, which read, count or encode, write and record, called from
+plain threads; the job in this process, which adds the local engine, the plan, the proof and the
+moving of what was made; and the command, which adds the start of Python and its imports. Medians of
+seconds; the last column is a layer's share of the command's time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
-
-from corpus import make, texts_of
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -79,7 +77,7 @@ class Case:
             for split in self.plan.splits
         ]
 
-    def folder(self) -> TaskFolder:
+    def new_folder(self) -> TaskFolder:
         """Return a new folder to write into."""
         url = next(self.fresh)
         for name in ("work", "rejects"):
@@ -90,6 +88,16 @@ class Case:
 def refuse(reject: object) -> None:
     """Raise for a reject: the corpus has none."""
     raise AssertionError(reject)
+
+
+def read_only(case: Case) -> None:
+    """Read each split, and drop its documents."""
+
+    def one(split: Any) -> None:
+        for _ in read_split(case.storage, case.plan, split, ReadSettings(), refuse):
+            pass
+
+    case.each(one, case.plan.splits)
 
 
 def count_kernel(case: Case, texts: list[list[Any]]) -> None:
@@ -105,7 +113,7 @@ def count_kernel(case: Case, texts: list[list[Any]]) -> None:
 
 def count_splits(case: Case) -> None:
     """Do all that the workers of a count job do."""
-    task = CountTask(case.folder(), ReadSettings(), RULES, len(case.plan.splits))
+    task = CountTask(case.new_folder(), ReadSettings(), RULES, len(case.plan.splits))
     counted = case.each(lambda work: count_split(task, work), split_tasks(case.plan))
     places: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
     for split in counted:
@@ -133,7 +141,7 @@ def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
 def tokenize_splits(case: Case) -> None:
     """Do all that the workers of a tokenize job do."""
     encoding = Encoding.of(case.tokenizer)
-    task = TokenizeTask(case.folder(), ReadSettings(), encoding, len(case.plan.splits))
+    task = TokenizeTask(case.new_folder(), ReadSettings(), encoding, len(case.plan.splits))
     case.each(lambda work: tokenize_split(task, work), split_tasks(case.plan))
 
 
@@ -167,8 +175,13 @@ def layers(case: Case, job: str) -> dict[str, Callable[[], None]]:
     else:
         inner = (lambda: tokenize_kernel(case, texts), lambda: tokenize_splits(case))
         whole = lambda: tokenize_job(case)  # noqa: E731
-    names = ("kernel", "split functions", "job", "command")
-    return dict(zip(names, (*inner, whole, lambda: command(case, job)), strict=True))
+    return {
+        "kernel": inner[0],
+        "reading": lambda: read_only(case),
+        "split functions": inner[1],
+        "job": whole,
+        "command": lambda: command(case, job),
+    }
 
 
 def main() -> None:
@@ -176,17 +189,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("corpus", type=Path, help="JSON Lines with a field text")
-    parser.add_argument("--size", default="300MB")
+    parser.add_argument("corpus", type=Path, help="a file of text")
     parser.add_argument("--range-bytes", default="16MB")
     parser.add_argument("--jobs", nargs="+", choices=["count", "tokenize"])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    texts = texts_of(given.corpus)
+    total = given.corpus.stat().st_size
     with tempfile.TemporaryDirectory() as folder:
-        path, total = make(Path(folder), texts, "text", parse_size(given.size))
-        case = Case(Path(folder), path, given.workers, parse_size(given.range_bytes))
+        range_bytes = parse_size(given.range_bytes)
+        case = Case(Path(folder), given.corpus, given.workers, range_bytes)
         for job in given.jobs or ["count", "tokenize"]:
             timed = layers(case, job)
             times: dict[str, list[float]] = {name: [] for name in timed}
@@ -197,12 +209,10 @@ def main() -> None:
                     times[name].append(time.perf_counter() - started)
             middle = {name: statistics.median(values) for name, values in times.items()}
             print(f"{job}, {total / 1e6:.0f} MB, {given.workers} workers")
-            before = 0.0
             for name, seconds in middle.items():
-                share = (seconds - before) / middle["command"]
+                share = seconds / middle["command"]
                 speed = total / seconds / 1e6
-                print(f"  {name:16} {seconds:7.2f} s {speed:6.0f} MB/s {share:+7.1%}")
-                before = seconds
+                print(f"  {name:16} {seconds:7.2f} s {speed:6.0f} MB/s {share:7.1%}")
 
 
 if __name__ == "__main__":
