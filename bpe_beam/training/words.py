@@ -17,12 +17,13 @@ import pyarrow as pa
 from bpe_beam.counts.word_table import string_buffers
 from bpe_beam.errors import UsageError
 
-# The most that natural text and random bytes take, with vocabularies of 32,000 and 200,000: most of
-# it is for pairs, and random bytes make nearly as many different pairs as they have symbols.
-# benchmarks/memory.py measures it.
-BYTES_PER_SYMBOL = 90
+# The most that natural text and random bytes take, with vocabularies of 32,000 to 1,000,000: most
+# of it is for pairs. If merges go on until the best pair occurs once or twice, all pairs are
+# listed, and random bytes make nearly as many different pairs as they have symbols. Natural text
+# takes less than half. benchmarks/memory.py measures it.
+BYTES_PER_SYMBOL = 60
 BYTES_PER_WORD = 60
-BYTES_PER_ENTRY = 600
+BYTES_PER_ENTRY = 750
 
 # The symbols of a merge round are tokens: fewer than the characters, and their pairs differ more.
 BYTES_PER_TOKEN = 120

@@ -133,21 +133,10 @@ class MergeTable {
     before_.release();
     after_.release();
     if (!limited_) drop_insides();
-    const PairSums sums(*this);
-    floor_ = choose_floor(sums.highest());
     complete_ = true;
-    std::vector<std::uint32_t> sizes;
-    for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
-      if (sums.of(left, right) < floor_) return;
-      const std::uint32_t index = pair_of(left, right);
-      if (index == sizes.size()) sizes.push_back(0);
-      pairs_[index].count += counts_[word_of_[at]];
-      ++sizes[index];
-    });
-    for (std::size_t i = 0; i < pairs_.size(); ++i) arena_.reserve(pairs_[i].positions, sizes[i]);
-    for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
-      if (sums.of(left, right) >= floor_) pairs_[find(left, right)].positions.push_back(at);
-    });
+    const std::size_t ids = tokens_.size();
+    ids * ids <= slots_.size() / kSlotsPerCell ? list_few_ids(choose_floor)
+                                               : list_many_ids(choose_floor);
   }
 
   /// The first position of the pair; kMaxPositions if there is none.
@@ -202,6 +191,10 @@ class MergeTable {
   static constexpr std::uint32_t kBarrier = 0xFFFFFFFF;  // between words
   static constexpr std::uint32_t kMaxSpan = kBegin - 1;
   static constexpr std::size_t kAhead = 16;  // positions fetched before they are needed
+  static constexpr std::size_t kSlotsPerCell = 4;
+  static constexpr std::size_t kSlotsPerSum = 8;
+  static constexpr std::size_t kMinSums = 1 << 10;
+  static constexpr std::size_t kMaxSums = 1 << 22;
 
   /// What one merge takes from the pair of a neighbour and a part, and gives to the joined one.
   struct Neighbour {
@@ -242,35 +235,6 @@ class MergeTable {
       list.shrink_to_fit();
       gained.shrink_to_fit();
     }
-  };
-
-  /// Sums of the counts of pairs, by a hash: no pair counts more than its sum.
-  class PairSums {
-   public:
-    explicit PairSums(const MergeTable& table) {
-      const std::size_t buckets = std::bit_ceil(table.slots_.size() / kPositionsPerSum);
-      sums_.resize(std::clamp(buckets, kMinSums, kMaxSums));
-      table.for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right) {
-        sums_[bucket_of(left, right)] += table.counts_[table.word_of_[at]];
-      });
-    }
-
-    [[nodiscard]] std::int64_t of(std::uint32_t left, std::uint32_t right) const {
-      return sums_[bucket_of(left, right)];
-    }
-
-    [[nodiscard]] std::int64_t highest() const { return *std::ranges::max_element(sums_); }
-
-   private:
-    static constexpr std::size_t kPositionsPerSum = 8;
-    static constexpr std::size_t kMinSums = 1 << 10;
-    static constexpr std::size_t kMaxSums = 1 << 22;
-
-    [[nodiscard]] std::size_t bucket_of(std::uint32_t left, std::uint32_t right) const {
-      return PairMap::hash(PairMap::key(left, right)) & (sums_.size() - 1);
-    }
-
-    std::vector<std::int64_t> sums_;
   };
 
   // ---- positions ----
@@ -397,19 +361,88 @@ class MergeTable {
     }
   }
 
+  /// Calls `visit(position, left, right, the word's count)` for each pair in turn.
   template <typename Visit>
   void for_each_pair(Visit visit) const {
-    std::size_t at = 1;
-    while (at + 1 < slots_.size()) {
-      const std::uint32_t slot = slots_[at];
-      const std::size_t span = slot != kBarrier ? span_from(at) : 1;
-      const std::size_t next = at + span;
-      if (slot != kBarrier && slots_[next] != kBarrier &&
-          (!limited_ || may_join(span + span_from(next)))) {
-        visit(static_cast<Position>(at), id_of_slot(slot), id_of_slot(slots_[next]));
+    for (std::size_t at = 1; at < slots_.size(); ++at) {
+      if (slots_[at] == kBarrier) continue;
+      const std::int64_t count = counts_[word_of_[at]];
+      std::size_t next = at + span_from(at);
+      while (slots_[next] != kBarrier) {
+        const std::size_t end = next + span_from(next);
+        if (!limited_ || may_join(end - at)) {
+          visit(static_cast<Position>(at), id_of_slot(slots_[at]), id_of_slot(slots_[next]), count);
+        }
+        at = next;
+        next = end;
       }
       at = next;
     }
+  }
+
+  /// Lists pairs by a table of all that two ids may make.
+  template <typename ChooseFloor>
+  void list_few_ids(ChooseFloor choose_floor) {
+    struct Cell {
+      std::int64_t count = 0;
+      std::uint32_t size = 0;
+      std::uint32_t pair = PairMap::kNone;
+    };
+    const std::size_t ids = tokens_.size();
+    std::vector<Cell> cells(ids * ids);
+    std::int64_t highest = 0;
+    for_each_pair([&](Position, std::uint32_t left, std::uint32_t right, std::int64_t count) {
+      Cell& cell = cells[left * ids + right];
+      cell.count += count;
+      ++cell.size;
+      highest = std::max(highest, cell.count);
+    });
+    floor_ = choose_floor(highest);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      Cell& cell = cells[i];
+      if (cell.count < floor_) continue;
+      cell.pair = pair_of(static_cast<std::uint32_t>(i / ids), static_cast<std::uint32_t>(i % ids));
+      pairs_[cell.pair].count = cell.count;
+      arena_.reserve(pairs_[cell.pair].positions, cell.size);
+    }
+    for_each_pair([&](Position at, std::uint32_t left, std::uint32_t right, std::int64_t) {
+      const std::uint32_t pair = cells[left * ids + right].pair;
+      if (pair != PairMap::kNone) pairs_[pair].positions.push_back(at);
+    });
+  }
+
+  /// Lists pairs after sums of their counts by a hash: no pair counts more than its sum.
+  template <typename ChooseFloor>
+  void list_many_ids(ChooseFloor choose_floor) {
+    const std::size_t wanted = std::bit_ceil(slots_.size() / kSlotsPerSum);
+    std::vector<std::int64_t> sums(std::clamp(wanted, kMinSums, kMaxSums));
+    const auto sum_of = [&](std::uint32_t left, std::uint32_t right) -> std::int64_t& {
+      return sums[PairMap::hash(PairMap::key(left, right)) & (sums.size() - 1)];
+    };
+    for_each_pair([&](Position, std::uint32_t left, std::uint32_t right, std::int64_t count) {
+      sum_of(left, right) += count;
+    });
+    floor_ = choose_floor(*std::ranges::max_element(sums));
+    std::vector<std::uint32_t> pair_at;  // of each position in turn
+    std::vector<std::uint32_t> sizes;
+    pair_at.reserve(slots_.size());
+    for_each_pair([&](Position, std::uint32_t left, std::uint32_t right, std::int64_t count) {
+      if (sum_of(left, right) < floor_) {
+        pair_at.push_back(PairMap::kNone);
+        return;
+      }
+      const std::uint32_t pair = pair_of(left, right);
+      pair_at.push_back(pair);
+      if (pair == sizes.size()) sizes.push_back(0);
+      pairs_[pair].count += count;
+      ++sizes[pair];
+    });
+    for (std::size_t i = 0; i < pairs_.size(); ++i) arena_.reserve(pairs_[i].positions, sizes[i]);
+    const std::uint32_t* pair = pair_at.data();
+    for_each_pair([&](Position at, std::uint32_t, std::uint32_t, std::int64_t) {
+      if (*pair != PairMap::kNone) pairs_[*pair].positions.push_back(at);
+      ++pair;
+    });
   }
 
   /// The number of the pair, which is listed from now on; a new pair counts 0.
