@@ -14,8 +14,13 @@ from bpe_beam.errors import DataError
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.rounds.apply_merges import apply_merges, see_part
 from bpe_beam.workers.rounds.segment_words import add_segments, segment_words, sum_pairs
-from bpe_beam.workers.rounds.task import BlockReference, RoundTask
-from bpe_beam.workers.rounds.word_batches import PairShard, WordBatch, WordBatchTask
+from bpe_beam.workers.rounds.task import (
+    BlockReference,
+    PairShard,
+    RoundTask,
+    WordBatch,
+    WordBatchTask,
+)
 
 _Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
 """A word batch's number, what it is now, and where its pairs are by shard."""

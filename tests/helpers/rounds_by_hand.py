@@ -33,8 +33,7 @@ from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import apply_merges as rewriting
 from bpe_beam.workers.rounds import segment_words as segmenting
-from bpe_beam.workers.rounds.task import names_of
-from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice
+from bpe_beam.workers.rounds.task import CountsSource, PartSlice, names_of
 
 STORAGE = Storage()
 MOST = 2**63 - 1
@@ -166,9 +165,9 @@ def learn_by_hand(
             (segmenting, "CANDIDATES"): 2,
             (segmenting, "FREQUENT_PAIRS"): 8,
         }
-    record = job.folder.folder.record
+    record = job.folder.record
     names = frozenset(names_of(pieces, len(job.manifest.parts)))
-    job.folder.folder.record = replace(record, names=names)
+    job.folder.record = replace(record, names=names)
     with ExitStack() as stack:
         for (module, name), value in limits.items():
             stack.enter_context(mock.patch.object(module, name, value))

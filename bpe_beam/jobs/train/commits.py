@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.errors import DataError, NotFoundError
@@ -25,8 +25,15 @@ from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.native_trainer import Row, WordTotals
-from bpe_beam.workers.rounds.task import FOLDERS, ROUND_FILE, is_round_file, names_of
-from bpe_beam.workers.rounds.word_batches import CountsSource, PartSlice, WordBatch
+from bpe_beam.workers.rounds.task import (
+    FOLDERS,
+    ROUND_FILE,
+    CountsSource,
+    PartSlice,
+    WordBatch,
+    is_round_file,
+    names_of,
+)
 
 LEAST_WORD_BYTES = 8_000_000
 MOST_WORD_BYTES = 128_000_000
@@ -57,70 +64,53 @@ def names_for(manifest: CountsManifest) -> list[str]:
     return names_of(len(first_sources(manifest)), len(manifest.parts))
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"word_batches": "pieces"},
+):
     """The state of a training after a round.
 
     Attributes:
-        known: The number of ids before this round's merges.
-        floor: The least count of the pairs that the next round looks for.
-        divisor: The divisor of the next round, see `training.rounds.threshold`.
-        done: Whether nothing more can be learned.
-        start: The SHA-256 of the file of the initial vocabulary.
         number: The round's number, from 1; 0 before the first round.
         run: The name of the run that wrote the words. The merges of this round are not applied to
             them yet.
         word_batches: The words as the run wrote them; empty before the first round.
         rows: All merges so far.
         counts: How often each pair occurred when it was merged.
+        known: The number of ids before this round's merges.
         applied: The number of merges that are applied to the words.
-        history: A row for each round, for the summary.
-        text_full: Whether training ended because the tokens would be too long in total, see
-            `native_trainer.MAX_TEXT`.
+        floor: The least count of the pairs that the next round looks for.
+        divisor: The divisor of the next round, see `training.rounds.threshold`.
+        done: Whether nothing more can be learned.
+        text_full: Whether training ended at `native_trainer.MAX_TEXT`.
         totals: The totals of the words; None before the first round, and after rounds of a version
             that did not count them.
         singles: The words that were dropped as one symbol, each weighted by its count.
+        history: A row for each round, for the summary.
+        start: The SHA-256 of the file of the initial vocabulary.
     """
 
-    known: int
-    floor: int
-    divisor: int
-    done: bool
-    start: str
     number: int = 0
     run: str = ""
     word_batches: Sequence[WordBatch] = ()
     rows: Sequence[Row] = ()
     counts: Sequence[int] = ()
+    known: int
     applied: int = 0
-    history: Sequence[dict[str, Any]] = ()
+    floor: int
+    divisor: int
+    done: bool
     text_full: bool = False
     totals: WordTotals | None = None
     singles: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the commit as JSON values."""
-        values = dict(vars(self))
-        values["pieces"] = msgspec.to_builtins(values.pop("word_batches"))
-        values["totals"] = None if self.totals is None else asdict(self.totals)
-        return values
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Commit:
-        """Read what `to_json` returned.
-
-        Raises:
-            KeyError, TypeError, ValueError: `value` is no commit.
-        """
-        values = dict(value)
-        word_batches = msgspec.convert(values.pop("pieces"), list[WordBatch])
-        rows = [tuple(row) for row in values.pop("rows")]
-        if values.get("totals") is not None:
-            values["totals"] = WordTotals(**values["totals"])
-        return Commit(word_batches=word_batches, rows=cast(list[Row], rows), **values)
+    history: Sequence[dict[str, Any]] = ()
+    start: str
 
 
-class RoundsFolder:
+class RoundsFolder(JobFolder):
     """The folder of words and commits.
 
     Args:
@@ -133,41 +123,26 @@ class RoundsFolder:
     def __init__(
         self, storage: Storage, url: str, identity: dict[str, Any], names: Iterable[str]
     ) -> None:
-        record = JobRecord("rounds", identity, "", frozenset(names))
-        self.storage = storage
-        self.folder = JobFolder(storage, url, record)
+        super().__init__(storage, url, JobRecord("rounds", identity, "", frozenset(names)))
 
     @property
     def start(self) -> str:
         """The URL of the file of the initial vocabulary; every run of the job writes the same."""
-        return self.folder.path(_START)
-
-    def run_url(self, run: str, *names: str) -> str:
-        """Return the URL of a run, or of a file of it.
-
-        Args:
-            run: The run's name.
-            *names: The parts of the file's name.
-        """
-        return self.folder.path("/".join((WORK, run, *names)))
+        return self.path(_START)
 
     def latest(self) -> Commit | None:
         """Return the last commit whose words are intact; remove the others and their words.
 
         Cost: reads the words once.
         """
-        self.storage.make_folder(self.folder.url)
+        self.storage.make_folder(self.url)
         # Listed first: files that another driver makes meanwhile are neither read nor removed.
-        runs, commits = self.folder.runs(), self._commits()
+        runs, commits = self.runs(), self._commits()
         found = None
         for name in sorted(commits, reverse=True):
             found = found or self._read(name)
-        self._keep(found, commits, runs)
+        self._remove_others(found, commits, runs)
         return found
-
-    def new_run(self) -> RunFolder:
-        """Return the folder for the steps of a round."""
-        return self.folder.new_run()
 
     def commit(self, commit: Commit) -> None:
         """Write the commit of a round, and remove those before it.
@@ -178,50 +153,56 @@ class RoundsFolder:
         there = self._commits()
         if there != [_name(number) for number in (commit.number - 1,) if number]:
             raise DataError(
-                f"{self.folder.url}: another run of this job works in the same folder; when it has "
+                f"{self.url}: another run of this job works in the same folder; when it has "
                 "ended, run this one again"
             )
-        data = {"fingerprint": self.folder.fingerprint, **commit.to_json()}
+        data = {"fingerprint": self.fingerprint, **msgspec.to_builtins(commit)}
         signed = json.dumps({"commit": data, "sha256": _digest(data)})
-        self.storage.sync_folders(*(self.run_url(commit.run, folder) for folder in FOLDERS))
-        self.storage.write_bytes(self.folder.path(_name(commit.number)), signed.encode())
-        self.storage.sync_folders(self.folder.url)
-        self._keep(commit, there, self.folder.runs())
+        run = self.run(commit.run)
+        self.storage.sync_folders(*map(run.path, FOLDERS))
+        self.storage.write_bytes(self.path(_name(commit.number)), signed.encode())
+        self.storage.sync_folders(self.url)
+        self._remove_others(commit, there, self.runs())
+
+    def remove_all(self) -> None:
+        """Remove everything that rounds left here, of whatever job, and nothing else."""
+        self._remove_others(None, self._commits(), self.runs())
+        self.storage.remove(self.start)
+        _remove_attempts(self)
+        self.storage.remove_folder_if_empty(self.path(WORK))
+        self.storage.remove_folder_if_empty(self.url)
 
     def _commits(self) -> list[str]:
-        names = self.storage.list_names(self.folder.url)
-        return [name for name in names if _COMMIT.fullmatch(name)]
+        return [name for name in self.storage.list_names(self.url) if _COMMIT.fullmatch(name)]
 
     def _read(self, name: str) -> Commit | None:
         """Return a commit of this job; None if it or its words are damaged."""
         try:
-            signed = json.loads(self.storage.read_bytes(self.folder.path(name)))
+            signed = json.loads(self.storage.read_bytes(self.path(name)))
             value = signed["commit"]
-            if signed["sha256"] != _digest(value):
+            if signed["sha256"] != _digest(value) or value.pop("fingerprint") != self.fingerprint:
                 return None
-            if value.pop("fingerprint") != self.folder.fingerprint:
-                return None
-            commit = Commit.from_json(value)
+            commit = msgspec.convert(value, Commit)
             start = hashlib.sha256(self.storage.read_bytes(self.start)).hexdigest()
-            run = self.folder.run(commit.run)
             files = [word_batch.file for word_batch in commit.word_batches]
-            if start != commit.start or not all(side_by_side(run.matches, files)):
-                return None
+            intact = start == commit.start and all(
+                side_by_side(self.run(commit.run).matches, files)
+            )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         except (NotFoundError, msgspec.ValidationError):
             return None
-        return commit
+        return commit if intact else None
 
-    def _keep(
+    def _remove_others(
         self, commit: Commit | None, commits: Iterable[str], runs: Iterable[RunFolder]
     ) -> None:
         """Remove all of these commits and runs but one commit and its run."""
         for name in commits:
             if commit is None or name != _name(commit.number):
-                self.storage.remove(self.folder.path(name))
+                self.storage.remove(self.path(name))
         for run in runs:
-            if commit is None or run.url != self.run_url(commit.run):
+            if commit is None or run.name != commit.run:
                 remove_run(run)
 
 
@@ -250,14 +231,8 @@ def remove_rounds(storage: Storage, url: str) -> None:
         storage: The storage client.
         url: The folder of rounds.
     """
-    if not storage.exists(url):
-        return
-    folder = RoundsFolder(storage, url, {}, ())
-    folder._keep(None, folder._commits(), folder.folder.runs())
-    storage.remove(folder.start)
-    _remove_attempts(folder.folder)
-    storage.remove_folder_if_empty(folder.folder.path(WORK))
-    storage.remove_folder_if_empty(url)
+    if storage.exists(url):
+        RoundsFolder(storage, url, {}, ()).remove_all()
 
 
 def remove_run(run: RunFolder) -> None:

@@ -60,19 +60,17 @@ from bpe_beam.workers.rounds.segment_words import (
 )
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
+    FileSource,
+    PairStats,
     RoundCache,
     RoundFile,
     RoundTask,
-    seen_file,
-)
-from bpe_beam.workers.rounds.word_batches import (
-    FileSource,
-    PairStats,
     SegmentedStats,
     SegmentStats,
     WordBatch,
     WordBatchStats,
     WordBatchTask,
+    seen_file,
     size_of,
 )
 from bpe_beam.workers.split_task import task_name
@@ -399,10 +397,10 @@ class RoundsJob:
     def _word_batch_tasks(self, last: Commit) -> list[WordBatchTask]:
         if last.number == 0:
             return list(starmap(WordBatchTask, enumerate(first_sources(self.manifest))))
-        files = [word_batch.file for word_batch in last.word_batches]
+        run = self.folder.run(last.run)
         return [
-            WordBatchTask(number, FileSource(self.folder.run_url(last.run, file.name), file.sha256))
-            for number, file in enumerate(files)
+            WordBatchTask(number, FileSource(run.path(words.name), words.sha256))
+            for number, words in enumerate(last.word_batches)
         ]
 
     def _run_steps(

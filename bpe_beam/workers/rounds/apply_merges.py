@@ -34,21 +34,19 @@ from bpe_beam.workers import metric_names
 from bpe_beam.workers.rounds.segment_words import width_of_columns
 from bpe_beam.workers.rounds.task import (
     TABLE_BYTES,
+    CountsSource,
+    PartSlice,
     RoundCache,
     RoundTask,
+    WordBatch,
+    WordBatchStats,
+    WordBatchTask,
     Written,
     open_blocks,
     round_file,
     seen_file,
     words_file,
     write_file,
-)
-from bpe_beam.workers.rounds.word_batches import (
-    CountsSource,
-    PartSlice,
-    WordBatch,
-    WordBatchStats,
-    WordBatchTask,
 )
 from bpe_beam.workers.split_task import require_visible, task_name
 

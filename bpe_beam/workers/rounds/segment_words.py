@@ -41,21 +41,19 @@ from bpe_beam.workers.rounds.task import (
     FREQUENT_PAIRS,
     TABLE_BYTES,
     BlockReference,
+    PairShard,
+    PairStats,
     RoundCache,
     RoundTask,
+    SegmentedStats,
+    SegmentStats,
+    WordBatch,
     Written,
     open_blocks,
     read_blocks,
     round_file,
-    write_file,
-)
-from bpe_beam.workers.rounds.word_batches import (
-    PairShard,
-    PairStats,
-    SegmentedStats,
-    SegmentStats,
-    WordBatch,
     size_of,
+    write_file,
 )
 from bpe_beam.workers.split_task import task_name
 
@@ -92,7 +90,7 @@ def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference])
         for kind, batch in (("hot", frequent), ("best", best))
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
-    stats = PairStats(floor, most, len(pairs), frequent.num_rows, len(references))
+    stats = PairStats(floor, most, len(pairs), len(references))
     task.folder.write_receipt(task_name("pairs", shard, task.shards), files, stats)
     return PairShard(files[0], stats)
 
@@ -124,7 +122,6 @@ def segment_words(
         (task.folder.url, task.given), lambda: _frequent_pairs(task, word_batches, shards)
     )
     table = PackedCounts()
-    symbols = 0
     words = word_batch.file
     with ExitStack() as stack:
         blocks = open_blocks(task, stack, "segments", number)
@@ -133,13 +130,12 @@ def segment_words(
                 segments = (
                     columns if pairs is None else pairs.segments(*columns, singles=task.singles)
                 )
-            symbols += symbols_of(segments)
             table.add(segments)
             if table.memory_bytes > TABLE_BYTES:
                 blocks.write(table.blocks(task.shards))
                 table.clear()
         blocks.write(table.blocks(task.shards))
-    stats = SegmentedStats(symbols, len(blocks.references))
+    stats = SegmentedStats(len(blocks.references))
     name = task_name("cut", number, task.word_batches)
     task.folder.write_receipt(name, [blocks.info()], stats)
     progress.report(task.stage, pieces=1)

@@ -1,6 +1,8 @@
-"""A merge round as its workers know it: its settings, its files, and what a process caches of it.
+"""A merge round as its workers know it: its settings, files, elements, and what a process caches.
 
-Words, pairs and segments are in files of the run's folder; only references to blocks travel.
+The words of a corpus are kept in word batches, a file each. The first round makes them from the
+parts of the counts; each round writes them again with the last round's merges applied. Words, pairs
+and segments are in files of the run's folder; only references to blocks travel.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
 from zlib import crc32
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import to_stream
@@ -25,11 +30,16 @@ from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
+from bpe_beam.storage.json_file import Count, Sha256
 from bpe_beam.storage.names import attempted_name
-from bpe_beam.training.trainer_limits import Room
+from bpe_beam.training.trainer_limits import Room, Size
 from bpe_beam.workers.split_task import require_visible, task_name
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 T = TypeVar("T")
+Ids = npt.NDArray[np.uint32]
 
 MOST_SHARDS = 1024
 """The most shards of pairs, and of segments, by a fixed hash. Up to here there are as many as word
@@ -95,6 +105,170 @@ class RoundTask:
         return shards_of(self.word_batches)
 
 
+class Element(Struct, frozen=True):
+    """What travels between the workers of a round, as text."""
+
+    def to_json(self) -> str:
+        """Return the text."""
+        return json.dumps(msgspec.to_builtins(self))  # a file's name may have lone surrogates
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read the text that `to_json` returned."""
+        return msgspec.convert(json.loads(text), cls)
+
+
+class PartSlice(NamedTuple):
+    """A slice of a part of the counts: the part's number, the slice's number, and of how many."""
+
+    part: int
+    number: int
+    slices: int
+
+
+class CountsSource(Struct, frozen=True, tag="counts"):
+    """The words of a word batch before the first round.
+
+    Attributes:
+        slices: The slices of the counts that they are in.
+    """
+
+    slices: tuple[PartSlice, ...]
+
+
+class FileSource(Struct, frozen=True, tag="file"):
+    """The words of a word batch after a round.
+
+    Attributes:
+        url: Their file.
+        sha256: The SHA-256 of the file, in hex.
+    """
+
+    url: str
+    sha256: str
+
+
+class WordBatchTask(Element, frozen=True):
+    """The task of writing a word batch again.
+
+    Attributes:
+        number: The word batch's number, from 0.
+        source: Its words.
+    """
+
+    number: int
+    source: CountsSource | FileSource
+
+
+class WordBatchStats(Element, frozen=True, kw_only=True):
+    """What a receipt says of a word batch. Commits of earlier versions lack some values.
+
+    Attributes:
+        words: The number of its words.
+        symbols: The number of their symbols.
+        width: The characters that they cover, if these are limited; else their symbols.
+        weight: Their symbols, each weighted by the count of its word.
+        singles: Words dropped because they are one symbol now, weighted by their counts.
+        all_words: In the first round, the words of the counts, weighted by their counts.
+        all_bytes: In the first round, the bytes of these words.
+        blocks: The number of the blocks of pairs that were counted in it.
+    """
+
+    words: int = 0
+    symbols: int = 0
+    width: int = 0
+    weight: int = 0
+    singles: int = 0
+    all_words: int = 0
+    all_bytes: int = 0
+    blocks: int = 0
+
+
+class WordBatch(WordBatchStats, frozen=True, kw_only=True):
+    """A word batch as a round has written it, with its stats.
+
+    Attributes:
+        name: The name of its file in the run's folder; in an element that travels, the file's URL.
+        bytes: The size of the file.
+        sha256: The SHA-256 of the file.
+    """
+
+    name: str
+    bytes: Count
+    sha256: Sha256
+
+    @staticmethod
+    def of(file: FileInfo, stats: WordBatchStats) -> WordBatch:
+        """Return a word batch.
+
+        Args:
+            file: Its file.
+            stats: Its stats.
+        """
+        return WordBatch(**asdict(file), **asdict(stats))
+
+    @property
+    def file(self) -> FileInfo:
+        """The file of the word batch."""
+        return FileInfo(self.name, self.bytes, self.sha256)
+
+
+class PairStats(Struct, frozen=True):
+    """What a receipt says of a shard of pairs.
+
+    Attributes:
+        floor: The least count of the pairs in the file of frequent pairs, which has all of them.
+        most: The count of the best pair; 0 without pairs.
+        pairs: The number of pairs.
+        blocks: The number of the blocks that were added up.
+    """
+
+    floor: int
+    most: int
+    pairs: int
+    blocks: int
+
+
+class PairShard(Element, frozen=True):
+    """A shard of pairs as it travels to the workers that segment words.
+
+    Attributes:
+        frequent: Its file of frequent pairs.
+        stats: What is known of it.
+    """
+
+    frequent: FileInfo
+    stats: PairStats
+
+
+class SegmentedStats(Struct, frozen=True):
+    """What a receipt says of a word batch that was divided into segments: the number of blocks."""
+
+    blocks: int
+
+
+class SegmentStats(Struct, frozen=True):
+    """What a receipt says of a shard of segments.
+
+    Attributes:
+        words: The number of segments.
+        symbols: The number of their symbols.
+        width: See `WordBatchStats`.
+        blocks: The number of the blocks that were added up.
+    """
+
+    words: int
+    symbols: int
+    width: int
+    blocks: int
+
+
+def size_of(rows: Iterable[WordBatchStats | SegmentStats]) -> Size:
+    """Return the size of word batches, or of shards of segments, in total."""
+    sizes = [(row.words, row.symbols, row.width) for row in rows]
+    return Size(*(sum(size[i] for size in sizes) for i in range(3)))
+
+
 class Written(NamedTuple):
     """The result of a task: its blocks with their shards, and metrics by name."""
 
@@ -102,42 +276,30 @@ class Written(NamedTuple):
     counts: dict[str, int]
 
 
-@dataclass(frozen=True)
-class RoundFile:
+class RoundFile(Struct, frozen=True):
     """The merges and the settings of a round, as a file.
 
     Attributes:
         batches: Merges of the round before, see `training.rounds.batches_of`.
         ranks: See `Vocabulary.ranks`.
-        widths: uint32, the number of characters of each symbol, by id; None without `max_length`.
+        widths: The number of characters of each symbol, by id; None without `max_length`.
         max_length: See `Recipe.max_token_length`.
     """
 
-    batches: list[npt.NDArray[np.uint32]]
-    ranks: npt.NDArray[np.uint32] | None = None
-    widths: npt.NDArray[np.uint32] | None = None
-    max_length: int | None = None
+    batches: list[Ids]
+    ranks: Ids | None
+    widths: Ids | None
+    max_length: int | None
 
     def to_bytes(self) -> bytes:
         """Return the file's content, as JSON."""
-        return json.dumps(
-            {
-                "batches": [batch.tolist() for batch in self.batches],
-                "ranks": None if self.ranks is None else self.ranks.tolist(),
-                "widths": None if self.widths is None else self.widths.tolist(),
-                "max_length": self.max_length,
-            }
-        ).encode()
+        return msgspec.json.encode(self, enc_hook=np.ndarray.tolist)
 
     @staticmethod
     def from_bytes(data: bytes) -> RoundFile:
         """Read the content that `to_bytes` returned."""
-        row = json.loads(data)
-        return RoundFile(
-            [np.array(batch, np.uint32).reshape(-1, 3) for batch in row["batches"]],
-            None if row["ranks"] is None else np.array(row["ranks"], np.uint32),
-            None if row["widths"] is None else np.array(row["widths"], np.uint32),
-            row["max_length"],
+        return msgspec.json.decode(
+            data, type=RoundFile, dec_hook=lambda _, ids: np.array(ids, np.uint32)
         )
 
 
