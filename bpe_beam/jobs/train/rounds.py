@@ -49,6 +49,7 @@ from bpe_beam.training.rounds import (
 from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.segments import FrequentPairs, cut_to_fit, gather
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens
+from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room
 from bpe_beam.training.words import memory_needed
 from bpe_beam.workers.measured import Measured
@@ -80,8 +81,6 @@ _ALL_PAIRS = 1 << 62
 
 _MARGIN = 4
 """A round lists pairs down to its expected threshold divided by this."""
-
-_BEST_PAIRS = "the best pairs"
 
 
 @dataclass
@@ -147,10 +146,17 @@ class RoundsJob:
         """
         with progress.stage("learn", None, "rounds") as stage:
             commit = self.folder.latest()
-            start = self._read_start() if commit is not None else self._write_start(stage)
-            vocabulary = Vocabulary(start, self.recipe)
             if commit is None:
-                commit = self._commit_zero(vocabulary)
+                self._write_start(stage)
+            vocabulary = Vocabulary(self._read_start(), self.recipe)
+            if commit is None:  # the words are those of the counts
+                commit = Commit(
+                    known=len(vocabulary.tokens),
+                    floor=self._least,
+                    divisor=DIVISOR,
+                    done=vocabulary.room == 0,
+                    start=self._start_sha256,
+                )
             vocabulary.add(commit.rows, commit.counts)
             vocabulary.text_full = commit.text_full
             vocabulary.totals = commit.totals
@@ -173,15 +179,12 @@ class RoundsJob:
         self._start_sha256 = hashlib.sha256(data).hexdigest()
         return InitialVocabulary.from_bytes(data, self.folder.start)
 
-    def _write_start(self, stage: Stage) -> InitialVocabulary:
-        """Write the initial vocabulary, by which words become symbols, and return it."""
+    def _write_start(self, stage: Stage) -> None:
+        """Write the initial vocabulary, by which words become symbols."""
         base = self.base_tokenizer
         seen = self._find_symbols(stage) if needs_seen(self.recipe, base) else None
         start = begin_vocabulary(self.recipe, seen, base)
-        data = start.to_bytes()
-        self._start_sha256 = hashlib.sha256(data).hexdigest()
-        self.storage.write_bytes(self.folder.start, data)
-        return start
+        self.storage.write_bytes(self.folder.start, start.to_bytes())
 
     def _find_symbols(self, stage: Stage) -> SeenSymbols:
         """Have workers find the symbols of all words."""
@@ -197,16 +200,6 @@ class RoundsJob:
         seen = reduce(SeenSymbols.merged, read)
         remove_run(run)
         return seen
-
-    def _commit_zero(self, vocabulary: Vocabulary) -> Commit:
-        """Return the state before the first round: the words are those of the counts."""
-        return Commit(
-            known=len(vocabulary.tokens),
-            floor=self._least,
-            divisor=DIVISOR,
-            done=vocabulary.room == 0,
-            start=self._start_sha256,
-        )
 
     # ---- a round ----
 
@@ -224,7 +217,10 @@ class RoundsJob:
         )
         result = _RoundResult(self.storage, run, task, receipts)
         if last.number == 0 and result.weight >= 2**63:
-            raise OverflowError("the words' symbols are beyond 64 bits")
+            raise OverflowError(
+                f"the words have {result.weight:,} symbols, each word weighted by its count; the "
+                f"limit is {2**63 - 1:,}"
+            )
         learning_started = time.monotonic()
         merges, threshold, learned_from = self._learn(vocabulary, task, result)
         known = len(vocabulary.tokens)
@@ -269,41 +265,47 @@ class RoundsJob:
 
         The name is for the summary.
         """
-        best_pairs = (result.most, _BEST_PAIRS)
-        if not task.cuts:
-            return self._learn_batch(vocabulary, task, result), *best_pairs
-        floor = floor_of(task, result.words, result.shards)
-        if floor is None:
-            words = gather(result.read_segments())
-            return learn_round(vocabulary, words, self._least, cut=False), self._least, "all words"
-        if not self._by_count:
-            return self._learn_by_likelihood(vocabulary, task, result, floor), floor, "segments"
+        if task.cuts:
+            floor = floor_of(task, result.words, result.shards)
+            if floor is None:
+                words = gather(result.read_segments())
+                merges = learn_round(vocabulary, words, self._least, cut=False)
+                return merges, self._least, "all words"
+            if not self._by_count:
+                return self._learn_by_likelihood(vocabulary, task, result, floor), floor, "segments"
+            fitting = self._fitting_segments(vocabulary, task, result, floor)
+            if fitting is not None:
+                segments, floor = fitting
+                return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
+        return self._learn_batch(vocabulary, task, result), result.most, "the best pairs"
+
+    def _fitting_segments(
+        self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult, floor: int
+    ) -> tuple[WordSymbols, int] | None:
+        """Return segments that fit the memory, and the least count of a pair that they cover."""
         if floor > result.most >= self._least:
-            # More pairs tie for the best than are listed.
-            return self._learn_batch(vocabulary, task, result), *best_pairs
+            return None  # more pairs tie for the best than are listed
         if task.room.fits(result.segments):
-            segments = gather(result.read_segments())
-            return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
+            return gather(result.read_segments()), floor
         frequent = FrequentPairs(*read_frequent(task, result.frequent, floor))
         limited = self.recipe.max_token_length is not None
         widths = np.array(vocabulary.widths, np.uint32) if limited else None
-        fitting = cut_to_fit(result.read_segments, frequent, floor, task.room, widths)
-        if fitting is not None:
-            segments, floor = fitting
-            return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
-        return self._learn_batch(vocabulary, task, result), *best_pairs
+        return cut_to_fit(result.read_segments, frequent, floor, task.room, widths)
 
     def _learn_by_likelihood(
         self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult, floor: int
     ) -> NewMerges:
         """Return all merges of a WordPiece training, whose score needs all segments at once."""
         if floor > self._least:
-            raise _unproven("more pairs are frequent than a round can look at")
+            raise _unproven(
+                f"a round can list the pairs that occur at least {floor:,} times, and "
+                f"{{min_frequency}} is {self._least:,}"
+            )
         if not task.room.fits(result.segments):
             raise self._too_many_segments(result)
         merges = learn_round(vocabulary, gather(result.read_segments()), floor, cut=True)
         if not merges.at_end:
-            raise _unproven("a token is made in two ways, since words hold the prefix")
+            raise _unproven("a token is made in two ways, since words contain the prefix")
         return merges
 
     def _learn_batch(
@@ -340,24 +342,24 @@ class RoundsJob:
         return NewMerges(rows, found, at_end=not rows, text_full=text_left < 0, joined=joined)
 
     def _too_many_segments(self, result: _RoundResult) -> UsageError:
-        segments = result.segments
-        if segments.positions > self._room.positions:
+        segments, least, most = result.segments, self._least, self._room.positions
+        if segments.positions > most:
             return UsageError(
-                f"is too low for the score of WordPiece, got {self._least:,}: rounds cut words at "
-                f"all rarer pairs, and what is left has {segments.positions:,} symbols and words; "
-                f"one learner holds {self._room.positions:,}",
+                f"must be higher to train a wordpiece model in merge rounds, got {least:,}: the "
+                f"segments of pairs that occur so often have {segments.positions:,} symbols and "
+                f"words in total, and one trainer holds {most:,}",
                 ("min_frequency",),
-                "give a higher one, or {model} prefix_bpe, which can be learned in rounds",
+                "give a higher one, or {model} prefix_bpe, which merge rounds can train",
             )
         manifest = self.manifest
         whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe.vocab_size)
         return UsageError(
-            f"is too small for the score of WordPiece: rounds cut words at pairs that occur fewer "
-            f"than {self._least:,} times, and what is left needs about "
-            f"{DRIVER_SHARE * segments.memory / 1e6:,.1f} MB, part of it for Python",
+            f"must be about {DRIVER_SHARE * segments.memory / 1e6:,.1f} MB to train a wordpiece "
+            f"model in merge rounds, got {DRIVER_SHARE * self.memory / 1e6:,.1f} MB: the segments "
+            f"of pairs that occur at least {least:,} times are scored together",
             ("driver_memory",),
             f"give that much; or {{merge_rounds}} local and {whole / 1e6:,.1f} MB; or a higher "
-            "{min_frequency}; or {model} prefix_bpe, which can be learned in rounds",
+            "{min_frequency}; or {model} prefix_bpe, which merge rounds can train",
         )
 
     # ---- tasks ----
@@ -433,7 +435,7 @@ class RoundsJob:
 
 def _unproven(why: str) -> UsageError:
     return UsageError(
-        f"the score of WordPiece cannot be proved in rounds for these words: {why}",
+        f"merge rounds cannot train a wordpiece model on these words: {why}",
         remedy="give {merge_rounds} local, with as much {driver_memory} as it asks for",
     )
 
@@ -482,10 +484,13 @@ class _RoundResult:
     ) -> None:
         self._storage = storage
         self._run = run
-        words = [receipts[name] for name in _task_names("words", task.word_batches)]
-        cut = [receipts[name] for name in _task_names("cut", task.word_batches) if task.cuts]
-        pairs = _shards(receipts, "pairs", task.shards)
-        segments = _shards(receipts, "segments", task.shards)
+
+        def of_kind(kind: str, count: int) -> list[Receipt]:
+            # Shards without content have no receipt.
+            return [receipts[name] for name in _task_names(kind, count) if name in receipts]
+
+        words, cut = of_kind("words", task.word_batches), of_kind("cut", task.word_batches)
+        pairs, segments = of_kind("pairs", task.shards), of_kind("segments", task.shards)
         stats = [row.read_stats(WordBatchStats) for row in words]
         pair_stats = [row.read_stats(PairStats) for row in pairs]
         segment_stats = [row.read_stats(SegmentStats) for row in segments]
@@ -530,8 +535,3 @@ class _RoundResult:
             "segment_symbols": self.segments.symbols,
             "shuffled_bytes": self._shuffled,
         }
-
-
-def _shards(receipts: Mapping[str, Receipt], kind: str, shards: int) -> list[Receipt]:
-    """Return the receipts of the shards that have any content, in order."""
-    return [receipts[name] for name in _task_names(kind, shards) if name in receipts]

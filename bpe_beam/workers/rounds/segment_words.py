@@ -79,7 +79,7 @@ def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference])
         DataError: A block is there twice, or is damaged; storage fails.
     """
     pairs = PairCounts()
-    references = once("pairs", references)
+    references = _once("pairs", references)
     for data in read_blocks(task.folder.storage, references):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
     settings = round_file(task)
@@ -143,29 +143,19 @@ def segment_words(
     return Written(blocks.references, {metric_names.SEGMENT_BLOCK_BYTES: size})
 
 
-def once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
-    """Return the blocks of a shard, after a check that none is there twice.
-
-    Args:
-        kind: `pairs` or `segments`.
-        references: The blocks, as the runner returned them.
-
-    Raises:
-        DataError: A block is there twice, and would be counted twice.
-    """
+def _once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
+    """Return the blocks of a shard, after a check that none is there twice."""
     found = list(references)
     if len(set(found)) < len(found):
         raise DataError(
-            f"the runner returned a block of {kind} twice: the same command continues from the "
-            "last round"
+            f"the runner returned a block of {kind} twice: run the same command again, which "
+            "continues from the last round"
         )
     return found
 
 
 def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
-    """Raise DataError if the runner lost blocks: shards must have added up all that were written.
-
-    `once` has checked that no block is there twice.
+    """Check that the runner lost no block: shards must have added up all that were written.
 
     Args:
         kind: `pairs` or `segments`.
@@ -178,8 +168,8 @@ def require_all(kind: str, made: Iterable[int], added: Iterable[int]) -> None:
     blocks, sums = sum(made), sum(added)
     if blocks != sums:
         raise DataError(
-            f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: the "
-            "same command continues from the last round"
+            f"the workers wrote {blocks:,} blocks of {kind}, and the runner returned {sums:,}: run "
+            "the same command again, which continues from the last round"
         )
 
 
@@ -291,7 +281,7 @@ def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReferenc
         DataError: A block is there twice, or is damaged; storage fails.
     """
     table = PackedCounts()
-    references = once("segments", references)
+    references = _once("segments", references)
     for data in read_blocks(task.folder.storage, references):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
     widths = round_file(task).widths
