@@ -53,16 +53,6 @@ def template_of(run: RunSettings) -> str | None:
     return run.runner_flag("--template_location")
 
 
-def template_summary(job: str, settings: CountSettings | TokenizeSettings) -> dict[str, Any]:
-    """Return the summary of a job that was only described.
-
-    Args:
-        job: The job's name.
-        settings: Its settings.
-    """
-    return {"job": job, "output": settings.output, "template": template_of(settings.run)}
-
-
 def run_steps(
     run: RunSettings,
     label: str,

@@ -60,6 +60,14 @@ class Receipt(
         """
         return to_struct(self.stats, struct, f"the receipt of {self.task}")
 
+    def fits(self, struct: type[object]) -> bool:
+        """Return whether the stats, which another version may have written, fit a class."""
+        try:
+            self.read_stats(struct)
+        except DataError:
+            return False
+        return True
+
 
 class Publication(Struct, frozen=True):
     """A receipt whose files get their final names.

@@ -1,7 +1,7 @@
 """The job over a corpus that `count` and `tokenize` share: from claiming its folder to its summary.
 
-A split is read by one task. If the slices of a file turn out not to be contiguous, the file is read
-again as one slice (`corpus/boundaries.py`). Then the job finishes its folder.
+One task reads a split. If the slices of a file turn out not to be contiguous, the file is read
+again as one slice (`corpus/boundaries.py`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.corpus.split_planning import can_be_cut
-from bpe_beam.engines.run import TemplateMade, run_steps, run_summary, template_summary
+from bpe_beam.engines.run import TemplateMade, run_steps, run_summary, template_of
 from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
@@ -38,11 +40,12 @@ from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.storage import Storage
 from bpe_beam.workers.measured import Measured
-from bpe_beam.workers.split_stats import SplitReading
+from bpe_beam.workers.split_stats import SplitReading, SplitStats
 from bpe_beam.workers.split_task import split_tasks, task_name
 
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
 M = TypeVar("M")
+R = TypeVar("R", bound=Struct)
 
 Receipts = Mapping[str, Receipt | None]
 """Receipts by task; None: the task has none."""
@@ -64,8 +67,16 @@ class SplitsLeft(NamedTuple):
     run: RunFolder
 
 
-class CorpusJob(ABC, Generic[S, M]):
-    """A job over a corpus; `S` are its settings, `M` its manifest.
+class TemplateSummary(Struct, frozen=True):
+    """The summary of a job that was only described, as a template of the runner."""
+
+    job: str
+    output: str
+    template: str | None
+
+
+class CorpusJob(ABC, Generic[S, M, R]):
+    """A job over a corpus; `S` are its settings, `M` its manifest, `R` its summary.
 
     Args:
         settings: The job's settings.
@@ -75,7 +86,8 @@ class CorpusJob(ABC, Generic[S, M]):
     Attributes:
         name: The job's name.
         kind: The kind of task of a split, as in the names of receipts.
-        kept_row: The row of the summary for the splits that an earlier run finished.
+        stats: What a receipt says of a split.
+        merged_stats: What a receipt says of a task that merges all splits.
         text_counter: The counter of the bytes of text.
         min_ram: The memory that a worker needs, for runners that choose machines.
         merged: The names of the tasks that merge all splits.
@@ -88,7 +100,8 @@ class CorpusJob(ABC, Generic[S, M]):
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    kept_row: ClassVar[str]
+    stats: ClassVar[type[SplitStats]]
+    merged_stats: ClassVar[type[Struct]] = Struct
     text_counter: ClassVar[str]
     min_ram: ClassVar[str]
     merged: ClassVar[Sequence[str]] = ()
@@ -157,12 +170,18 @@ class CorpusJob(ABC, Generic[S, M]):
         """Return what the manifest says of the corpus."""
 
     @abstractmethod
-    def rows(self, manifest: M) -> dict[str, Any]:
-        """Return the rows of the summary that only this job has."""
+    def summary(self, manifest: M, kept: int | None, shared: Mapping[str, Any]) -> R:
+        """Return the summary.
+
+        Args:
+            manifest: The manifest.
+            kept: The number of splits that an earlier run finished; None: none.
+            shared: The rows that both jobs have.
+        """
 
     # ---- what they share ----
 
-    def run(self, progress: Progress) -> dict[str, Any]:
+    def run(self, progress: Progress) -> R | TemplateSummary:
         """Run the job, or finish what an earlier run began, and return the summary.
 
         Args:
@@ -186,6 +205,7 @@ class CorpusJob(ABC, Generic[S, M]):
             restore=self.restore,
         )
         finished = folder.finished
+        self._forget_unfit(progress)
         kept = len(self._done(folder.receipt, plan))
         measured = Measured()
         self.prepare()
@@ -194,7 +214,7 @@ class CorpusJob(ABC, Generic[S, M]):
             try:
                 not_split = self._finish(progress, measured)
             except TemplateMade:
-                return template_summary(self.name, settings)
+                return TemplateSummary(self.name, settings.output, template_of(settings.run))
         manifest = self.read_manifest(self.storage.read_bytes(folder.path(MANIFEST_FILE)))
         if finished:
             self.check(manifest, corpus_input.rejects_there(self.storage, folder.url, plan))
@@ -204,14 +224,12 @@ class CorpusJob(ABC, Generic[S, M]):
             *source_warnings(settings.input, totals.sources),
         ]
         seconds = time.monotonic() - started
-        return {
-            "job": self.name,
+        shared = {
             "output": settings.output,
             "was_finished_before": finished or None,
             "warnings": warnings or None,
-            self.kept_row: kept or None,
             **corpus_input.inputs_summary(plan, not_split),
-            **self.rows(manifest),
+            "documents": totals.documents,
             "rejects": sum(totals.rejects.values()),
             "rejects_by_reason": dict(totals.rejects) or None,
             "lost": losses_summary(totals.lost),
@@ -221,6 +239,20 @@ class CorpusJob(ABC, Generic[S, M]):
             "text_bytes_per_second": measured.rate(self.text_counter, seconds),
             **measured.to_json(),
         }
+        return self.summary(manifest, kept or None, shared)
+
+    def _forget_unfit(self, progress: Progress) -> None:
+        """Forget receipts that another version wrote with other stats: their tasks run again."""
+        structs: dict[str, type[Struct]] = dict.fromkeys(self.merged, self.merged_stats)
+        structs |= dict.fromkeys(self._split_tasks(self.plan), self.stats)
+        found = ((self.folder.receipt(task), struct) for task, struct in structs.items())
+        unfit = [receipt for receipt, struct in found if receipt and not receipt.fits(struct)]
+        self.folder.forget(unfit)
+        if unfit:
+            progress.warn(
+                f"{len(unfit):,} finished tasks run again: another version of bpe-beam wrote their "
+                f"receipts in {self.folder.url}"
+            )
 
     def _finish(self, progress: Progress, measured: Measured) -> list[str]:
         """Run the tasks that are left, and finish the folder.
@@ -297,9 +329,9 @@ class CorpusJob(ABC, Generic[S, M]):
             receipts = folder.all_receipts([*names, *self.merged])
             if len(self._done(receipts.get, plan)) < len(names) or self.stale(receipts):
                 raise DataError(
-                    f"{folder.url}: another run of this job works in the same folder, or the "
-                    "runner lost what a worker gave it; when no other run works there, run this "
-                    "one again"
+                    f"{folder.url}: a finished task has no receipt that fits the plan: another run "
+                    "of this job works in the same folder, or the runner lost a result; when no "
+                    "other run works there, run this one again"
                 )
             readings = [receipts[name].read_stats(SplitReading) for name in names]
             gaps = files_with_gaps(plan, _boundaries(readings), _proven(readings))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from bpe_beam.corpus.plan import Plan
-from bpe_beam.counts.manifest import CountsManifest, part_name, source_totals
+from bpe_beam.counts.manifest import CountsManifest, part_name, read_manifest, source_totals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines.count_splits import count_splits
@@ -18,7 +20,7 @@ from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.corpus_checks import CorpusTotals, check_documents
-from bpe_beam.jobs.corpus_job import CorpusJob, Receipts, SplitsLeft
+from bpe_beam.jobs.corpus_job import CorpusJob, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.source_summary import source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
@@ -42,7 +44,38 @@ _PLAN = "plan.json"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 
-def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None) -> dict[str, Any]:
+class CountSummary(Struct, frozen=True, kw_only=True):
+    """The summary of a count."""
+
+    job: str = "count"
+    output: str
+    was_finished_before: bool | None
+    warnings: list[str] | None
+    splits_kept_from_before: int | None
+    files: int
+    files_excluded: int | None
+    duplicate_inputs: list[str] | None
+    files_read_by_one_worker: list[str] | None
+    documents: int
+    text_bytes: int
+    words: int
+    unique_words: int
+    sources: dict[str, dict[str, Any]] | None
+    rejects: int
+    rejects_by_reason: dict[str, int] | None
+    lost: dict[str, Any] | None
+    seconds: float
+    next: list[str]
+    runner: str | None
+    workers: int | None
+    text_bytes_per_second: int | None
+    counters: dict[str, int] | None
+    distributions: dict[str, Any] | None
+
+
+def run(
+    settings: CountSettings, progress: Progress, *, plan: Plan | None = None
+) -> CountSummary | TemplateSummary:
     """Count a corpus.
 
     Args:
@@ -64,31 +97,31 @@ def run(settings: CountSettings, progress: Progress, *, plan: Plan | None = None
     return _CountJob(settings, storage, plan).run(progress)
 
 
-def check_finished(
-    storage: Storage, url: str, given: InputSettings, plan: Plan, manifest: CountsManifest
-) -> None:
+def check_finished(storage: Storage, url: str, given: InputSettings, plan: Plan) -> None:
     """Refuse finished counts with more rejects or larger losses than are allowed now.
 
     Args:
         storage: The storage client.
-        url: The counts' folder.
+        url: The counts' folder, which may be missing or unfinished.
         given: The limits of rejects and losses.
         plan: The plan of the corpus.
-        manifest: The counts' manifest.
 
     Raises:
         DataError: Says where to look.
     """
-    files = corpus_input.rejects_there(storage, url, plan)
-    check_documents(storage, url, given, _totals(manifest), plan.size, files)
+    if storage.exists(storage.join(url, MANIFEST_FILE)):
+        totals = _totals(read_manifest(storage, url))
+        files = corpus_input.rejects_there(storage, url, plan)
+        check_documents(storage, url, given, totals, plan.size, files)
 
 
-class _CountJob(CorpusJob[CountSettings, CountsManifest]):
+class _CountJob(CorpusJob[CountSettings, CountsManifest, CountSummary]):
     """Counts each split, then merges the words of all splits into the parts."""
 
     name = "count"
     kind = "counts"
-    kept_row = "splits_kept_from_before"
+    stats: ClassVar = CountStats
+    merged_stats: ClassVar = PartStats
     text_counter = metric_names.TEXT_BYTES_READ
     min_ram = "2GB"
     merged = _PARTS
@@ -199,14 +232,17 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest]):
     def totals(self, manifest: CountsManifest) -> CorpusTotals:
         return _totals(manifest)
 
-    def rows(self, manifest: CountsManifest) -> dict[str, Any]:
-        return {
-            "documents": manifest.documents,
-            "text_bytes": manifest.text_bytes,
-            "words": manifest.words,
-            "unique_words": manifest.unique_words,
-            "sources": source_facts(manifest),
-        }
+    def summary(
+        self, manifest: CountsManifest, kept: int | None, shared: Mapping[str, Any]
+    ) -> CountSummary:
+        return CountSummary(
+            **shared,
+            splits_kept_from_before=kept,
+            text_bytes=manifest.text_bytes,
+            words=manifest.words,
+            unique_words=manifest.unique_words,
+            sources=source_facts(manifest),
+        )
 
 
 def _totals(manifest: CountsManifest) -> CorpusTotals:

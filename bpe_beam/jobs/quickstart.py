@@ -6,14 +6,15 @@ import os
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
+from bpe_beam.jobs.tokenize import TokenizeSummary
 from bpe_beam.jobs.train import TrainSummary
+from bpe_beam.jobs.verify import VerifySummary
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -41,8 +42,8 @@ class QuickstartSummary(msgspec.Struct, frozen=True, kw_only=True):
     rejects: int
     shards_whole: bool
     train: TrainSummary
-    tokenize: Any
-    verify: Any
+    tokenize: TokenizeSummary
+    verify: VerifySummary
     next: list[str]
 
 
@@ -82,20 +83,21 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
         ),
         progress,
     )
+    assert isinstance(tokenizing, TokenizeSummary)  # this corpus is not for templates
     # verify runs in this process, whatever runner wrote the shards.
     here = replace(run_settings, runner=None, runner_options=())
     verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)
     return QuickstartSummary(
-        warnings=[*(training.warnings or ()), *(tokenizing["warnings"] or ())] or None,
-        corpus=f"{tokenizing['files']:,} sources of Python's standard library",
+        warnings=[*(training.warnings or ()), *(tokenizing.warnings or ())] or None,
+        corpus=f"{tokenizing.files:,} sources of Python's standard library",
         tokenizer=tokenizer,
         tokens_folder=tokens,
-        documents=tokenizing["documents"],
-        text_bytes=tokenizing["text_bytes"],
-        tokens=tokenizing["tokens"],
-        bytes_per_token=tokenizing["bytes_per_token"],
-        rejects=tokenizing["rejects"],
-        shards_whole=verifying["whole"],
+        documents=tokenizing.documents,
+        text_bytes=tokenizing.text_bytes,
+        tokens=tokenizing.tokens,
+        bytes_per_token=tokenizing.bytes_per_token,
+        rejects=tokenizing.rejects,
+        shards_whole=verifying.whole,
         train=training,
         tokenize=tokenizing,
         verify=verifying,

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from msgspec import Struct
+
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
@@ -32,7 +34,28 @@ from bpe_beam.workers.stream.window_log import INPUT_FILE, require_root, window_
 _THREADS = 16
 
 
-def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
+class StreamSummary(Struct, frozen=True, kw_only=True):
+    """The summary of a run of the streaming job: of the windows that it finished."""
+
+    job: str = "stream-tokenize"
+    output: str
+    windows: int
+    windows_finished_before: int | None
+    files: int
+    documents: int
+    text_bytes: int
+    tokens: int
+    bytes_per_token: float | None
+    shards: int
+    rejects: int
+    seconds: float
+    next: list[str]
+    warnings: list[str] | None
+    counters: dict[str, int] | None
+    distributions: dict[str, Any] | None
+
+
+def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     """Tokenize files as they arrive, until none has arrived for long enough, or without end.
 
     Args:
@@ -94,11 +117,24 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> dict[str, Any]:
             lambda: None,
         )
     made = sorted(_finished(storage, folder.url, before))
-    return {
-        **_summary(settings, storage, made, len(before), time.monotonic() - started),
-        "warnings": warnings or None,
+    manifests = [read_manifest(storage, storage.join(chosen.output, name)) for name in made]
+    totals = sum((manifest.totals for manifest in manifests), Totals.of([]))
+    return StreamSummary(
+        output=chosen.output,
+        windows=len(made),
+        windows_finished_before=len(before) or None,
+        files=sum(len(manifest.plan["files"]) for manifest in manifests),
+        documents=totals.documents,
+        text_bytes=totals.text_bytes,
+        tokens=totals.tokens,
+        bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
+        shards=totals.shards,
+        rejects=totals.rejects,
+        seconds=round(time.monotonic() - started, 3),
+        next=[f"bpe-beam verify {storage.join(chosen.output, name)}" for name in made[:1]],
+        warnings=warnings or None,
         **measured.to_json(),
-    }
+    )
 
 
 def _store_warnings(storage: Storage, output: str) -> list[str]:
@@ -129,34 +165,3 @@ def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set
         return {
             name for name, there in zip(left, pool.map(storage.exists, urls), strict=True) if there
         }
-
-
-def _summary(
-    settings: StreamTokenizeSettings,
-    storage: Storage,
-    made: list[str],
-    before: int,
-    seconds: float,
-) -> dict[str, Any]:
-    output = settings.tokenize.output
-    files = 0
-    totals = Totals.of([])
-    for name in made:
-        manifest = read_manifest(storage, storage.join(output, name))
-        files += len(manifest.plan["files"])
-        totals += manifest.totals
-    return {
-        "job": "stream-tokenize",
-        "output": output,
-        "windows": len(made),
-        "windows_finished_before": before or None,
-        "files": files,
-        "documents": totals.documents,
-        "text_bytes": totals.text_bytes,
-        "tokens": totals.tokens,
-        "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
-        "shards": totals.shards,
-        "rejects": totals.rejects,
-        "seconds": round(seconds, 3),
-        "next": [f"bpe-beam verify {storage.join(output, name)}" for name in made[:1]],
-    }

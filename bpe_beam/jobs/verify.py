@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
+from msgspec import Struct, structs
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
@@ -36,7 +36,22 @@ FRAMING = ("append", "prepend", "allowed_special")
 _SHOWN_PROBLEMS = 20
 
 
-def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
+class VerifySummary(Struct, frozen=True, kw_only=True):
+    """The summary of a verification."""
+
+    job: str = "verify"
+    folder: str
+    whole: bool = True
+    shards: int
+    documents: int
+    tokens: int
+    bytes: int
+    compared: str | None
+    seconds: float
+    bytes_per_second: int | None
+
+
+def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     """Verify a folder of shards.
 
     Args:
@@ -69,18 +84,16 @@ def run(settings: VerifySettings, progress: Progress) -> dict[str, Any]:
         else:
             compared = "names and sizes of the corpus's files"
     seconds = time.monotonic() - started
-    return {
-        "job": "verify",
-        "folder": settings.folder,
-        "whole": True,
-        "shards": report.shards,
-        "documents": report.documents,
-        "tokens": report.tokens,
-        "bytes": report.bytes,
-        "compared": compared,
-        "seconds": round(seconds, 3),
-        "bytes_per_second": round(report.bytes / seconds) if seconds else None,
-    }
+    return VerifySummary(
+        folder=settings.folder,
+        shards=report.shards,
+        documents=report.documents,
+        tokens=report.tokens,
+        bytes=report.bytes,
+        compared=compared,
+        seconds=round(seconds, 3),
+        bytes_per_second=round(report.bytes / seconds) if seconds else None,
+    )
 
 
 def _read_all(storage: Storage, folder: str, workers: int, progress: Progress) -> VerifyReport:
@@ -148,7 +161,7 @@ def _same_plan(storage: Storage, manifest: Manifest, given: InputSettings) -> Pl
     plan = plan_of(manifest, now.root)
     there = {file.name: file for file in plan.files}
     # A manifest has no tags.
-    here = {file.name: msgspec.structs.replace(file, tag="") for file in now.files}
+    here = {file.name: structs.replace(file, tag="") for file in now.files}
     for name in sorted(there.keys() | here.keys()):
         if there.get(name) != here.get(name):
             raise DataError(

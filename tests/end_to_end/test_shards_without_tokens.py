@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import reference_bpe
 from made_text import documents
+from msgspec import to_builtins
 from read_back import read_pair, read_shards, tree
 
 from bpe_beam import Tokenizer
@@ -52,12 +53,13 @@ def settings(tokenizer: str, out: Path, *inputs: Path, **reading: Any) -> Tokeni
 
 
 def run(given: TokenizeSettings) -> dict[str, Any]:
-    return tokenize.run(given, QUIET)
+    return to_builtins(tokenize.run(given, QUIET))
 
 
 def proven(given: TokenizeSettings) -> dict[str, Any]:
     """The summary of `verify --full --input`."""
-    return verify.run(VerifySettings(given.output, full=True, input=given.input), QUIET)
+    settings = VerifySettings(given.output, full=True, input=given.input)
+    return to_builtins(verify.run(settings, QUIET))
 
 
 def manifest_of(out: Path) -> Manifest:

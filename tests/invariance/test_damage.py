@@ -19,7 +19,7 @@ import pytest
 import reference_bpe
 from damage import all_edits, pretty, sample
 from made_text import documents, write
-from msgspec import structs
+from msgspec import structs, to_builtins
 from stream_by_hand import stream_of
 
 from bpe_beam import Tokenizer
@@ -124,7 +124,7 @@ def test_job_file(made: Made) -> None:
     check(*passing(path, edits, lambda: is_proven(made)), least=100)
 
     def is_resumed() -> bool:
-        return bool(tokenize.run(made.given, QUIET)["was_finished_before"])
+        return bool(to_builtins(tokenize.run(made.given, QUIET))["was_finished_before"])
 
     edits = all_edits(path.read_bytes(), 3, pretty)
     check(*passing(path, edits, is_resumed), least=100)

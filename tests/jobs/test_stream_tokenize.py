@@ -10,6 +10,7 @@ import pytest
 import reference_bpe
 import stream_by_hand
 from made_text import write
+from msgspec import to_builtins
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
@@ -45,7 +46,8 @@ def run_job(
         until_idle_seconds=0,
     )
     said = io.StringIO()
-    return stream_tokenize.run(given, Progress(quiet=True, stream=said)), said.getvalue()
+    summary = stream_tokenize.run(given, Progress(quiet=True, stream=said))
+    return to_builtins(summary), said.getvalue()
 
 
 def test_another_input_with_files_of_the_same_names_is_refused(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import reference_bpe
+from msgspec import to_builtins
 from msgspec.structs import replace
 from read_back import read_shards
 
@@ -62,7 +63,7 @@ def test_a_document_of_too_many_tokens_is_a_reject_with_its_place(
         str(tmp_path / "out"),
         RunSettings(workers=1, quiet=True),
     )
-    summary = tokenize.run(given, QUIET)
+    summary = to_builtins(tokenize.run(given, QUIET))
     assert (summary["documents"], summary["rejects"]) == (4, 2)
     kept = [text for text in TEXTS if len(text) <= LIMIT]
     read = Tokenizer.from_file(tokenizer)

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from bpe_beam.counts.manifest import CountsManifest, read_manifest
+from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
-from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredTask
 from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
@@ -325,13 +325,10 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
         **corpus_input.identity(settings.input, corpus),
     }
     folder = _claim(plan, words)
-    if not folder.finished:
-        counted = msgspec.to_builtins(count.run(count_settings, progress, plan=corpus))
-    else:
-        counted = {}
-        if storage.exists(storage.join(counts, MANIFEST_FILE)):
-            manifest = read_manifest(storage, counts)
-            count.check_finished(storage, counts, settings.input, corpus, manifest)
+    if folder.finished:
+        count.check_finished(storage, counts, settings.input, corpus)
+        return folder, {}
+    counted = msgspec.to_builtins(count.run(count_settings, progress, plan=corpus))
     return folder, {key: counted[key] for key in (*_OF_INPUT_FILES, *_MEASURED) if key in counted}
 
 

@@ -44,6 +44,7 @@ from bpe_beam.storage.json_file import (
 )
 from bpe_beam.storage.names import attempted_name
 from bpe_beam.workers.shard_manifest import final_names
+from bpe_beam.workers.tokenize_split import TokenizeStats
 
 WINDOW_FILE = "window.json"
 INPUT_FILE = "input.json"
@@ -84,7 +85,7 @@ class WindowFolder(TaskFolder):
         tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         if not set(self.finished_tasks()).issuperset(tasks):
             return None
-        receipts = side_by_side(self.read_receipt, tasks)
+        receipts = side_by_side(self._fitting_receipt, tasks)
         found = [receipt for receipt in receipts if receipt is not None]
         if len(found) < len(tasks):
             lost = [task for task, receipt in zip(tasks, receipts, strict=True) if receipt is None]
@@ -143,6 +144,11 @@ class WindowFolder(TaskFolder):
                     storage.remove(self.path(below + name))
         for name in (WORK, "rejects"):
             storage.remove_folder_if_empty(self.path(name))
+
+    def _fitting_receipt(self, task: str) -> Receipt | None:
+        """Return a receipt; None if another version of the package wrote other stats."""
+        receipt = self.read_receipt(task)
+        return receipt if receipt is not None and receipt.fits(TokenizeStats) else None
 
     def _is_whole(self, publication: Publication) -> bool:
         """Return whether the files of a split exist, under their current or their final names."""
@@ -270,9 +276,9 @@ def require_root(storage: Storage, output: str, watched: Watched) -> None:
         storage.write_bytes(url, data)  # nothing was read from the other root
         return
     raise UsageError(
-        f"{redact(output)} holds windows of files below another folder than "
-        f"{redact(watched.root)}, where the patterns of this input begin: files of the same name "
-        "would be taken for read files",
+        f"{redact(output)} has windows of files below another folder than {redact(watched.root)}: "
+        "windows name files relative to that folder, so a new file whose name occurs there would "
+        "not be read",
         remedy="give the same {inputs} as before, or another {output}; if it is the same folder "
         f"under another name, delete {INPUT_FILE} in the output folder first",
     )

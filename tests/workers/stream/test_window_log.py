@@ -47,7 +47,7 @@ class TestRoot:
         written = (out / window_log.INPUT_FILE).read_bytes()
         other = Watched.of(STORAGE, [f"{two}/*.jsonl"])
         (out / "window-00000000").mkdir()
-        with pytest.raises(UsageError, match=r"files below another folder than .*two, where"):
+        with pytest.raises(UsageError, match=r"files below another folder than .*two: windows"):
             window_log.require_root(STORAGE, str(out), other)
         window_log.require_root(STORAGE, str(out), first)
         assert (out / window_log.INPUT_FILE).read_bytes() == written
