@@ -1,24 +1,28 @@
-"""The input of a job: its plan, its identity in `job.json`, the names of its rejects."""
+"""The input of a job: its plan, its identity in `job.json`, its rejects, and checks of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from bpe_beam.corpus.first_records import TRIED_RECORDS, tried_in_vain
+from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.new_files import names_below
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.record_names import names_in
 from bpe_beam.corpus.split_planning import make_plan
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.folder_kind import kind_of
-from bpe_beam.messages import first_few
+from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.storage import Storage, redact
+from bpe_beam.workers.corpus_limits import ARRAYS, CorpusTotals, check_limits, most_rejects
 from bpe_beam.workers.split_task import rejects_name
 
-_SHOWN_FILES = 10
+_SHOWN_BYTES = 80
 
 
 def read_settings(given: InputSettings) -> ReadSettings:
@@ -128,16 +132,71 @@ def rejects_there(storage: Storage, url: str, plan: Plan) -> list[str]:
     return sorted({f"rejects/{name}" for name in found}.intersection(rejects_names(plan)))
 
 
-def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
-    """Return the rows of a summary about the input files.
+def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> None:
+    """Refuse a corpus whose first records all fail for one reason, before the rest is read.
+
+    Nothing is read if a tenth of the records, or two thousand, may be rejects.
 
     Args:
+        storage: The storage client.
         plan: The plan.
-        not_split: The files that one worker read, though they exceed a split.
+        given: The input settings, with the limit of rejects.
+
+    Raises:
+        DataError: Names the reason, a record, and what to do.
     """
-    return {
-        "files": len(plan.files),
-        "files_excluded": plan.excluded or None,
-        "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
-        "files_read_by_one_worker": first_few(not_split, _SHOWN_FILES) or None,
-    }
+    limit = Limit.parse(given.max_rejects)
+    if not limit.exceeded(TRIED_RECORDS, 10 * TRIED_RECORDS):
+        return
+    tried = tried_in_vain(storage, plan, read_settings(given))
+    if tried is None or tried.first is None:
+        return
+    first, files = tried.first, len(tried.files)
+    begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
+    arrays = ARRAYS if first.data.startswith(b"[") else ""
+    raise DataError(
+        f"{tried.records:,} records, the first of {files:,} of the {len(plan.files):,} files, all "
+        f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
+        f"first is in {first.file} at {first.position}{begins}. No more was read",
+        remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "
+        "{max_rejects} 10% or more",
+    )
+
+
+def check_documents(
+    folder: TaskFolder,
+    given: InputSettings,
+    totals: CorpusTotals,
+    stored_bytes: int,
+    files: Iterable[str],
+) -> None:
+    """Refuse a corpus without documents, with too many rejects, or with too large losses.
+
+    Args:
+        folder: The job's folder.
+        given: The limits of rejects and losses.
+        totals: What was read.
+        stored_bytes: The size of all files.
+        files: The rejects' files, relative to the folder.
+
+    Raises:
+        DataError: Says what is wrong and where to look.
+    """
+    check_limits(
+        folder,
+        totals,
+        stored_bytes,
+        files,
+        max_rejects=given.max_rejects,
+        max_lost=given.max_lost,
+        text_field=given.text_field,
+    )
+    rejects = sum(totals.rejects.values())
+    if totals.documents == 0 and rejects:
+        raise DataError(
+            f"there is no document: none of the {rejects:,} records could be used; most of them in "
+            f"{most_rejects(folder, files, given.text_field)}. They are listed in "
+            f"{folder.path('rejects')}"
+        )
+    if totals.documents == 0:
+        raise DataError(f"the corpus is empty: no document in {', '.join(given.inputs)}")

@@ -26,19 +26,18 @@ from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_checks import (
-    CorpusTotals,
-    check_documents,
-    check_first_records,
+from bpe_beam.jobs.corpus_summary import (
+    inputs_summary,
     loss_warnings,
     losses_summary,
+    source_warnings,
 )
-from bpe_beam.jobs.source_summary import source_warnings
 from bpe_beam.progress import Progress
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.storage import Storage
+from bpe_beam.workers.corpus_limits import CorpusTotals
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.split_stats import SplitReading, SplitStats
 from bpe_beam.workers.split_task import split_tasks, task_name
@@ -194,7 +193,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
         started = time.monotonic()
         settings, plan = self.settings, self.plan
         require_reachable(settings.run.runner, inputs=(plan.root,))
-        check_first_records(self.storage, plan, settings.input)
+        corpus_input.check_first_records(self.storage, plan, settings.input)
         identity = {**self.identity, **corpus_input.identity(settings.input, plan)}
         self.folder = folder = OutputFolder.claim(
             self.storage,
@@ -228,7 +227,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
             "output": settings.output,
             "was_finished_before": finished or None,
             "warnings": warnings or None,
-            **corpus_input.inputs_summary(plan, not_split),
+            **inputs_summary(plan, not_split),
             "documents": totals.documents,
             "rejects": sum(totals.rejects.values()),
             "rejects_by_reason": dict(totals.rejects) or None,
@@ -284,13 +283,8 @@ class CorpusJob(ABC, Generic[S, M, R]):
         Raises:
             DataError: Says what is wrong, and where to look.
         """
-        check_documents(
-            self.storage,
-            self.folder.url,
-            self.settings.input,
-            self.totals(manifest),
-            self.plan.size,
-            files,
+        corpus_input.check_documents(
+            self.folder, self.settings.input, self.totals(manifest), self.plan.size, files
         )
 
     def _read_contiguous(

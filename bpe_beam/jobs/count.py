@@ -17,17 +17,17 @@ from bpe_beam.engines.count_splits import count_splits
 from bpe_beam.engines.steps import Steps
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import RestoredTask
-from bpe_beam.folders.receipts import Receipt
+from bpe_beam.folders.receipts import Receipt, TaskFolder
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_checks import CorpusTotals, check_documents
 from bpe_beam.jobs.corpus_job import CorpusJob, Receipts, SplitsLeft, TemplateSummary
-from bpe_beam.jobs.source_summary import source_facts
+from bpe_beam.jobs.corpus_summary import source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import json_bytes
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.corpus_limits import CorpusTotals
 from bpe_beam.workers.count_split import (
     CountStats,
     CountTask,
@@ -112,7 +112,8 @@ def check_finished(storage: Storage, url: str, given: InputSettings, plan: Plan)
     if storage.exists(storage.join(url, MANIFEST_FILE)):
         totals = _totals(read_manifest(storage, url))
         files = corpus_input.rejects_there(storage, url, plan)
-        check_documents(storage, url, given, totals, plan.size, files)
+        folder = TaskFolder(storage, url, "")
+        corpus_input.check_documents(folder, given, totals, plan.size, files)
 
 
 class _CountJob(CorpusJob[CountSettings, CountsManifest, CountSummary]):

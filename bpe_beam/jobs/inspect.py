@@ -165,9 +165,8 @@ def counts_figures(storage: Storage, path: str) -> Figures:
     from bpe_beam.counts.manifest import read_manifest
 
     # These import the readers of corpora, with pyarrow: a tokenizer is shown without them.
-    from bpe_beam.jobs.corpus_checks import losses_summary
+    from bpe_beam.jobs.corpus_summary import losses_summary, source_facts
     from bpe_beam.jobs.counts.show import most_frequent
-    from bpe_beam.jobs.source_summary import source_facts
 
     manifest = read_manifest(storage, path)
     words = most_frequent(storage, path, manifest, manifest.sources or (), _FEW)
@@ -210,8 +209,7 @@ def shards_figures(storage: Storage, path: str) -> Figures:
 
     Cost: reads the manifest and the indexes of the first shards that have documents.
     """
-    from bpe_beam.jobs.corpus_checks import losses_summary  # as for counts
-    from bpe_beam.jobs.source_summary import shard_source_facts
+    from bpe_beam.jobs.corpus_summary import losses_summary, shard_source_facts
     from bpe_beam.shards.formats import shard_format
     from bpe_beam.shards.manifest import read_manifest
 

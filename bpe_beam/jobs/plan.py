@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from bpe_beam.corpus.plan import InputFile, Plan, Split
 from bpe_beam.corpus.split_planning import can_be_cut
 from bpe_beam.jobs import corpus_input
+from bpe_beam.jobs.corpus_summary import inputs_summary
 from bpe_beam.jobs.json_output import write_json
 from bpe_beam.messages import first_few, format_bytes, quoted
 from bpe_beam.progress import Progress
@@ -47,7 +48,7 @@ def _figures(plan: Plan, separator: str) -> dict[str, object]:
     large = [file for file in plan.files if file.size > plan.range_bytes]
     alone = [file.name for file in large if not can_be_cut(file, separator)]
     return {
-        **corpus_input.inputs_summary(plan, alone),
+        **inputs_summary(plan, alone),
         "bytes": plan.size,
         "by_format": _by_format(plan.files),
         "largest_files": _largest(plan.files),

@@ -17,9 +17,8 @@ from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_checks import CorpusTotals
 from bpe_beam.jobs.corpus_job import CorpusJob, SplitsLeft, TemplateSummary
-from bpe_beam.jobs.source_summary import shard_source_facts
+from bpe_beam.jobs.corpus_summary import shard_source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
@@ -29,6 +28,7 @@ from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.corpus_limits import CorpusTotals
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan

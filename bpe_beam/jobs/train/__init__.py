@@ -21,9 +21,13 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.output_folder import COUNTS, OutputFolder, RestoredTask
-from bpe_beam.jobs.corpus_checks import loss_warnings, losses_summary
+from bpe_beam.jobs.corpus_summary import (
+    loss_warnings,
+    losses_summary,
+    source_facts,
+    source_warnings,
+)
 from bpe_beam.jobs.counts.shared import same_folder
-from bpe_beam.jobs.source_summary import source_facts, source_warnings
 from bpe_beam.jobs.train.plan import TrainingPlan, plan_training
 from bpe_beam.jobs.train.trainer import ROUNDS, Trainer, clear_rounds, has_merges
 from bpe_beam.jobs.train.weights import tokens_by_source
@@ -301,7 +305,6 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     """
     # Imported here because training from counts needs none of them.
     from bpe_beam.jobs import corpus_input, count
-    from bpe_beam.jobs.corpus_checks import check_first_records
 
     settings, storage = plan.settings, plan.storage
     assert settings.input is not None
@@ -318,7 +321,7 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
     corpus = corpus_input.plan_of(
         storage, settings.input, output=settings.output, with_places=count_settings.with_places
     )
-    check_first_records(storage, corpus, settings.input)
+    corpus_input.check_first_records(storage, corpus, settings.input)
     words = {
         "normalizer": settings.normalizer,
         "pretokenizer": settings.pretokenizer,

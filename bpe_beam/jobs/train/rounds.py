@@ -218,8 +218,8 @@ class RoundsJob:
         result = _RoundResult(self.storage, run, task, receipts)
         if last.number == 0 and result.weight >= 2**63:
             raise OverflowError(
-                f"the words have {result.weight:,} symbols, each word weighted by its count; the "
-                f"limit is {2**63 - 1:,}"
+                f"the words have {result.weight:,} symbols, each word weighted by its count: that "
+                "is beyond 64 bits"
             )
         learning_started = time.monotonic()
         merges, threshold, learned_from = self._learn(vocabulary, task, result)

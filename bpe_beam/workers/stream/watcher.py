@@ -9,14 +9,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.listing import described
 from bpe_beam.corpus.split_planning import plan_of_files
-from bpe_beam.errors import DataError, NotFoundError
+from bpe_beam.errors import NotFoundError
 from bpe_beam.folders.receipts import Publication
-from bpe_beam.messages import list_few
 from bpe_beam.storage import StoredFile
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.corpus_limits import CorpusTotals, check_limits
 from bpe_beam.workers.shard_manifest import manifest_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
@@ -184,25 +183,15 @@ class Watcher:
         stream = self.stream
         receipts = [result.receipt for result in results]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
-        totals = manifest.totals
-        losses = manifest.lost
-        lost = sum(loss.bytes for loss in losses)
-        if Limit.parse(stream.max_lost, "max_lost").exceeded(lost, window.plan.size):
-            names = list_few([loss.file for loss in losses])
-            raise DataError(
-                f"{folder.url}: {lost:,} of {window.plan.size:,} stored bytes are lost in "
-                f"{len(losses):,} damaged files ({names}), more than max_lost {stream.max_lost}",
-                remedy="look at its rejects/, and allow more with {max_lost}: the same command "
-                "then resumes",
-            )
-        rejects = totals.rejects - sum(loss.positions for loss in losses)
-        records = totals.documents + rejects
-        if Limit.parse(stream.max_rejects).exceeded(rejects, records):
-            raise DataError(
-                f"{folder.url}: {rejects:,} of {records:,} records could not be used, more "
-                f"than max_rejects {stream.max_rejects}",
-                remedy="look at its rejects/, and allow more with {max_rejects}: the same command "
-                "then resumes",
-            )
+        totals = CorpusTotals(manifest.totals.documents, manifest.reject_reasons, manifest.lost)
+        check_limits(
+            folder,
+            totals,
+            window.plan.size,
+            [file.name for file in manifest.reject_files],
+            max_rejects=stream.max_rejects,
+            max_lost=stream.max_lost,
+            text_field=stream.reading.text_field,
+        )
         folder.finish(results, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
         self.counts[metric_names.WINDOWS_FINISHED] += 1

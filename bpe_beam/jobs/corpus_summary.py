@@ -1,16 +1,62 @@
-"""The rows of summaries about the sources of a corpus."""
+"""Rows and warnings of summaries about a corpus: its files, its sources, and what was lost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bpe_beam.corpus.losses import FileLoss, lost_records
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
+from bpe_beam.messages import first_few
+from bpe_beam.workers.corpus_limits import lost_in_words
 
 if TYPE_CHECKING:
+    from bpe_beam.corpus.plan import Plan
     from bpe_beam.counts.manifest import CountsManifest
     from bpe_beam.settings.common import InputSettings
     from bpe_beam.shards.manifest import Manifest
+
+_SHOWN_FILES = 10
+
+
+def inputs_summary(plan: Plan, not_split: Sequence[str]) -> dict[str, Any]:
+    """Return the rows of a summary about the input files.
+
+    Args:
+        plan: The plan.
+        not_split: The files that one worker read, though they exceed a split.
+    """
+    return {
+        "files": len(plan.files),
+        "files_excluded": plan.excluded or None,
+        "duplicate_inputs": first_few(plan.duplicates, _SHOWN_FILES) or None,
+        "files_read_by_one_worker": first_few(not_split, _SHOWN_FILES) or None,
+    }
+
+
+def losses_summary(losses: Sequence[FileLoss]) -> dict[str, Any] | None:
+    """Return what a summary says of the losses in a manifest; None where nothing was lost."""
+    if not losses:
+        return None
+    return {
+        "bytes": sum(loss.bytes for loss in losses),
+        "files": len(losses),
+        "records": lost_records(losses),
+        "names": first_few([loss.file for loss in losses], _SHOWN_FILES),
+    }
+
+
+def loss_warnings(losses: Sequence[FileLoss], stored_bytes: int) -> list[str]:
+    """Return the warning about losses that the limit allowed.
+
+    Args:
+        losses: The losses in the job's manifest.
+        stored_bytes: The size of all files.
+    """
+    if not losses:
+        return []
+    lost = lost_in_words(losses, stored_bytes)
+    return [f"{lost}; documents that came of them before the damage showed are kept"]
 
 
 def source_facts(
@@ -33,7 +79,7 @@ def source_facts(
         }
         for name, totals in manifest.sources.items()
     }
-    return with_shares(rows, tokens)
+    return _with_shares(rows, tokens)
 
 
 def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
@@ -44,7 +90,7 @@ def shard_source_facts(manifest: Manifest) -> dict[str, dict[str, Any]] | None:
         name: {"documents": totals.documents, "text_bytes": totals.text_bytes}
         for name, totals in manifest.sources.items()
     }
-    return with_shares(rows, {name: totals.tokens for name, totals in manifest.sources.items()})
+    return _with_shares(rows, {name: totals.tokens for name, totals in manifest.sources.items()})
 
 
 def source_warnings(given: InputSettings, sources: Collection[str] | None) -> list[str]:
@@ -61,7 +107,7 @@ def source_warnings(given: InputSettings, sources: Collection[str] | None) -> li
     return [f"no document has the source {', '.join(missing)}"] if missing else []
 
 
-def with_shares(
+def _with_shares(
     rows: Mapping[str, Mapping[str, int]], tokens: Mapping[str, int | None] | None
 ) -> dict[str, dict[str, Any]]:
     """Return the figures of each source with its share of the text and its bytes per token.

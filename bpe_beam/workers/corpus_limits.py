@@ -1,0 +1,147 @@
+"""The check that enough of a corpus, or of a window of a stream, could be read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bpe_beam.corpus.limits import Limit
+from bpe_beam.corpus.losses import FileLoss, lost_records
+from bpe_beam.corpus.record_names import names_in
+from bpe_beam.errors import DataError
+from bpe_beam.folders.receipts import TaskFolder
+from bpe_beam.messages import and_more, format_bytes
+
+_WORST_FILES = 5
+
+ARRAYS = " (JSON Lines have an object on each line; jq -c '.[]' makes them of an array)"
+
+
+class CorpusTotals(NamedTuple):
+    """What a manifest says of the corpus.
+
+    Attributes:
+        documents: The documents that were read.
+        rejects: Rows of `rejects/`, by reason: records that could not be used, and losses.
+        lost: What is lost of each damaged file.
+        sources: The sources of the documents; None without sources.
+    """
+
+    documents: int
+    rejects: Mapping[str, int]
+    lost: Sequence[FileLoss]
+    sources: Collection[str] | None = None
+
+
+def check_limits(
+    folder: TaskFolder,
+    totals: CorpusTotals,
+    stored_bytes: int,
+    files: Iterable[str],
+    *,
+    max_rejects: str,
+    max_lost: str,
+    text_field: str,
+) -> None:
+    """Refuse a corpus with too many rejects, or with too large losses.
+
+    Args:
+        folder: The folder of the job or the window.
+        totals: What was read.
+        stored_bytes: The size of all files.
+        files: The rejects' files, relative to the folder.
+        max_rejects: The most rejects: a number, or a share of the records.
+        max_lost: The most stored bytes that may be lost: a number, or a share.
+        text_field: The field of the text, for messages.
+
+    Raises:
+        DataError: Says what is wrong and where to look.
+    """
+    documents, lost = totals.documents, totals.lost
+    where = folder.path("rejects")
+    if Limit.parse(max_lost, "max_lost").exceeded(sum(loss.bytes for loss in lost), stored_bytes):
+        raise DataError(
+            f"{max_lost} is exceeded: {lost_in_words(lost, stored_bytes)}: "
+            f"{_greatest_losses(folder, files, lost)}. Each loss has a line in {where}",
+            ("max_lost",),
+            "get intact copies of these files, leave them out with {exclude}, or allow the loss "
+            "with {max_lost}: the same command then resumes",
+        )
+    bad = sum(totals.rejects.values()) - sum(loss.positions for loss in lost)
+    if Limit.parse(max_rejects).exceeded(bad, documents + bad):
+        raise DataError(
+            f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records could not be used, "
+            f"most of them in {most_rejects(folder, files, text_field)}. They are listed in "
+            f"{where}",
+            ("max_rejects",),
+            "repair the input, or allow more with {max_rejects}: the same command then resumes"
+            if documents
+            else f"check {{text_field}} and {{input_format}}{ARRAYS}",
+        )
+
+
+def lost_in_words(losses: Sequence[FileLoss], stored_bytes: int) -> str:
+    """Return how much was lost, in a sentence: "1.2 MB of 24 MB (5%) are lost, in 2 files".
+
+    Args:
+        losses: What is lost of each file.
+        stored_bytes: The size of all files.
+    """
+    lost = sum(loss.bytes for loss in losses)
+    share = f"{100 * lost / stored_bytes:.3g}%" if stored_bytes else "all"
+    records = lost_records(losses)
+    known = f", {records:,} records" if records else ""
+    count = len(losses)
+    return (
+        f"{format_bytes(lost)} of the {format_bytes(stored_bytes)} of the input ({share}) are "
+        f"lost, in {count:,} damaged file{'' if count == 1 else 's'}{known}"
+    )
+
+
+def most_rejects(folder: TaskFolder, files: Iterable[str], text_field: str) -> str:
+    """Return the input files with the most rejects, one reason each, as text.
+
+    Args:
+        folder: The folder of the job or the window.
+        files: The rejects' files, relative to the folder.
+        text_field: The field of the text, which a record may lack.
+    """
+    counts: Counter[str] = Counter()
+    first: dict[str, dict[str, Any]] = {}
+    for row in _rows(folder, files):
+        if "lost_bytes" not in row:
+            counts[row["file"]] += 1
+            first.setdefault(row["file"], row)
+    found = []
+    for number, (name, count) in enumerate(counts.most_common(_WORST_FILES)):
+        row = first[name]
+        names = "" if number else names_in(row, text_field)
+        reason = f"{_position(row)}: {row['reason']}{names}"
+        found.append(f"{name} ({count:,}, the first at {reason})")
+    return "; ".join(found)
+
+
+def _greatest_losses(folder: TaskFolder, files: Iterable[str], losses: Sequence[FileLoss]) -> str:
+    """Return the files that lost most, one reason each, as text."""
+    shown = sorted(losses, key=lambda loss: (-loss.bytes, loss.file))[:_WORST_FILES]
+    why = dict.fromkeys((loss.file for loss in shown), "")
+    for row in _rows(folder, files):
+        if "lost_bytes" in row and why.get(row["file"]) == "":
+            why[row["file"]] = f" at {_position(row)}: {row['reason']}: {row['detail'][:300]}"
+    texts = [f"{loss.file} ({format_bytes(loss.bytes)}{why[loss.file]})" for loss in shown]
+    more = len(losses) - len(shown)
+    return "; ".join([*texts, f"{and_more(more)} files"] if more else texts)
+
+
+def _rows(folder: TaskFolder, files: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for name in files:
+        with folder.storage.open(folder.path(name)) as stream:
+            yield from map(json.loads, stream)
+
+
+def _position(row: dict[str, Any]) -> str:
+    if "row" in row:
+        return f"row {row['row']}"
+    return "the whole file" if row["offset"] is None else f"byte {row['offset']}"
