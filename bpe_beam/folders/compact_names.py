@@ -23,15 +23,7 @@ _NUMBERED = re.compile(r"([^0-9]*)([0-9]{1,15})(.*)", re.DOTALL)
 
 
 class NumberedNames(Struct, frozen=True, forbid_unknown_fields=True):
-    """Names that differ by a number alone, which rises by one.
-
-    Attributes:
-        before: The part of each name before the number.
-        digits: The number of digits to which the number is padded with zeros.
-        after: The part of each name after the number.
-        first: The number of the first name.
-        count: The number of names.
-    """
+    """Names that differ by a number alone, padded with zeros to `digits`, which rises by one."""
 
     before: str
     digits: Annotated[int, Meta(ge=1, le=15)]
@@ -52,12 +44,8 @@ class PackedNames(Struct, frozen=True, forbid_unknown_fields=True):
     single: tuple[str, ...]
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that could be outside the folder that it is relative to.
-
-    Raises:
-        DataError: `name` is empty, absolute, or has `.`, `..` or an empty part.
-    """
+def _check_name(name: str) -> None:
+    """Refuse a name that could be outside the folder that it is relative to."""
     if any(part in ("", ".", "..") for part in name.split("/")):
         raise DataError(f"{name!r} is not the name of a file in an output folder")
 
@@ -71,7 +59,7 @@ def pack_names(names: Collection[str]) -> PackedNames:
     groups: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     single = []
     for name in set(names):
-        check_name(name)
+        _check_name(name)
         match = _NUMBERED.fullmatch(name)
         if match is None:
             single.append(name)
@@ -97,5 +85,5 @@ def unpack_names(packed: PackedNames) -> frozenset[str]:
         raise DataError(f"the record of a job's files has more than {MAX_NAMES:,} names")
     names = frozenset(packed.single).union(*(run.names() for run in packed.numbered))
     for name in names:
-        check_name(name)
+        _check_name(name)
     return names

@@ -1,8 +1,4 @@
-"""The inspect job: what a tokenizer, a counts folder or a folder of shards contains.
-
-The files of a folder decide which of the three it is. Memory: a tokenizer, or one Parquet part and
-the most frequent words so far, or the first documents of a shard.
-"""
+"""The inspect job: what a tokenizer, a counts folder or a folder of shards contains."""
 
 from __future__ import annotations
 
@@ -56,11 +52,11 @@ def _figures(storage: Storage, path: str) -> Figures:
     if not storage.is_folder(path):
         if not storage.exists(path):
             raise UsageError(f"{path}: no such file or folder")
-        return tokenizer_figures(Tokenizer.from_file(path, storage=storage))
+        return _tokenizer_figures(Tokenizer.from_file(path, storage=storage))
     names = set(storage.list_names(path))
     kind = kind_of(storage, path)
     if MANIFEST_FILE in names:
-        return (counts_figures if kind == COUNTS else shards_figures)(storage, path)
+        return (_counts_figures if kind == COUNTS else _shards_figures)(storage, path)
     if kind == WINDOWS:
         raise UsageError(f"{path} holds windows of shards: give one of its folders window-*")
     if JOB_FILE in names and (kind in (COUNTS, SHARDS) or TOKENIZER_FILE not in names):
@@ -70,14 +66,14 @@ def _figures(storage: Storage, path: str) -> Figures:
         )
     if TOKENIZER_FILE in names:
         url = storage.join(path, TOKENIZER_FILE)
-        return tokenizer_figures(Tokenizer.from_file(url, storage=storage))
+        return _tokenizer_figures(Tokenizer.from_file(url, storage=storage))
     raise UsageError(
         f"{path} has neither {MANIFEST_FILE} nor {TOKENIZER_FILE}: no job of bpe-beam finished "
         "there"
     )
 
 
-def tokenizer_figures(tokenizer: Tokenizer) -> Figures:
+def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
     """Return the components, sizes, special tokens, and some tokens and merges of a tokenizer."""
     spec = tokenizer.spec
     special = tokenizer.special_tokens
@@ -153,18 +149,11 @@ def _length(text: str | bytes) -> int:
     return len(text) if isinstance(text, str) else 0
 
 
-def counts_figures(storage: Storage, path: str) -> Figures:
-    """Return how the words of a counts folder were made, totals, and the most frequent words.
-
-    Args:
-        storage: The storage client.
-        path: The folder.
-
-    Cost: reads every part.
-    """
+def _counts_figures(storage: Storage, path: str) -> Figures:
+    """Return how the words of a counts folder were made, totals, and the most frequent words."""
     from bpe_beam.counts.manifest import read_manifest
 
-    # These import the readers of corpora, with pyarrow: a tokenizer is shown without them.
+    # These import pyarrow: a tokenizer is shown without them.
     from bpe_beam.jobs.corpus_summary import losses_summary, source_facts
     from bpe_beam.jobs.counts.show import most_frequent
 
@@ -200,15 +189,8 @@ def _left_out(row: Filtered) -> str:
     )
 
 
-def shards_figures(storage: Storage, path: str) -> Figures:
-    """Return the settings, the totals and the first documents of a folder of shards.
-
-    Args:
-        storage: The storage client.
-        path: The folder.
-
-    Cost: reads the manifest and the indexes of the first shards that have documents.
-    """
+def _shards_figures(storage: Storage, path: str) -> Figures:
+    """Return the settings, the totals and the first documents of a folder of shards."""
     from bpe_beam.jobs.corpus_summary import losses_summary, shard_source_facts
     from bpe_beam.shards.formats import shard_format
     from bpe_beam.shards.manifest import read_manifest

@@ -30,7 +30,7 @@ from bpe_beam.workers.shard_manifest import plan_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.verify_split import CompareTask, compare_with_split
 
-FRAMING = ("append", "prepend", "allowed_special")
+_FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding in a manifest; the others are those of reading."""
 
 _SHOWN_PROBLEMS = 20
@@ -134,8 +134,8 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
     if record is None or record.job != "tokenize":
         raise DataError(f"{url}: is damaged, or no job of bpe-beam wrote it")
     job = {"tokenizer": manifest.tokenizer, "format": manifest.format}
-    reading = {key: value for key, value in manifest.settings.items() if key not in FRAMING}
-    framing = {key: manifest.settings[key] for key in FRAMING}
+    reading = {key: value for key, value in manifest.settings.items() if key not in _FRAMING}
+    framing = {key: manifest.settings[key] for key in _FRAMING}
     for key, value in {**job, **framing, "reading": reading}.items():
         if record.settings.get(key) != value:
             raise DataError(
@@ -195,7 +195,7 @@ def _compare(
     url = storage.join(folder, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = dict(manifest.settings)
-    framing = {name: chosen.pop(name) for name in FRAMING}
+    framing = {name: chosen.pop(name) for name in _FRAMING}
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)

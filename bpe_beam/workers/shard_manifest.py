@@ -46,7 +46,7 @@ def manifest_of(
         rejects += publication.receipt.files[len(files) :]
         row: dict[str, Any] = {
             "split": split.index,
-            "slices": slices_of(plan, split),
+            "slices": _slices_of(plan, split),
             "documents": found.documents,
             "text_bytes": found.text_bytes,
             "rejects": sum(found.rejects.values()),
@@ -84,13 +84,7 @@ def final_names(receipts: Sequence[Receipt]) -> list[Publication]:
     return number_shards(receipts, tokens)
 
 
-def slices_of(plan: Plan, split: Split) -> tuple[SourceSlice, ...]:
-    """Return the slices of a split as a manifest has them.
-
-    Args:
-        plan: The plan that the split is of.
-        split: The split.
-    """
+def _slices_of(plan: Plan, split: Split) -> tuple[SourceSlice, ...]:
     return tuple(
         SourceSlice(plan.files[part.file].name, part.start, part.end) for part in split.slices
     )
@@ -112,6 +106,6 @@ def plan_of(manifest: Manifest, root: str) -> Plan:
         raise DataError(f"{MANIFEST_FILE}: the fingerprint of the plan does not match the plan")
     plan.check_cover()
     for row in manifest.splits:
-        if row.slices != slices_of(plan, plan.splits[row.split]):
+        if row.slices != _slices_of(plan, plan.splits[row.split]):
             raise DataError(f"{MANIFEST_FILE}: split {row.split} has other slices than the plan")
     return plan

@@ -105,8 +105,13 @@ def make_counts(
     if not resumed:
         with progress.stage("write", partitions, "parts") as stage:
             parts = []
-            for partition, name in enumerate(names):
-                parts.append(_part(folder, name, partition, make_part))
+            for partition, task in enumerate(map(_task_of, names)):
+                receipt = folder.receipt(task)
+                if receipt is not None and receipt.fits(CountsPart):
+                    parts.append(receipt.read_stats(CountsPart))
+                else:
+                    parts.append(make_part(partition))
+                    folder.write_receipt(task, [parts[-1].file], parts[-1])
                 stage.advance(1)
         folder.finish(MANIFEST_FILE, manifest_of(tuple(parts)).to_bytes())
     manifest = read_manifest(storage, settings.output)
@@ -150,22 +155,13 @@ def known_sources(manifest: CountsManifest, wanted: tuple[str, ...] | None) -> t
     return tuple(manifest.sources) if wanted is None else tuple(sorted(set(wanted)))
 
 
-def _part(
-    folder: OutputFolder, name: str, partition: int, make_part: Callable[[int], CountsPart]
-) -> CountsPart:
-    """Return a part, after writing it if it has no receipt."""
-    task = name.removesuffix(".parquet")
-    receipt = folder.receipt(task)
-    if receipt is not None:
-        return receipt.read_stats(CountsPart)
-    part = make_part(partition)
-    folder.write_receipt(task, [part.file], part)
-    return part
+def _task_of(part: str) -> str:
+    return part.removesuffix(".parquet")
 
 
 def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
     """Return the parts of a finished folder, from which it is repaired if one is missing."""
     return {
-        part.name.removesuffix(".parquet"): RestoredTask((part.file,), part)
+        _task_of(part.name): RestoredTask((part.file,), part)
         for part in CountsManifest.from_bytes(manifest, MANIFEST_FILE).parts
     }

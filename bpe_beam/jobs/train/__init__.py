@@ -7,7 +7,6 @@ stay: tokenizers of other vocabulary sizes can be trained from them.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
@@ -67,11 +66,10 @@ class TrainSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The summary of a training; UNSET is left out of the JSON.
 
     Attributes:
-        counts: The counts folder.
         last_merge_count: How often the last merged pair occurs; with weights maybe a fraction.
         runner: How the pipelines of this run ran, if any did; so `workers`, `counters` and
             `distributions`.
-        files: Name, size and SHA-256 of the tokenizer's files; only in `summary.json`.
+        files: The tokenizer's files; only in `summary.json`.
     """
 
     job: str = "train"
@@ -133,11 +131,11 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
     """
     started = time.monotonic()
     plan = plan_training(settings, Storage(settings.run.storage_options))
-    folder, trainer, counting = _claim_and_count(plan, progress)
+    folder, counting = _claim_and_count(plan, progress)
     if folder.finished:
         return _finished_before(plan, folder, started)
     counted = time.monotonic()
-    trainer, learned = _train(plan, trainer, folder, progress)
+    trainer, learned = _train(plan, folder, progress)
     summary = _publish(trainer, learned, folder, counting)
     ended = time.monotonic()
     summary = msgspec.structs.replace(
@@ -154,33 +152,31 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
 
 def _claim_and_count(
     plan: TrainingPlan, progress: Progress
-) -> tuple[OutputFolder, Trainer | None, dict[str, Any]]:
+) -> tuple[OutputFolder, Mapping[str, Any]]:
     """Claim the output, and count the corpus into it if there is one and it is not counted yet.
 
     Returns:
-        The folder; the trainer, if it is known before the folder is claimed; and rows of the count
-        job's summary.
+        The folder, and rows of the count job's summary.
     """
     if plan.counts is None:
-        folder, counting = _count_corpus(plan, progress)
-        return folder, None, counting
-    trainer = None
+        return _count_corpus(plan, progress)
     # The trainer may refuse the settings. It must do so before the folder is claimed, since
     # overwriting removes what is in the folder; a finished folder needs no trainer.
     finished = plan.storage.exists(plan.storage.join(plan.settings.output, _SUMMARY))
     if plan.settings.run.overwrite or not finished:
-        trainer = Trainer(plan)
-    return _claim(plan, {"counts_manifest": plan.counts.sha256}), trainer, {}
+        Trainer(plan)
+    return _claim(plan, {"counts_manifest": plan.counts.sha256}), {}
 
 
 def _train(
-    plan: TrainingPlan, trainer: Trainer | None, folder: OutputFolder, progress: Progress
+    plan: TrainingPlan, folder: OutputFolder, progress: Progress
 ) -> tuple[Trainer, TrainingResult]:
     """Train; if the words do not allow it, free the folder for other settings."""
+    trainer = None
     try:
         if plan.counts is None:
             plan = plan.with_counts(plan.storage.join(plan.settings.output, COUNTS))
-        trainer = trainer or Trainer(plan)
+        trainer = Trainer(plan)
         return trainer, trainer.train(progress)
     except UsageError:
         # A run with other settings may use the folder, unless this one has learned merges, from
@@ -194,7 +190,7 @@ def _train(
 
 
 def _publish(
-    trainer: Trainer, learned: TrainingResult, folder: OutputFolder, counting: dict[str, Any]
+    trainer: Trainer, learned: TrainingResult, folder: OutputFolder, counting: Mapping[str, Any]
 ) -> TrainSummary:
     """Write the tokenizer's files, and return the summary without times and what was measured."""
     plan = trainer.plan
@@ -239,7 +235,8 @@ def _publish(
 def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
     clear_rounds(plan.settings, plan.storage)
-    before = _read_summary(plan.storage.read_bytes(folder.path(_SUMMARY)))
+    data = plan.storage.read_bytes(folder.path(_SUMMARY))
+    before = to_struct(parse_json(data, _SUMMARY), TrainSummary, _SUMMARY)
     of_the_run = ("files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)
     return msgspec.structs.replace(
         before,
@@ -254,10 +251,8 @@ def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -
 def _measured(counting: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the pipelines of counting and of training measured; their names differ."""
     measured = {name: counting[name] for name in _MEASURED if name in counting} | {**learning}
-    for name in ("counters", "distributions"):
-        if measured:
-            sums = {**(counting.get(name) or {}), **(learning.get(name) or {})}
-            measured[name] = sums or None
+    for name in ("counters", "distributions") if measured else ():
+        measured[name] = {**(counting.get(name) or {}), **(learning.get(name) or {})} or None
     return measured
 
 
@@ -283,7 +278,7 @@ def _write(
             warnings.append(f"not written: {error}; tokenizer.json contains everything")
             continue
         storage.write_bytes(folder.path(name), data)
-        files.append(FileInfo(name, len(data), hashlib.sha256(data).hexdigest()))
+        files.append(FileInfo.of(name, data))
     return files
 
 
@@ -291,10 +286,6 @@ def _restore(summary: bytes) -> dict[str, RestoredTask]:
     """Return the files of a finished folder; if one is missing, the job trains again."""
     listed = to_struct(parse_json(summary, _SUMMARY), _ListedFiles, _SUMMARY)
     return {"tokenizer": RestoredTask(tuple(listed.files), None)}
-
-
-def _read_summary(data: bytes) -> TrainSummary:
-    return to_struct(parse_json(data, _SUMMARY), TrainSummary, _SUMMARY)
 
 
 def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder, dict[str, Any]]:
@@ -336,13 +327,10 @@ def _count_corpus(plan: TrainingPlan, progress: Progress) -> tuple[OutputFolder,
 
 
 def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
-    """Claim the output for this job.
-
-    Args:
-        plan: The job's plan.
-        words: The part of the job's identity that says which words it trains from.
-    """
+    """Claim the output for this job; `words` is its identity's part about the words."""
     settings = plan.settings
+    counts = plan.storage.join(settings.output, COUNTS)
+    counts_inside = settings.counts is None or same_folder(settings.counts, counts)
     return OutputFolder.claim(
         plan.storage,
         settings.output,
@@ -352,15 +340,8 @@ def _claim(plan: TrainingPlan, words: dict[str, Any]) -> OutputFolder:
         final=_SUMMARY,
         restore=_restore,
         # Folders of an earlier run that was killed or refused the words; and the counts.
-        beside=(ROUNDS, *((COUNTS,) if _counts_inside(plan) else ())),
+        beside=(ROUNDS, *((COUNTS,) if counts_inside else ())),
     )
-
-
-def _counts_inside(plan: TrainingPlan) -> bool:
-    """Return whether the counts are in the output."""
-    settings = plan.settings
-    inside = plan.storage.join(settings.output, COUNTS)
-    return settings.counts is None or same_folder(settings.counts, inside)
 
 
 def _bytes_per_token(learned: TrainingResult) -> float | None:

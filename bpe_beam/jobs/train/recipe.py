@@ -14,11 +14,8 @@ from bpe_beam.training.continue_training import check_continued, check_same_word
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import check_parts, check_text_steps
 
-UNKNOWN = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
-"""The default unknown token of models that need one."""
-
-PREFIX = "##"
-"""The default prefix of a word's later characters in WordPiece models."""
+_UNKNOWN_TOKENS = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
+_WORDPIECE_PREFIX = "##"
 
 
 def recipe_of(
@@ -44,7 +41,7 @@ def recipe_of(
         "vocab_size": settings.vocab_size,
         "min_frequency": settings.min_frequency,
         "special_tokens": tuple(dict.fromkeys((*extracted, *settings.special_tokens))),
-        "unk_token": settings.unk_token or UNKNOWN.get(settings.model),
+        "unk_token": settings.unk_token or _UNKNOWN_TOKENS.get(settings.model),
         "template": settings.template or "",
     }
     merging: dict[str, Any] = {
@@ -53,7 +50,7 @@ def recipe_of(
         "initial_alphabet": tuple(dict.fromkeys(settings.initial_alphabet or "")),
         "limit_alphabet": settings.limit_alphabet,
         "max_token_length": settings.max_token_length,
-        "continuing_subword_prefix": settings.continuing_subword_prefix or PREFIX,
+        "continuing_subword_prefix": settings.continuing_subword_prefix or _WORDPIECE_PREFIX,
     }
     recipe: Recipe
     if settings.model == "word_level":

@@ -97,7 +97,7 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
         writer = stack.enter_context(write_words(task.folder.storage, task.folder.path(name)))
         for columns in _next_words(task, word_batch, read):
             writer.write(columns)
-            total += weight_of(columns)
+            total += _weight_of(columns)
             width += width_of_columns(columns, round_.widths)
             pairs.add_words(columns, round_.widths, round_.max_length)
             if pairs.memory_bytes > TABLE_BYTES:
@@ -125,7 +125,7 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
     return travelling, Written(blocks.references, counts)
 
 
-def weight_of(columns: Columns) -> int:
+def _weight_of(columns: Columns) -> int:
     """Return the number of symbols of all words, each word weighted by its count."""
     data, offsets, counts = columns
     ends = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])] < 0x80

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ids = npt.NDArray[np.uint32]
 
-MOST_SHARDS = 1024
+_MOST_SHARDS = 1024
 """The most shards of pairs, and of segments, by a fixed hash. Up to here there are as many as word
-batches, so that the shard of a worker does not grow with the corpus. With more word batches, some
-100 GB of unique words, it does."""
+batches, so that a shard does not grow with the corpus; here there are some 100 GB of unique words.
+"""
 
 TABLE_BYTES = 128_000_000
 """The memory of a worker's table of pairs or segments before it is written out."""
@@ -330,7 +330,7 @@ def words_file(number: int, word_batches: int) -> str:
 
 def shards_of(word_batches: int) -> int:
     """Return the number of shards of a round with this number of word batches."""
-    return min(word_batches, MOST_SHARDS)
+    return min(word_batches, _MOST_SHARDS)
 
 
 def names_of(word_batches: int, parts: int) -> list[str]:
@@ -353,17 +353,8 @@ def names_of(word_batches: int, parts: int) -> list[str]:
     ]
 
 
-class BlocksFile:
-    """The file of a word batch's blocks, one after another, and their references.
-
-    Args:
-        file: Open for writing.
-        url: Its URL.
-        name: Its name in the run's folder.
-
-    Attributes:
-        references: The shard of each block, and the block.
-    """
+class _BlocksFile:
+    """The file of a word batch's blocks, one after another, and their references by shard."""
 
     def __init__(self, file: BinaryIO, url: str, name: str) -> None:
         self._file = HashingFile(file)
@@ -384,7 +375,7 @@ class BlocksFile:
         return FileInfo.written(self._name, self._file)
 
 
-def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> BlocksFile:
+def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> _BlocksFile:
     """Return the open file of a word batch's blocks; it appears whole when the stack ends.
 
     Args:
@@ -395,7 +386,7 @@ def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> Bl
     """
     name = f"work/{task_name(kind, number, task.word_batches)}.blocks"
     url = task.folder.path(name)
-    return BlocksFile(stack.enter_context(task.folder.storage.create(url)), url, name)
+    return _BlocksFile(stack.enter_context(task.folder.storage.create(url)), url, name)
 
 
 def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Iterator[bytes]:
@@ -406,7 +397,7 @@ def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Itera
         references: The blocks.
 
     Raises:
-        DataError: A block is not the one that was written.
+        DataError: A block has changed since it was written.
     """
     opened = ""
     with ExitStack() as stack:
@@ -423,15 +414,12 @@ def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Itera
 
 
 def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
-    """Write a file of the run's folder.
+    """Return the description of a file of the run's folder, after writing it.
 
     Args:
         task: The round.
         name: The file's name in the run's folder.
         data: Its content.
-
-    Returns:
-        The file as receipts have it.
     """
     task.folder.storage.write_bytes(task.folder.path(name), data)
     return FileInfo.of(name, data)
@@ -439,8 +427,6 @@ def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
 
 class RoundCache(Generic[T]):
     """A value that all tasks of a round share in a process: made once, dropped at the next round.
-
-    Several threads of a process run tasks of one round; they wait until it is made.
 
     Attributes:
         every: All caches of the process.
@@ -458,8 +444,7 @@ class RoundCache(Generic[T]):
         """Return the value that was made for this key, or make it now.
 
         Args:
-            key: Everything that the value depends on; hashes of content, not URLs alone, since a
-                process may run tasks of one job after another.
+            key: Everything that the value depends on: hashes of content, not URLs alone.
             make: Makes the value.
         """
         with self._lock:

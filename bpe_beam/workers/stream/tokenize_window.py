@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from bpe_beam.corpus.limits import Limit
 from bpe_beam.corpus.new_files import Watched
@@ -60,28 +58,18 @@ class Stream:
     until_idle_seconds: float | None
 
 
-class WindowTask(Struct, frozen=True):
-    """The task of tokenizing a split of a window.
+class WindowTask(NamedTuple):
+    """The task of tokenizing a split of a window; travels as the JSON of this tuple.
 
     Attributes:
         folder: The name of the window's folder.
         fingerprint: The window's fingerprint.
-        task: The split.
+        split: The split, see `split_tasks`.
     """
 
     folder: str
     fingerprint: str
-    task: SplitTask
-
-    def to_json(self) -> str:
-        """Return the task as the text that travels to a worker."""
-        return json.dumps([self.folder, self.fingerprint, self.task.to_json()], ensure_ascii=False)
-
-    @staticmethod
-    def from_json(text: str) -> WindowTask:
-        """Read the text that `to_json` returned."""
-        folder, fingerprint, task = json.loads(text)
-        return WindowTask(folder, fingerprint, SplitTask.from_json(task))
+    split: str
 
 
 def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
@@ -89,7 +77,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
 
     Args:
         stream: The stream.
-        element: The split, see `WindowTask`.
+        element: The JSON of a `WindowTask`.
 
     Returns:
         The shard; None if its receipt exists already.
@@ -97,8 +85,8 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
     Raises:
         DataError: Storage fails, or a file has changed since its window was made.
     """
-    window = WindowTask.from_json(element)
-    split_task = window.task
+    window = WindowTask(*json.loads(element))
+    split_task = SplitTask.from_json(window.split)
     require_visible(stream.storage, stream.output)
     url = stream.storage.join(stream.output, window.folder)
     folder = WindowFolder(stream.storage, url, window.fingerprint)
@@ -115,7 +103,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
         lose_changed=Limit.parse(stream.max_lost, "max_lost").numerator > 0,
     )
     try:
-        made = tokenize_split(task, split_task.to_json())
+        made = tokenize_split(task, window.split)
     except DataError:
         # Another attempt was faster, and the end of the window removed this one's files.
         if not folder.is_finished():

@@ -6,6 +6,7 @@ any moment, and two may run at once.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 
@@ -158,10 +159,11 @@ class Watcher:
                 continue
             self._handed_out[number] = position
             folder = self._log.folder(window)
-            for text in split_tasks(window.plan):
-                task = SplitTask.from_json(text)
-                element = WindowTask(window.name, folder.fingerprint, task).to_json()
-                tasks.append(((number * _ODD + task.split.index) % KEYS, element))
+            for split in split_tasks(window.plan):
+                task = WindowTask(window.name, folder.fingerprint, split)
+                index = SplitTask.from_json(split).split.index
+                element = json.dumps(task, ensure_ascii=False)
+                tasks.append(((number * _ODD + index) % KEYS, element))
         return tasks
 
     def _finish(self, window: Window) -> None:

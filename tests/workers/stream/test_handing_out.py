@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from bpe_beam.corpus.plan import InputFile
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile
 from bpe_beam.transforms import tokenize_new_files as stream_shards
+from bpe_beam.workers.split_task import SplitTask
 from bpe_beam.workers.stream import watcher as watcher_module
 from bpe_beam.workers.stream.tokenize_window import Stream, WindowTask
 from bpe_beam.workers.stream.watcher import KEYS, Watcher
@@ -198,7 +200,7 @@ def test_elements_are_small_though_files_are_many(stream: Stream, monkeypatch) -
     works = Watcher(stream).look(0.0)
     assert max(len(text.encode()) for _, text in works) < 1 << 20
     assert 2 < len(works) < 20
-    splits = [WindowTask.from_json(text).task for _, text in works]
+    splits = [SplitTask.from_json(WindowTask(*json.loads(text)).split) for _, text in works]
     assert sorted(
         work.plan.files[piece.file].name for work in splits for piece in work.split.slices
     ) == sorted(found)
