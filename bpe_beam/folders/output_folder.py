@@ -1,21 +1,15 @@
 """The output folder of a job: claimed by one job, filled task by task, finished once.
 
-`job.json` comes first and names the folder's job: its settings, their fingerprint, and the exact
-names of all files that it writes. Each finished task leaves a receipt in `work/` (see
-`receipts.py`). The final file, a manifest as a rule, comes last; then `work/` is removed. Every
-file appears whole or not at all. So a job that is killed at any moment and started again keeps the
-tasks whose files match their receipts, and ends with the same bytes.
+`job.json` comes first and names the job: its settings, their fingerprint, and the exact names of
+all files that it writes. Each finished task leaves a receipt in `work/`. The final file, a manifest
+as a rule, comes last; then `work/` is removed. Every file appears whole or not at all. So a job
+that is killed and started again keeps the tasks whose files match their receipts, and ends with the
+same bytes. Workers never write here, see `run_folder.py`.
 
-Workers never write here. Each pipeline that is launched has a folder of its own within `work/` (see
-`run_folder.py`), and when it has ended the driver moves its results up. A pipeline whose driver
-died may run for hours on a cluster: the next driver has taken over the finished tasks, and no one
-reads files that are written later.
-
-Two runs of one job on one folder are allowed: they write the same bytes under the same names. One
-takes over the tasks that the other has finished so far; the other then ends with an error that says
-so, or finds the folder finished. At its end a run checks that all files exist. If two finish at the
-same moment, neither fails. Incomplete files ("attempts") may belong to another run, so they are
-removed when the folder is finished, not before.
+Two runs of one job on one folder write the same bytes under the same names. One takes over the
+tasks that the other has finished so far; the other then ends with an error that says so, or finds
+the folder finished. Incomplete files ("attempts") may belong to another run, so they are removed
+when the folder is finished, not before.
 """
 
 from __future__ import annotations
@@ -57,9 +51,8 @@ class RestoredTask(Struct, frozen=True):
 
     Attributes:
         files: The task's files.
-        stats: The stats of its receipt, see `TaskFolder.write_receipt`; None if the final file
-            lacks some of them: the task then runs again if any file of the folder is missing or
-            changed.
+        stats: The stats of its receipt; None if the final file lacks some of them: the task then
+            runs again if any file of the folder is missing or changed.
     """
 
     files: tuple[FileInfo, ...]
@@ -116,17 +109,14 @@ class OutputFolder(JobFolder):
             url: The folder; made if it does not exist.
             job: The job's name under the key `job`, and every setting that its results depend on,
                 as JSON values. Nothing that differs between machines or runs.
-            names: The exact names, relative to the folder, of all files that a job of these
-                settings may write besides `job.json`, receipts and the final file. Files under
-                `work/` are temporary.
-            overwrite: Whether to remove the files of the job that is recorded in the folder, and
-                start again.
+            names: The names of all files that a job of these settings may write besides `job.json`,
+                receipts and the final file. Files under `work/` are temporary.
+            overwrite: Whether to remove the files of the recorded job, and start again.
             final: The file whose presence says that the job has finished.
-            restore: Reads the tasks of a finished folder. With it, a finished folder is opened
-                again and repaired if a file is missing, has another size or, where that is cheap to
-                check, other bytes. Without it, the final file is trusted.
-            beside: Names of subfolders that may exist already: other jobs claim them, and
-                `overwrite` does not remove them.
+            restore: Reads the tasks of a finished folder, which is then repaired if a file is
+                missing, has another size or, where that is cheap to check, other bytes. Without
+                it, the final file is trusted.
+            beside: Names of subfolders of other jobs, which `overwrite` does not remove.
 
         Raises:
             UsageError: The folder is another job's: says what differs and the ways out.
@@ -141,7 +131,7 @@ class OutputFolder(JobFolder):
         record = JobRecord(str(job["job"]), settings, final, frozenset(names))
         data = record.to_bytes()
         if storage.exists(url) and not storage.is_folder(url):
-            raise UsageError(f"output {url} is a file: give the name of a folder")
+            raise UsageError(f"must be a folder, got the file {url}", ("output",))
         present = names_present(storage, url, record.all_names)
         old = None
         if JOB_FILE in present:
@@ -193,11 +183,10 @@ class OutputFolder(JobFolder):
             )
 
     def require_whole(self, receipts: Iterable[Receipt]) -> None:
-        """Check once more that the files of all tasks exist with their sizes.
+        """Check that the files of all tasks exist with their sizes.
 
         Raises:
-            DataError: A file is missing or has another size: another run of the job has replaced or
-                removed it.
+            DataError: Another run of the job has replaced or removed a file.
         """
 
         def check(file: FileInfo) -> None:
@@ -218,16 +207,10 @@ class OutputFolder(JobFolder):
             self._kept.pop(receipt.task, None)
 
     def publish(self, publications: Iterable[Publication]) -> list[Receipt]:
-        """Move the files of all tasks from `work/` to their final names.
+        """Move the files of all tasks from `work/` to their final names; return the receipts.
 
-        A run that was interrupted here is continued by the next one: a receipt names the files of
-        its task where they are. Only the tasks whose files were being moved run again.
-
-        Args:
-            publications: The receipts of all tasks of the job with their final names.
-
-        Returns:
-            The receipts with the final names.
+        If the run is interrupted here, only the tasks whose files were being moved run again: a
+        receipt names the files of its task where they are.
 
         Raises:
             UsageError: A file that no job recorded has one of the final names.
@@ -299,9 +282,7 @@ class OutputFolder(JobFolder):
         )
 
     def remove_strays(self, names: Iterable[str], receipts: Iterable[Receipt]) -> None:
-        """Remove files of the job that no receipt names.
-
-        A task that was killed between its file and its receipt may have left them.
+        """Remove files of the job that no receipt names: killed tasks may have left them.
 
         Args:
             names: Names of files of the job, relative to the folder; other files stay.
@@ -320,7 +301,7 @@ class OutputFolder(JobFolder):
 
         Raises:
             ValueError: `final_name` is another name.
-            DataError: Another job or another run has taken the folder, or storage fails.
+            DataError: Another job or another run has taken the folder.
         """
         if final_name != self.record.final:
             raise ValueError(f"final_name must be {self.record.final!r}, got {final_name!r}")
@@ -386,8 +367,7 @@ class OutputFolder(JobFolder):
         return whole
 
     def _cheap_to_read(self, files: Iterable[FileInfo]) -> list[FileInfo]:
-        """Return the files whose hashes are compared at every start: on local disks, the smallest
-        ones, up to HASHED_BYTES in total."""
+        """Return the files to hash at every start: on local disks the smallest, to HASHED_BYTES."""
         chosen: list[FileInfo] = []
         left = HASHED_BYTES if is_local(self.url) else 0
         for file in sorted(files, key=lambda file: file.bytes):
