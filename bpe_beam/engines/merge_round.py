@@ -12,8 +12,13 @@ from functools import partial
 from bpe_beam.engines.steps import Collection, Engine, TaskResult
 from bpe_beam.errors import DataError
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.workers.rounds.apply_merges import apply_merges, see_part
-from bpe_beam.workers.rounds.segment_words import add_segments, segment_words, sum_pairs
+from bpe_beam.workers.rounds.merge_steps import (
+    add_segments,
+    apply_merges,
+    see_part,
+    segment_words,
+    sum_pairs,
+)
 from bpe_beam.workers.rounds.task import (
     BlockReference,
     PairShard,

@@ -31,8 +31,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
-from bpe_beam.workers.rounds import apply_merges as rewriting
-from bpe_beam.workers.rounds import segment_words as segmenting
+from bpe_beam.workers.rounds import merge_steps
 from bpe_beam.workers.rounds.task import CountsSource, PartSlice, names_of
 
 STORAGE = Storage()
@@ -156,14 +155,13 @@ def learn_by_hand(
         (merge_rounds, "first_sources"): first_sources,
     }
     if watched:
-        limits |= {(place, "progress"): mock.Mock() for place in (rewriting, segmenting)}
+        limits |= {(merge_steps, "progress"): mock.Mock()}
     if small:
         limits |= {
-            (rewriting, "TABLE_BYTES"): 1,
-            (rewriting, "BATCH_WORDS"): 3,
-            (segmenting, "TABLE_BYTES"): 1,
-            (segmenting, "CANDIDATES"): 2,
-            (segmenting, "FREQUENT_PAIRS"): 8,
+            (merge_steps, "TABLE_BYTES"): 1,
+            (merge_steps, "BATCH_WORDS"): 3,
+            (merge_steps, "CANDIDATES"): 2,
+            (merge_steps, "FREQUENT_PAIRS"): 8,
         }
     record = job.folder.record
     names = frozenset(names_of(pieces, len(job.manifest.parts)))

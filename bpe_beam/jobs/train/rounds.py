@@ -53,7 +53,7 @@ from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room
 from bpe_beam.training.words import memory_needed
 from bpe_beam.workers.measured import Measured
-from bpe_beam.workers.rounds.segment_words import (
+from bpe_beam.workers.rounds.merge_steps import (
     floor_of,
     read_best,
     read_frequent,

@@ -55,6 +55,9 @@ FREQUENT_PAIRS = 4_000_000
 CANDIDATES = 1000
 """The number of best pairs of a shard, in the tie rule's order."""
 
+STAGE = "learn"
+"""The progress stage that gets reports."""
+
 ROUND_FILE = "round.json"
 FOLDERS = ("seen", "state", "pairs", "segments", "work")
 _FILE = re.compile(r"[a-z]+-[0-9]{5,}-of-[0-9]{5,}\.(?:arrow|blocks|json)")
@@ -81,7 +84,6 @@ class RoundTask:
         singles: Whether to keep words and segments of one symbol.
         ambiguous: Special tokens that no word may spell, see `ambiguous_tokens`.
         cuts: Whether to segment words; if false, the round finds only the best pairs.
-        stage: The progress stage that gets reports.
     """
 
     folder: TaskFolder
@@ -94,10 +96,9 @@ class RoundTask:
     floor: int
     divisor: int
     room: Room
-    singles: bool = False
-    ambiguous: tuple[str, ...] = ()
-    cuts: bool = True
-    stage: str = "learn"
+    singles: bool
+    ambiguous: tuple[str, ...]
+    cuts: bool
 
     @property
     def shards(self) -> int:
