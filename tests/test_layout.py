@@ -76,7 +76,6 @@ ELSEWHERE = {
     "jobs/corpus_summary.py": "end_to_end/test_sources.py",
     "jobs/tokenize.py": "end_to_end/test_jobs.py",
     "jobs/train/plan.py": "jobs/train/test_train.py",
-    "jobs/train/recipe.py": "jobs/train/test_train.py",
     "jobs/train/weights.py": "end_to_end/test_sources.py",
     "jobs/typed_input.py": "jobs/test_encode.py",
     "jobs/verify.py": "end_to_end/test_jobs.py",

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.train.plan import TrainingPlan
-from bpe_beam.jobs.train.recipe import identity_of, least_entries
+from bpe_beam.jobs.train.plan import TrainingPlan, identity_of, least_entries
 from bpe_beam.jobs.train.weights import refuse_overflow, weighted_recipe
 from bpe_beam.progress import Progress
 from bpe_beam.settings.dataflow import require_reachable
