@@ -83,7 +83,6 @@ class CorpusJob(ABC, Generic[S, M, R]):
         plan: The plan of the inputs.
 
     Attributes:
-        name: The job's name.
         kind: The kind of task of a split, as in the names of receipts.
         stats: What a receipt says of a split.
         merged_stats: What a receipt says of a task that merges all splits.
@@ -93,7 +92,6 @@ class CorpusJob(ABC, Generic[S, M, R]):
         identity: What the results depend on beside the input, for `job.json`.
         names: Every file that the job may write, without rejects and manifest.
         next_commands: The commands that a user may run next.
-        holds_gil: Whether tasks hold the GIL.
         folder: The job's folder, once it is claimed.
     """
 
@@ -149,7 +147,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
 
     @abstractmethod
     def publish(self, manifest: M, splits: list[Receipt], merged: list[Receipt]) -> bytes:
-        """Give all files their final names.
+        """Give all files their final names, and return the bytes of the manifest.
 
         Args:
             manifest: The manifest.
@@ -157,7 +155,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
             merged: See `manifest`.
 
         Returns:
-            The bytes of the manifest.
+            The bytes.
         """
 
     @abstractmethod
@@ -181,15 +179,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
     # ---- what they share ----
 
     def run(self, progress: Progress) -> R | TemplateSummary:
-        """Run the job, or finish what an earlier run began, and return the summary.
-
-        Args:
-            progress: Shows the progress.
-
-        Raises:
-            UsageError: The output folder is not free.
-            DataError: The corpus is empty or has too many rejects, or storage fails.
-        """
+        """Run the job, or finish what an earlier run began, and return the summary."""
         started = time.monotonic()
         settings, plan = self.settings, self.plan
         require_reachable(settings.run.runner, inputs=(plan.root,))
@@ -279,9 +269,6 @@ class CorpusJob(ABC, Generic[S, M, R]):
         Args:
             manifest: The job's manifest.
             files: The names of the files of rejects.
-
-        Raises:
-            DataError: Says what is wrong, and where to look.
         """
         corpus_input.check_documents(
             self.folder, self.settings.input, self.totals(manifest), self.plan.size, files

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.output_folder import OutputFolder
+from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
@@ -30,8 +31,6 @@ from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.stream.tokenize_window import STAGE, Stream
 from bpe_beam.workers.stream.window_log import INPUT_FILE, require_root, window_name, window_numbers
-
-_THREADS = 16
 
 
 class StreamSummary(Struct, frozen=True, kw_only=True):
@@ -160,8 +159,5 @@ def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set
     """Return the names of the windows that have a manifest, without those that are known."""
     names = [window_name(number) for number in window_numbers(storage, output)]
     left = [name for name in names if name not in known]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        urls = [storage.join(output, name, MANIFEST_FILE) for name in left]
-        return {
-            name for name, there in zip(left, pool.map(storage.exists, urls), strict=True) if there
-        }
+    there = side_by_side(storage.exists, [storage.join(output, n, MANIFEST_FILE) for n in left])
+    return set(itertools.compress(left, there))

@@ -27,20 +27,17 @@ class Stream:
     """What the watcher and the workers need to know; plain and picklable.
 
     Attributes:
-        storage: The storage client.
         output: The stream's folder.
         fingerprint: The stream's fingerprint; its windows carry it.
-        watched: The folder or glob that is watched.
         reading: How files become documents.
         encoding: How documents become ids.
         settings: The settings of reading and encoding, as manifests have them.
         range_bytes: The size of a split in stored bytes; None: the default.
         max_rejects: The most rejects of a window: a number, or a share of its records.
         max_lost: The most stored bytes of a window that may be lost: a number, or a share.
-        poll_seconds: Time between two looks, in seconds.
-        window_seconds: Time between a window's first file and the window, in seconds.
-        until_idle_seconds: Time without anything to do after which the watcher ends, in seconds;
-            None: it never ends.
+        poll_seconds: The time between two looks.
+        window_seconds: The time between a window's first file and the window.
+        until_idle_seconds: The idle time after which the watcher ends; None: it never ends.
     """
 
     storage: Storage
@@ -83,7 +80,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
         The shard; None if its receipt exists already.
 
     Raises:
-        DataError: Storage fails, or a file has changed since its window was made.
+        DataError: A file has changed since its window was made, or storage fails.
     """
     window = WindowTask(*json.loads(element))
     split_task = SplitTask.from_json(window.split)

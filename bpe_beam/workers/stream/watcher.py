@@ -35,12 +35,7 @@ _ODD = 2654435761  # windows of one split have different keys, too
 
 
 class Watcher:
-    """Looks at a folder again and again.
-
-    It keeps in memory the names of all files that exist or were read, some 0.9 kB each.
-
-    Args:
-        stream: The stream.
+    """Looks at a folder again and again; keeps some 0.9 kB for each file that exists or was read.
 
     Attributes:
         next_look: The time of the next look, in the clock's seconds.
@@ -66,8 +61,8 @@ class Watcher:
     def go_on_from(self, position: int) -> None:
         """Hand out again all tasks that were handed out at this position or later.
 
-        A runner that resumes the watcher's element at an earlier position than before has lost the
-        tasks since. To hand out a task twice does no harm.
+        A runner that resumes at an earlier position has lost the tasks since. A task that is handed
+        out twice does no harm.
         """
         with self._lock:
             self._handed_out = {
@@ -85,7 +80,7 @@ class Watcher:
             The new tasks, each with a key below KEYS that spreads them.
 
         Raises:
-            DataError: Storage fails, or a window has too many rejects.
+            DataError: A window has too many rejects or losses.
             UsageError: A file's format cannot be read.
         """
         with self._lock:

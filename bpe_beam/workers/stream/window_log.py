@@ -1,10 +1,10 @@
 """The windows of a stream: the files of each, recorded before any of them is read.
 
 A window is a folder `window-00000007` of the stream's output. Its `window.json` names its files and
-their splits, is written once, and never changes; so all writers of the folder's other files write
-the same bytes, at any time. The `window.json` files of all windows are a log: a watcher that adds a
-window has read all windows before it, and if several add the same number, one succeeds. So a file
-is in one window at most, even if a watcher that the runner has replaced is still running.
+their splits and never changes, so all writers of the folder's other files write the same bytes. The
+`window.json` files of all windows are a log: a watcher that adds a window has read all windows
+before it, and if several add the same number, one succeeds. So a file is in one window at most,
+even if a watcher that the runner has replaced is still running.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _VERSION = 2
 
 _INPUT_VERSION = 1
 _NAME = re.compile(r"window-([0-9]{8,18})")
-_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
 _THREADS = 16
+_WATCHER_FILES = (WINDOW_FILE, MANIFEST_FILE, TOKENIZER_FILE)
 
 
 class WindowFolder(TaskFolder):
@@ -78,9 +78,8 @@ class WindowFolder(TaskFolder):
     def results(self, plan: Plan) -> list[Publication] | None:
         """Return the receipts of a plan's splits with their final names, in the order of the plan.
 
-        None: a split has no receipt yet. Fewer than all: receipts were removed, since their files
-        are missing or they are of another window (then none is returned); those splits must be read
-        again. A shard may have its final name already, if another watcher finishes the window, too.
+        None: a split has no receipt yet. Fewer than all: receipts were removed, because their files
+        are missing or the receipts do not fit; those splits must be read again.
         """
         tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         if not set(self.finished_tasks()).issuperset(tasks):
@@ -101,16 +100,12 @@ class WindowFolder(TaskFolder):
     def finish(self, publications: Iterable[Publication], manifest: bytes, tokenizer: str) -> None:
         """Give the shards their final names, and write the tokenizer and, last, the manifest.
 
-        Several watchers may finish one window at the same moment: they write the same bytes, and
-        none of them fails.
+        If several watchers finish one window at the same moment, none of them fails.
 
         Args:
             publications: All splits of the window.
             manifest: The bytes of its manifest.
             tokenizer: The content of its tokenizer file.
-
-        Raises:
-            DataError: Storage fails.
         """
         storage = self.storage
         try:
@@ -152,14 +147,13 @@ class WindowFolder(TaskFolder):
 
     def _is_whole(self, publication: Publication) -> bool:
         """Return whether the files of a split exist, under their current or their final names."""
-        receipt: Receipt = publication.receipt
         before = {final: name for name, final in publication.moves}
         return all(
             # In this order: a file that is being moved gets its final name before it loses the
             # current one.
             self.has_size(FileInfo(before.get(file.name, file.name), file.bytes, file.sha256))
             or self.has_size(file)
-            for file in receipt.files
+            for file in publication.receipt.files
         )
 
 
@@ -174,13 +168,7 @@ class _WindowFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Window(Struct, frozen=True):
-    """A window of a stream.
-
-    Attributes:
-        number: The window's number, from 0.
-        plan: Its files, with their tags, and its splits.
-        record: The bytes of its `window.json`.
-    """
+    """A window of a stream: its number, from 0, its plan with tags, and its `window.json`."""
 
     number: int
     plan: Plan
@@ -191,7 +179,7 @@ class Window(Struct, frozen=True):
         """Return a new window.
 
         Args:
-            number: The window's number, from 0.
+            number: The window's number.
             plan: Its files, with their tags, and its splits.
             stream: The stream's fingerprint.
         """
@@ -295,8 +283,7 @@ class WindowLog:
 
     Attributes:
         open: The windows without a manifest, by number.
-        files: The version of every file of every window, by name, see `version_of`. Grows with the
-            stream: about 300 bytes a file.
+        files: The version of every file of every window, by name; about 300 bytes a file.
     """
 
     def __init__(self, storage: Storage, output: str, stream: str, root: str) -> None:
@@ -317,9 +304,6 @@ class WindowLog:
         """Read the windows that were added since the last call.
 
         Cost: at the first call, at most three requests a window; later, one or two.
-
-        Raises:
-            DataError: Storage fails, or a record cannot be read.
         """
         if self._next is None:
             numbers = window_numbers(self._storage, self._output)
@@ -334,11 +318,9 @@ class WindowLog:
             self._add(window, is_open)
 
     def append(self, plan: Plan) -> Window | None:
-        """Add a window of files that are in no other window.
+        """Add a window of files that are in no other window, and return it.
 
-        Returns:
-            The window; None if another watcher has added a window meanwhile, which must be read
-            first.
+        None: another watcher has added a window meanwhile, which must be read first.
         """
         assert self._next is not None
         window = Window.of(self._next, plan, self._stream)
@@ -379,5 +361,5 @@ class WindowLog:
 
 
 def version_of(file: StoredFile | InputFile) -> str:
-    """Return the text that tells a file from another file of its name."""
+    """Return the text that differs for another file of the same name."""
     return f"{file.size} {file.tag}"
