@@ -132,12 +132,12 @@ class OutputFolder(JobFolder):
         data = record.to_bytes()
         if storage.exists(url) and not storage.is_folder(url):
             raise UsageError(f"must be a folder, got the file {url}", ("output",))
-        present = names_present(storage, url, record.all_names)
+        present = names_present(storage, url, folders_of(record.all_names))
         old = None
         if JOB_FILE in present:
             old = _read_job(storage, storage.join(url, JOB_FILE))
         if old is not None:
-            present |= names_present(storage, url, old.all_names)
+            present |= names_present(storage, url, folders_of(old.all_names))
         present -= frozenset(beside)
         _refuse_others(url, present, old, record, overwrite)
 
@@ -289,7 +289,7 @@ class OutputFolder(JobFolder):
             receipts: The receipts of all tasks.
         """
         named = {file.name for receipt in receipts for file in receipt.files}
-        there = names_present(self.storage, self.url, self.record.names)
+        there = names_present(self.storage, self.url, self.folders)
         self.remove(there.intersection(names) - named)
 
     def finish(self, final_name: str, data: bytes) -> None:
@@ -315,7 +315,7 @@ class OutputFolder(JobFolder):
                 raise self._other_run(final_name) from error
         self.storage.sync_folders(self.url)
         self.finished = True
-        there = names_present(self.storage, self.url, self.record.all_names)
+        there = names_present(self.storage, self.url, self.folders)
         # Another run may be writing the final file with the same bytes: keep the attempts that
         # began after this run claimed the folder.
         begun = {name for name in there if name.startswith(f"{final_name}.")}
@@ -400,7 +400,7 @@ class OutputFolder(JobFolder):
         record = _read_job(self.storage, self.storage.join(url, JOB_FILE))
         if record is not None and record.job == "count":
             counts = OutputFolder(self.storage, url, record)
-            counts._remove_all(names_present(self.storage, url, record.all_names))
+            counts._remove_all(names_present(self.storage, url, counts.folders))
             counts.release()
 
 

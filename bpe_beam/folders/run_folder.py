@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
@@ -41,6 +41,15 @@ class RunFolder(TaskFolder):
     def __init__(self, storage: Storage, url: str, record: JobRecord) -> None:
         super().__init__(storage, url, record.fingerprint)
         self.record = record
+
+    def owns(self, name: str) -> bool:
+        """Return whether the job writes a file of this name, receipts apart."""
+        return name in self.record.names
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The names of the folders that the job writes to."""
+        return frozenset({*folders_of(self.record.names), WORK})
 
     @property
     def name(self) -> str:
@@ -81,14 +90,14 @@ class RunFolder(TaskFolder):
         return receipts
 
     def remove_run(self) -> None:
-        """Remove what the job wrote in this folder of a pipeline, and the folders left empty."""
-        there = names_present(self.storage, self.url, self.record.names)
+        """Remove what the job wrote in this folder, and the folders left empty."""
+        there = names_present(self.storage, self.url, self.folders)
         self.remove(
             name
             for name in there
-            if name in self.record.names or task_of(name) is not None or self._is_attempt(name)
+            if self.owns(name) or task_of(name) is not None or self._is_attempt(name)
         )
-        for folder in sorted(folders_of(self.record.names) | {WORK}, reverse=True):
+        for folder in sorted(self.folders, reverse=True):
             self.storage.remove_folder_if_empty(self.path(folder))
         self.storage.remove_folder_if_empty(self.url)
 
@@ -98,7 +107,10 @@ class RunFolder(TaskFolder):
 
     def _is_attempt(self, name: str) -> bool:
         final = attempted_name(name)
-        return final is not None and (final in self.record.all_names or task_of(final) is not None)
+        own = (JOB_FILE, self.record.final)
+        return final is not None and (
+            self.owns(final) or final in own or task_of(final) is not None
+        )
 
     def _may_be(self, name: str) -> bool:
         """Return whether a receipt may name this file: one of the job, here or in a run's folder.
@@ -108,7 +120,7 @@ class RunFolder(TaskFolder):
         work, _, rest = name.partition("/")
         run, _, inside = rest.partition("/")
         in_run = work == WORK and _RUN.fullmatch(run) is not None
-        return (inside if in_run else name) in self.record.names
+        return self.owns(inside if in_run else name)
 
 
 class JobFolder(RunFolder):
@@ -117,7 +129,7 @@ class JobFolder(RunFolder):
     def new_run(self) -> RunFolder:
         """Make the folder of a pipeline that is to be launched."""
         run = self.run(f"run-{secrets.token_hex(6)}")
-        for folder in sorted(folders_of(self.record.names) | {WORK}):
+        for folder in sorted(run.folders):
             self.storage.make_folder(run.path(folder))
         return run
 
@@ -178,17 +190,17 @@ class JobFolder(RunFolder):
 
     def sync(self) -> None:
         """Sync the folders, so that files survive a power cut by name; their bytes do already."""
-        folders = {*folders_of(self.record.names), WORK}
-        self.storage.sync_folders(self.url, *map(self.path, folders))
+        self.storage.sync_folders(self.url, *map(self.path, self.folders))
 
     def remove_work(self) -> None:
         """Remove temporary files, also of runs; files that no job wrote stay."""
         for run in self.runs():
             run.remove_run()
         known = {receipt_name(task) for task in self.receipts()}
-        known |= {name for name in self.record.names if name.startswith(f"{WORK}/")}
         there = [f"{WORK}/{name}" for name in self.storage.list_names(self.path(WORK))]
-        self.remove(name for name in there if name in known or self._is_attempt(name))
+        self.remove(
+            name for name in there if name in known or self.owns(name) or self._is_attempt(name)
+        )
         self.storage.remove_folder_if_empty(self.path(WORK))
 
 
@@ -202,16 +214,16 @@ def folders_of(names: Iterable[str]) -> set[str]:
     return {name.rpartition("/")[0] for name in names} - {""}
 
 
-def names_present(storage: Storage, url: str, names: Collection[str]) -> frozenset[str]:
-    """Return the relative names of what exists in a folder, its `work/`, and the folders of names.
+def names_present(storage: Storage, url: str, folders: Iterable[str]) -> frozenset[str]:
+    """Return the relative names of what exists in a folder, its `work/`, and other folders in it.
 
     Args:
         storage: The storage client.
         url: The folder.
-        names: Names whose folders are listed, too.
+        folders: The names of the other folders.
     """
     found = set(storage.list_names(url))
-    for folder in folders_of(names) | {WORK}:
+    for folder in {*folders, WORK}:
         if folder.partition("/")[0] in found:
             inside = storage.list_names(storage.join(url, *folder.split("/")))
             found |= {f"{folder}/{name}" for name in inside}

@@ -14,7 +14,6 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from bpe_beam.counts.artifact import write_part
 from bpe_beam.counts.manifest import CountsManifest, part_name
@@ -22,7 +21,7 @@ from bpe_beam.counts.word_table import PARTITIONS, WORD_SCHEMA, WordTable
 from bpe_beam.engines.local import LocalEngine
 from bpe_beam.engines.steps import Steps
 from bpe_beam.jobs.train import rounds as merge_rounds
-from bpe_beam.jobs.train.commits import RoundsFolder, names_for
+from bpe_beam.jobs.train.commits import RoundsFolder
 from bpe_beam.jobs.train.rounds import RoundsJob
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
@@ -32,7 +31,7 @@ from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import merge_steps
-from bpe_beam.workers.rounds.task import CountsSource, PartSlice, names_of
+from bpe_beam.workers.rounds.task import CountsSource, PartSlice
 
 STORAGE = Storage()
 MOST = 2**63 - 1
@@ -108,7 +107,7 @@ def job_of(
     return RoundsJob(
         storage=STORAGE,
         run=RunSettings(),
-        folder=RoundsFolder(STORAGE, str(folder), {"test": repr(recipe)}, names_for(manifest)),
+        folder=RoundsFolder(STORAGE, str(folder), {"test": repr(recipe)}),
         counts=str(counts),
         manifest=manifest,
         factors=None,
@@ -163,9 +162,6 @@ def learn_by_hand(
             (merge_steps, "CANDIDATES"): 2,
             (merge_steps, "FREQUENT_PAIRS"): 8,
         }
-    record = job.folder.record
-    names = frozenset(names_of(pieces, len(job.manifest.parts)))
-    job.folder.record = replace(record, names=names)
     with ExitStack() as stack:
         for (module, name), value in limits.items():
             stack.enter_context(mock.patch.object(module, name, value))

@@ -23,7 +23,6 @@ from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.folders.receipts import WORK, side_by_side
 from bpe_beam.folders.run_folder import JobFolder, RunFolder
 from bpe_beam.storage import Storage
-from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import (
     FOLDERS,
@@ -32,7 +31,6 @@ from bpe_beam.workers.rounds.task import (
     PartSlice,
     WordBatch,
     is_round_file,
-    names_of,
 )
 
 LEAST_WORD_BYTES = 8_000_000
@@ -57,11 +55,6 @@ def first_sources(manifest: CountsManifest) -> list[CountsSource]:
             room = LEAST_WORD_BYTES
         room -= part.word_bytes
     return [CountsSource(tuple(parts)) for parts in sources]
-
-
-def names_for(manifest: CountsManifest) -> list[str]:
-    """Return all names that a run over these counts may write."""
-    return names_of(len(first_sources(manifest)), len(manifest.parts))
 
 
 class Commit(
@@ -110,6 +103,16 @@ class Commit(
     start: str
 
 
+class _RoundRun(RunFolder):
+    """The folder of a round's steps; names are known by their form, whatever the counts."""
+
+    folders = frozenset(FOLDERS)
+
+    def owns(self, name: str) -> bool:
+        folder, _, file = name.rpartition("/")
+        return name == ROUND_FILE or (folder in FOLDERS and is_round_file(file))
+
+
 class RoundsFolder(JobFolder):
     """The folder of words and commits.
 
@@ -117,13 +120,20 @@ class RoundsFolder(JobFolder):
         storage: The storage client.
         url: The folder; `latest` makes it if it does not exist.
         identity: What the merges depend on, as JSON values.
-        names: All names that a run may write.
     """
 
-    def __init__(
-        self, storage: Storage, url: str, identity: dict[str, Any], names: Iterable[str]
-    ) -> None:
-        super().__init__(storage, url, JobRecord("rounds", identity, "", frozenset(names)))
+    folders = frozenset({WORK})
+
+    def __init__(self, storage: Storage, url: str, identity: dict[str, Any]) -> None:
+        super().__init__(storage, url, JobRecord("rounds", identity, "", frozenset()))
+
+    def owns(self, name: str) -> bool:
+        """Return whether rounds write a file of this name, of whatever job."""
+        return name == _START or _COMMIT.fullmatch(name) is not None
+
+    def run(self, name: str) -> RunFolder:
+        """Return the folder of the run with this name."""
+        return _RoundRun(self.storage, self.path(f"{WORK}/{name}"), self.record)
 
     @property
     def start(self) -> str:
@@ -166,11 +176,9 @@ class RoundsFolder(JobFolder):
 
     def remove_all(self) -> None:
         """Remove everything that rounds left here, of whatever job, and nothing else."""
-        self._remove_others(None, self._commits(), self.runs())
-        self.storage.remove(self.start)
-        _remove_attempts(self)
-        self.storage.remove_folder_if_empty(self.path(WORK))
-        self.storage.remove_folder_if_empty(self.url)
+        for run in self.runs():
+            run.remove_run()
+        self.remove_run()
 
     def _commits(self) -> list[str]:
         return [name for name in self.storage.list_names(self.url) if _COMMIT.fullmatch(name)]
@@ -203,7 +211,7 @@ class RoundsFolder(JobFolder):
                 self.storage.remove(self.path(name))
         for run in runs:
             if commit is None or run.name != commit.run:
-                remove_run(run)
+                run.remove_run()
 
 
 def _name(number: int) -> str:
@@ -232,26 +240,4 @@ def remove_rounds(storage: Storage, url: str) -> None:
         url: The folder of rounds.
     """
     if storage.exists(url):
-        RoundsFolder(storage, url, {}, ()).remove_all()
-
-
-def remove_run(run: RunFolder) -> None:
-    """Remove the folder of a round's steps.
-
-    Its files are known by the form of their names, since a run over other counts has other names.
-    """
-    for folder in FOLDERS:
-        there = run.storage.list_names(run.path(folder))
-        run.remove(f"{folder}/{name}" for name in there if is_round_file(name))
-        run.storage.remove_folder_if_empty(run.path(folder))
-    run.storage.remove(run.path(ROUND_FILE))
-    _remove_attempts(run)
-    run.storage.remove_folder_if_empty(run.url)
-
-
-def _remove_attempts(folder: RunFolder) -> None:
-    """Remove files that were never completed from the folder of rounds, or from that of a run."""
-    for name in folder.storage.list_names(folder.url):
-        final = attempted_name(name)
-        if final in (_START, ROUND_FILE) or (final is not None and _COMMIT.fullmatch(final)):
-            folder.storage.remove(folder.path(name))
+        RoundsFolder(storage, url, {}).remove_all()

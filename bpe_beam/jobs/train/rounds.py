@@ -29,7 +29,7 @@ from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_sources, remove_run
+from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_sources
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
@@ -198,7 +198,7 @@ class RoundsJob:
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
         read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
-        remove_run(run)
+        run.remove_run()
         return seen
 
     # ---- a round ----

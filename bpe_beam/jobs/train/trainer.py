@@ -166,7 +166,7 @@ class Trainer:
         return learned
 
     def _folder(self) -> Any:
-        from bpe_beam.jobs.train.commits import RoundsFolder, names_for
+        from bpe_beam.jobs.train.commits import RoundsFolder
 
         identity = {
             **identity_of(self._settings, self._recipe),
@@ -175,7 +175,7 @@ class Trainer:
             "counts_manifest": self._counts.sha256,
         }
         url = self._storage.join(absolute(self._settings.output), ROUNDS)
-        return RoundsFolder(self._storage, url, identity, names_for(self._counts.manifest))
+        return RoundsFolder(self._storage, url, identity)
 
 
 def clear_rounds(settings: TrainSettings, storage: Storage) -> None:

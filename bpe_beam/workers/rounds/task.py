@@ -31,7 +31,6 @@ from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.storage.json_file import Count, Sha256
-from bpe_beam.storage.names import attempted_name
 from bpe_beam.training.trainer_limits import Room, Size
 from bpe_beam.workers.split_task import require_visible, task_name
 
@@ -103,7 +102,7 @@ class RoundTask:
     @property
     def shards(self) -> int:
         """The number of shards of pairs, and of segments."""
-        return shards_of(self.word_batches)
+        return min(self.word_batches, _MOST_SHARDS)
 
 
 class Element(Struct, frozen=True):
@@ -306,7 +305,7 @@ class RoundFile(Struct, frozen=True):
 
 def is_round_file(name: str) -> bool:
     """Return whether a round writes files of such a name, in one of its `FOLDERS`."""
-    return _FILE.fullmatch(attempted_name(name) or name) is not None
+    return _FILE.fullmatch(name) is not None
 
 
 def seen_file(part: int, parts: int) -> str:
@@ -327,31 +326,6 @@ def words_file(number: int, word_batches: int) -> str:
         word_batches: The number of word batches.
     """
     return f"state/{task_name('words', number, word_batches)}.arrow"
-
-
-def shards_of(word_batches: int) -> int:
-    """Return the number of shards of a round with this number of word batches."""
-    return min(word_batches, _MOST_SHARDS)
-
-
-def names_of(word_batches: int, parts: int) -> list[str]:
-    """Return the names of all files that a round may write in its run's folder.
-
-    Args:
-        word_batches: The number of word batches.
-        parts: The number of parts of the counts.
-    """
-    shards = shards_of(word_batches)
-    return [
-        ROUND_FILE,
-        *(seen_file(i, parts) for i in range(parts)),
-        *(words_file(i, word_batches) for i in range(word_batches)),
-        *(f"work/{task_name('pairs', i, word_batches)}.blocks" for i in range(word_batches)),
-        *(f"work/{task_name('segments', i, word_batches)}.blocks" for i in range(word_batches)),
-        *(f"pairs/{task_name('hot', i, shards)}.arrow" for i in range(shards)),
-        *(f"pairs/{task_name('best', i, shards)}.arrow" for i in range(shards)),
-        *(f"segments/{task_name('segments', i, shards)}.arrow" for i in range(shards)),
-    ]
 
 
 class _BlocksFile:

@@ -14,15 +14,20 @@ from made_text import documents, write
 from rounds_by_hand import STORAGE, counts_folder
 
 from bpe_beam.jobs.train.commits import Commit, RoundsFolder, remove_rounds
-from bpe_beam.workers.rounds.task import names_of
 
 pytestmark = pytest.mark.quick
 
 ATTEMPT = ".attempt-0123456789ab"
+NAMES = (
+    *("round.json", "seen/seen-00000-of-00003.json", "state/words-00006-of-00007.arrow"),
+    *("work/pairs-00006-of-00007.blocks", "work/segments-00000-of-00007.blocks"),
+    *("pairs/hot-00000-of-00007.arrow", "pairs/best-00000-of-00007.arrow"),
+    "segments/segments-00000-of-00007.arrow",
+)
 LEFT = (
     *("commit-00003.json", "start.json", f"commit-00004.json{ATTEMPT}", f"start.json{ATTEMPT}"),
-    *(f"work/run-0123456789ab/{name}" for name in names_of(7, 3)),
-    *(f"work/run-0123456789ab/{name}{ATTEMPT}" for name in names_of(2, 2)),
+    *(f"work/run-0123456789ab/{name}" for name in NAMES),
+    *(f"work/run-0123456789ab/{name}{ATTEMPT}" for name in NAMES),
     *(f"work/run-0123456789ab/work/{name}-00002-of-00007.json" for name in ("words", "cut")),
     f"work/run-0123456789ab/work/seen-00002-of-00007.json{ATTEMPT}",
 )
@@ -90,7 +95,7 @@ def test_a_job_that_is_refused_keeps_no_words(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_was_edited_is_none(tmp_path: Path) -> None:
-    folder = RoundsFolder(STORAGE, str(tmp_path / "rounds"), {"vocab_size": 300}, ())
+    folder = RoundsFolder(STORAGE, str(tmp_path / "rounds"), {"vocab_size": 300})
     folder.latest()
     STORAGE.write_bytes(folder.start, b"{}")
     commit = Commit(
