@@ -326,7 +326,7 @@ def test_a_change_that_no_setting_shows_is_refused(tmp_path: Path, change: tuple
 
 def test_a_file_is_no_output_folder(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("x")
-    with pytest.raises(UsageError, match="is a file"):
+    with pytest.raises(UsageError, match="must be a folder, got the file"):
         claim(tmp_path / "out")
 
 
