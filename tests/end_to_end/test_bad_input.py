@@ -388,7 +388,7 @@ def test_an_output_that_is_a_file(place: Path, tokenizer: Path) -> None:
     (place / "out").write_text("mine")
     for job in READERS:
         ran = run(*job_args(job, tokenizer), "--input", "a.txt", "--overwrite")
-        refuses(ran, job, 2, "output out is a file")
+        refuses(ran, job, 2, "--output must be a folder, got the file out")
     assert (place / "out").read_text() == "mine"
 
 

@@ -32,7 +32,6 @@ class PlannedCounts:
 
     Attributes:
         folder: Its path or URL, as the summary names it.
-        manifest: Its manifest.
         sha256: SHA-256 of the manifest's file, in hex.
         weights: The weights of its sources; None: no source has one.
     """
@@ -58,8 +57,6 @@ class TrainingPlan:
     """What a train job resolves once.
 
     Attributes:
-        settings: The job's settings.
-        storage: The storage client.
         recipe: What is trained.
         base_tokenizer: The tokenizer to continue, if any.
         weight_rules: The weights of sources as the settings name them.
@@ -84,12 +81,7 @@ class TrainingPlan:
         }
 
     def with_counts(self, folder: str) -> TrainingPlan:
-        """Return the plan with the counts of a folder.
-
-        Raises:
-            UsageError: The folder is no finished counts folder, or the weights do not fit it.
-            DataError: The manifest is damaged.
-        """
+        """Return the plan with the counts of a folder."""
         return replace(self, counts=_planned_counts(self.storage, folder, self.weight_rules))
 
 

@@ -2,8 +2,7 @@
 which the driver learns.
 
 A round is one run of the steps of `engines/merge_round.py`; `training/rounds.py` says which merges
-its result allows. The driver keeps in memory the vocabulary and, in a share of `driver_memory`,
-the segments of one round.
+its result allows. The driver has in memory the vocabulary and the segments of one round.
 """
 
 from __future__ import annotations
@@ -88,13 +87,10 @@ class RoundsJob:
     """A training in rounds.
 
     Attributes:
-        storage: The storage client.
         run: How the steps of a round run.
         folder: The folder of words and commits.
-        counts: The counts folder.
-        manifest: The manifest of the counts.
+        counts: The counts folder, and `manifest` its manifest.
         factors: The number that each source's counts are multiplied by; None: no weights.
-        recipe: What is trained.
         base_tokenizer: The tokenizer to continue, if any.
         memory: The bytes that one round may hold.
         measured: Gets the metrics of the rounds.
@@ -131,17 +127,10 @@ class RoundsJob:
         return isinstance(self.recipe, BpeRecipe)
 
     def learn(self, progress: Progress) -> tuple[TrainingResult, Commit]:
-        """Train from the last commit to the last merge.
-
-        Args:
-            progress: Shows the progress.
-
-        Returns:
-            The vocabulary, and the last commit.
+        """Train from the last commit to the last merge; return the vocabulary and the last commit.
 
         Raises:
             UsageError: The recipe does not fit the words, or the memory is too small.
-            DataError: Storage or the runner fails.
             OverflowError: The sum of the counts is beyond 64 bits.
         """
         with progress.stage("learn", None, "rounds") as stage:
@@ -261,10 +250,7 @@ class RoundsJob:
     def _learn(
         self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
     ) -> tuple[NewMerges, int, str]:
-        """Return a round's merges, the least count that they cover, and the name of their source.
-
-        The name is for the summary.
-        """
+        """Return a round's merges, the least count that they cover, and their source in words."""
         if task.cuts:
             floor = floor_of(task, result.words, result.shards)
             if floor is None:
@@ -408,11 +394,7 @@ class RoundsJob:
     def _run_steps(
         self, label: str, steps: Steps, tasks: int, run: RunFolder, stage: Stage, names: list[str]
     ) -> dict[str, Receipt]:
-        """Run steps to their end, and show how many of the named tasks are finished.
-
-        Returns:
-            The receipts of the run, of which the named tasks have one each.
-        """
+        """Run steps to their end, show how many tasks are finished, and return all receipts."""
         self.jobs += 1
         stage.put(pieces=0, pieces_in_round=len(names))
 
@@ -447,14 +429,7 @@ def _task_names(kind: str, count: int) -> list[str]:
 def _totals(
     last: Commit, result: _RoundResult, tokens: int, joined: int | None
 ) -> WordTotals | None:
-    """Return the totals after a round.
-
-    Args:
-        last: The commit of the round before.
-        result: The round's result.
-        tokens: The tokens of all words before this round's merges.
-        joined: How many fewer tokens the words have after the merges; None: unknown.
-    """
+    """Return the totals after a round, whose merges join tokens; None: not known how many."""
     left = None if joined is None else tokens - joined
     if last.number == 0:
         return WordTotals(result.all_words, result.all_bytes, tokens, left)

@@ -134,8 +134,7 @@ def tokens_by_source(
 ) -> dict[str, int | None] | None:
     """Return the number of tokens that the counted words of each source become.
 
-    That is the number of its documents' tokens, unless they contain special tokens as plain text:
-    each word is encoded by itself.
+    Special tokens in the text aside, its documents have so many. Each unique word is encoded once.
 
     Args:
         storage: The storage client.
@@ -147,11 +146,6 @@ def tokens_by_source(
     Returns:
         The tokens by source; None for a source with a word that the tokenizer cannot encode. None
         without sources, or where rare words were dropped from the counts.
-
-    Raises:
-        DataError: See `read_part`.
-
-    Cost: each unique word of each source is encoded once; memory for one part.
     """
     if manifest.sources is None or any(step.min_count > 1 for step in manifest.filtered or ()):
         return None

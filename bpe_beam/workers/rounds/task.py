@@ -76,7 +76,6 @@ class RoundTask:
         factors: The factor of the counts of each source; None: 1 for all.
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
         given: SHA-256 of the run's `ROUND_FILE`.
-        word_batches: The number of word batches.
         floor: The least count of a frequent pair.
         divisor: See `training.rounds.threshold`.
         room: The limits of the driver's trainer: words that fit are not segmented.
@@ -119,7 +118,7 @@ class Element(Struct, frozen=True):
 
 
 class PartSlice(NamedTuple):
-    """A slice of a part of the counts: the part's number, the slice's number, and of how many."""
+    """A slice of a part of the counts: the numbers of the part and the slice, and of how many."""
 
     part: int
     number: int
@@ -127,34 +126,20 @@ class PartSlice(NamedTuple):
 
 
 class CountsSource(Struct, frozen=True, tag="counts"):
-    """The words of a word batch before the first round.
-
-    Attributes:
-        slices: The slices of the counts that they are in.
-    """
+    """The words of a word batch before the first round: slices of the counts."""
 
     slices: tuple[PartSlice, ...]
 
 
 class FileSource(Struct, frozen=True, tag="file"):
-    """The words of a word batch after a round.
-
-    Attributes:
-        url: Their file.
-        sha256: The SHA-256 of the file, in hex.
-    """
+    """The words of a word batch after a round: their file, and its SHA-256 in hex."""
 
     url: str
     sha256: str
 
 
 class WordBatchTask(Element, frozen=True):
-    """The task of writing a word batch again.
-
-    Attributes:
-        number: The word batch's number, from 0.
-        source: Its words.
-    """
+    """The task of writing a word batch again: its number, from 0, and its words."""
 
     number: int
     source: CountsSource | FileSource
@@ -230,12 +215,7 @@ class PairStats(Struct, frozen=True):
 
 
 class PairShard(Element, frozen=True):
-    """A shard of pairs as it travels to the workers that segment words.
-
-    Attributes:
-        frequent: Its file of frequent pairs.
-        stats: What is known of it.
-    """
+    """A shard of pairs as it travels to the workers: its file of frequent pairs, and its stats."""
 
     frequent: FileInfo
     stats: PairStats
@@ -401,11 +381,7 @@ def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
 
 
 class RoundCache(Generic[T]):
-    """A value that all tasks of a round share in a process: made once, dropped at the next round.
-
-    Attributes:
-        every: All caches of the process.
-    """
+    """A value that a process makes once for all tasks of a round, and drops at the next round."""
 
     every: ClassVar[list[RoundCache[Any]]] = []
 
