@@ -1,7 +1,4 @@
-"""The kind of a folder by its files, for errors about a folder of the wrong kind.
-
-An error that names the kind helps more than one that names a missing file.
-"""
+"""The kind of a folder by its files, for errors about a folder of the wrong kind."""
 
 from __future__ import annotations
 

@@ -83,13 +83,7 @@ class JobRecord(Struct, frozen=True):
 
     @staticmethod
     def from_bytes(data: bytes) -> JobRecord | None:
-        """Read `job.json`.
-
-        Args:
-            data: Its content, written by anyone.
-
-        Returns:
-            The record, or None if no job of this package wrote it, or it was changed since.
+        """Return the record in a `job.json`; None if no job of this package wrote these bytes.
 
         Raises:
             UsageError: A later version of the package wrote it.

@@ -44,7 +44,7 @@ class Receipt(
         task: The task's name: letters, digits, `.`, `_`, `-`.
         fingerprint: The fingerprint of the job or the window that the task is of.
         files: The task's files, by names relative to the folder; may be empty.
-        stats: What the job needs to know of the task, as JSON values; see `read_stats`.
+        stats: What the job needs to know of the task, as JSON values.
     """
 
     task: str
@@ -53,11 +53,7 @@ class Receipt(
     stats: dict[str, Any]
 
     def read_stats(self, struct: type[T]) -> T:
-        """Return the stats as an object of the task's own class, such as `SplitStats`.
-
-        Raises:
-            DataError: They do not fit the class.
-        """
+        """Return the stats as an object of a class; raise DataError if they do not fit it."""
         return to_struct(self.stats, struct, f"the receipt of {self.task}")
 
     def fits(self, struct: type[object]) -> bool:
@@ -70,12 +66,7 @@ class Receipt(
 
 
 class Publication(Struct, frozen=True):
-    """A receipt whose files get their final names.
-
-    Attributes:
-        receipt: The receipt with the final names.
-        moves: (current name, final name) of each file that may have to be moved.
-    """
+    """A receipt with final names, and (current name, final name) of each file that may move."""
 
     receipt: Receipt
     moves: tuple[tuple[str, str], ...]
@@ -103,14 +94,12 @@ class TaskFolder:
         """Record that a task is finished; call it after its files were written.
 
         Args:
-            task: The task's name: letters, digits, `.`, `_`, `-`.
-            files: Its files, by names relative to the folder; empty for a task without files.
-            stats: What the job needs to know of the task: a small object of `msgspec.Struct`, or
-                the stats of another receipt.
+            task: The task's name, see `Receipt`.
+            files: Its files.
+            stats: A small object of `msgspec.Struct`, or the stats of another receipt.
 
         Raises:
-            ValueError: `task` has another character.
-            DataError: Storage fails.
+            ValueError: `task` has a character that a name may not have.
         """
         if _TASK.fullmatch(task) is None:
             raise ValueError(f"task must match {_TASK.pattern}, got {task!r}")
@@ -161,9 +150,7 @@ class TaskFolder:
             return False
 
     def has_content(self, name: str, data: bytes) -> bool:
-        """Return whether a file exists and has exactly this content.
-
-        Cost: one request, and a second one for a file of the same size, which is then read.
+        """Return whether a file exists and has exactly this content. Cost: see `matches`.
 
         Args:
             name: The file's name, relative to the folder.
@@ -172,11 +159,7 @@ class TaskFolder:
         return self.matches(FileInfo.of(name, data))
 
     def describe(self, name: str) -> FileInfo:
-        """Return the size and the hash of a file of the folder. Cost: reads it once.
-
-        Raises:
-            DataError: The file is missing, or storage fails.
-        """
+        """Return the size and the hash of a file of the folder. Cost: reads it once."""
         url = self.path(name)
         digest, size = hashlib.sha256(), 0
         try:

@@ -2,7 +2,8 @@
 
 Each pipeline that is launched has a folder of its own, `work/run-<12 hex digits>/` in the folder of
 its job, and laid out like it. When the pipeline has ended, the driver moves the files and the
-receipts of its tasks up to the job's folder.
+receipts of its tasks up to the job's folder. If the driver died, its pipeline may run for hours on
+a cluster: the next driver has taken over the finished tasks, and no one reads what comes later.
 """
 
 from __future__ import annotations
@@ -76,8 +77,7 @@ class RunFolder(TaskFolder):
         """Return all receipts, after a check that those of these tasks are among them.
 
         Raises:
-            DataError: One is missing: another run of the job has removed it, or the runner ended
-                without running the task.
+            DataError: One is missing.
         """
         receipts = self.receipts()
         missing = [task for task in tasks if task not in receipts]

@@ -28,7 +28,7 @@ from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
-from bpe_beam.workers.verify_split import CompareTask, compare_with_split
+from bpe_beam.workers.verify_split import STAGE, CompareTask, compare_with_split
 
 _FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding in a manifest; the others are those of reading."""
@@ -200,7 +200,7 @@ def _compare(
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)
     with (
-        progress.stage(task.stage, plan.size, "bytes"),
+        progress.stage(STAGE, plan.size, "bytes"),
         local_workers(workers, in_processes=tokenizer.holds_gil) as pool,
     ):
         tasks = split_tasks(plan)  # the largest first

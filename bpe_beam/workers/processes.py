@@ -31,9 +31,8 @@ _PR_SET_PDEATHSIG = 1
 class WorkerProcesses:
     """Worker processes, each with one call at a time; a context manager that ends them.
 
-    They are started by the thread that makes the pool: where the system can, a process ends when
-    the thread that started it does, and so when its caller is killed. When one dies, the others are
-    killed too, and every call fails with the same error.
+    Where the system can, a process ends with the thread that made the pool. When one dies, the
+    others are killed too, and every call fails with the same error.
 
     Args:
         count: The number of processes; if more threads call, they wait for one another.
@@ -57,11 +56,7 @@ class WorkerProcesses:
         self._end("the job has ended")
 
     def call(self, function: Callable[..., T], *args: Any) -> T:
-        """Call a function in one of the processes, and return its result.
-
-        Args:
-            function: A function of a module, or a partial of one.
-            *args: Its arguments; they and the result travel pickled.
+        """Return the result of a function of a module, called in one of the processes.
 
         Raises:
             DataError: A process died, or the pool has ended.

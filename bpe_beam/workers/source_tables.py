@@ -26,8 +26,7 @@ class SourceTables:
         rules: How texts are split into words.
         by_source: Whether to have a table for each value of the column `source`.
         max_bytes: The memory of all tables together, in bytes.
-        on_full: Gets the words so far before they would take more, in the middle of a document too;
-            the tables are empty then.
+        on_full: Gets the words before they would take more, in the middle of a document too.
 
     Attributes:
         totals: `documents`, `text_bytes` and `words` of each source so far.
@@ -53,10 +52,7 @@ class SourceTables:
             self._tables[NO_SOURCE] = WordCounter(rules)
 
     def take(self) -> dict[str, list[tuple[int, pa.RecordBatch]]]:
-        """Empty the tables, and return their words, see `SourceBlocks`.
-
-        Cost: about the tables' memory, until the blocks are dropped.
-        """
+        """Empty the tables, and return their words. Cost: about the tables' memory."""
         return self._take_all_but(None)
 
     def add(self, batch: pa.RecordBatch) -> int:

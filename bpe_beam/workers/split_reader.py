@@ -27,10 +27,7 @@ from bpe_beam.workers.split_task import (
 
 
 class SplitReader:
-    """Reads the texts of a split; a context manager.
-
-    The file of the split's rejects becomes visible when the `with` block ends without an exception,
-    and only if there are any.
+    """Reads the texts of a split; a context manager, which writes the file of the rejects, if any.
 
     Args:
         folder: The folder of the run or the window.
@@ -43,10 +40,7 @@ class SplitReader:
         task: The split.
         rejects: The writer of its rejects.
         documents: The number of documents that were added.
-        text_bytes: The size of these documents' texts, in bytes of UTF-8.
-
-    Raises:
-        DataError: The worker does not see the folder of the run, or the corpus.
+        text_bytes: Their texts in bytes of UTF-8.
     """
 
     def __init__(
@@ -93,12 +87,7 @@ class SplitReader:
         )
 
     def add(self, batch: pa.RecordBatch, **amounts: int) -> None:
-        """Add a batch of documents that the task has processed, and report them.
-
-        Args:
-            batch: The documents.
-            **amounts: Other amounts to report, by name.
-        """
+        """Add a batch of documents that the task has processed; report them, and other amounts."""
         size = text_bytes_of(batch)
         self.documents += batch.num_rows
         self.text_bytes += size

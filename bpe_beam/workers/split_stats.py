@@ -35,8 +35,8 @@ class SplitReading(
         """Return the reading of a split.
 
         Args:
-            plan: The plan that the split is of.
-            split: The split.
+            plan: The plan.
+            split: A split of the plan.
             found: What the readers of its slices reported.
         """
         tags = tuple(plan.files[part.file].tag for part in split.slices)
@@ -51,8 +51,8 @@ class SplitReading(
         """Return whether the split has these slices of these versions of files.
 
         Args:
-            plan: The plan that the split is of.
-            split: The split.
+            plan: The plan.
+            split: A split of the plan.
         """
         now = SplitReading.of(plan, split, ())
         return self.slices == now.slices and self.tags in (None, now.tags)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+STAGE = "compare"
+"""The progress stage, in bytes, that gets the stored bytes as they are read."""
+
+
 @dataclass(frozen=True)
 class CompareTask:
     """What the workers that compare splits with shards need to know; plain and picklable.
@@ -34,7 +38,6 @@ class CompareTask:
         reading: How splits become documents.
         encoding: How documents become ids.
         shard_format: The shards' format, one of SHARD_FORMATS.
-        stage: The progress stage, in bytes, that gets the stored bytes as they are read.
     """
 
     storage: Storage
@@ -42,7 +45,6 @@ class CompareTask:
     reading: ReadSettings
     encoding: Encoding
     shard_format: str
-    stage: str = "compare"
 
 
 def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSplit) -> str | None:
@@ -64,7 +66,7 @@ def compare_with_split(task: CompareTask, element: str, row: Shard | TokenlessSp
         difference = read.first_token()
     if difference is None:
         difference = read.difference_from(row)
-    progress.report(task.stage, documents=row.documents, bytes=row.text_bytes)
+    progress.report(STAGE, documents=row.documents, bytes=row.text_bytes)
     return difference and f"{row.name}: {difference}"
 
 
@@ -85,7 +87,7 @@ class _ReadAgain:
             split_task.split,
             task.reading,
             self._reject,
-            on_read=lambda count: progress.report(task.stage, done=count),
+            on_read=lambda count: progress.report(STAGE, done=count),
         ):
             batch, ids = encode_documents(task.encoding, batch, split_task.plan, self._reject, most)
             self._found["documents"] += batch.num_rows

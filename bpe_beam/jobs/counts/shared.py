@@ -92,10 +92,6 @@ def make_counts(
 
     Returns:
         The manifest, and the summary without time and the rows that only one of the jobs has.
-
-    Raises:
-        UsageError: The output folder is taken.
-        DataError: Storage fails.
     """
     names = [part_name(i, partitions) for i in range(partitions)]
     folder = OutputFolder.claim(

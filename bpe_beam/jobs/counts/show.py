@@ -20,14 +20,12 @@ from bpe_beam.settings.counts import ShowCountsSettings
 from bpe_beam.storage import Storage
 
 _MOST_COLUMNS = 8
-"""The most sources that have a column of their own."""
 
 
 class Word(msgspec.Struct):
     """A frequent word.
 
     Attributes:
-        word: The word.
         count: How often it occurs in the chosen sources.
         sources: The count of each chosen source that has it; UNSET without sources.
         share: `count` over all words of the chosen sources; None without words.
@@ -40,11 +38,7 @@ class Word(msgspec.Struct):
 
 
 class ShowCountsSummary(msgspec.Struct, frozen=True):
-    """The summary of `counts show`.
-
-    Attributes:
-        words_of_sources: The words of the chosen sources; None without sources.
-    """
+    """The summary of `counts show`; `words_of_sources` are those of the chosen sources."""
 
     job: str
     folder: str
@@ -114,9 +108,6 @@ def most_frequent(
         sources: The sources to count.
         top: The number of words.
         min_count: The least count of a word.
-
-    Raises:
-        DataError: See `read_part`.
 
     Cost: reads every part; memory for one part.
     """
