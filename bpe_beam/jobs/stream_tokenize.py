@@ -18,7 +18,6 @@ from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
-from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.stream import StreamTokenizeSettings
 from bpe_beam.shards.manifest import read_manifest
@@ -104,11 +103,13 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         window_seconds=settings.window_seconds,
         until_idle_seconds=settings.until_idle_seconds,
     )
+    # Some runners need the flag.
+    options = [option for option in settings.run.runner_options if option != "--streaming"]
     measured = Measured()
     before = _finished(storage, folder.url)
     with progress.stage(STAGE, None, "bytes"):
         run_pipeline(
-            _streaming(settings.run),
+            replace(settings.run, runner_options=(*options, "--streaming")),
             "StreamTokenize",
             TokenizeNewFiles(stream),
             1,
@@ -116,13 +117,16 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
             lambda: None,
         )
     made = sorted(_finished(storage, folder.url, before))
-    manifests = [read_manifest(storage, storage.join(chosen.output, name)) for name in made]
-    totals = sum((manifest.totals for manifest in manifests), Totals.of([]))
+    files, totals = 0, Totals.of([])
+    for name in made:
+        manifest = read_manifest(storage, storage.join(chosen.output, name))
+        files += len(manifest.plan["files"])
+        totals += manifest.totals
     return StreamSummary(
         output=chosen.output,
         windows=len(made),
         windows_finished_before=len(before) or None,
-        files=sum(len(manifest.plan["files"]) for manifest in manifests),
+        files=files,
         documents=totals.documents,
         text_bytes=totals.text_bytes,
         tokens=totals.tokens,
@@ -145,14 +149,6 @@ def _store_warnings(storage: Storage, output: str) -> list[str]:
         "two jobs write to this folder, a file may come into two windows and a window may lose "
         "files. Run one job at a time there, and end a job on its runner before it is started again"
     ]
-
-
-def _streaming(run: RunSettings) -> RunSettings:
-    """Return the settings with the flag that some runners need."""
-    options = run.runner_options
-    if "--streaming" in options:
-        return run
-    return replace(run, runner_options=(*options, "--streaming"))
 
 
 def _finished(storage: Storage, output: str, known: Collection[str] = ()) -> set[str]:
