@@ -149,10 +149,14 @@ class WordTable {
     std::size_t max_bytes;
     OnFull& on_full;
 
-    /// A word whose slot is on its way from memory.
+    /// A word whose slot is on its way from memory. Without initial values, so that an array of them
+    /// costs nothing.
     struct Pending {
-      WordKey key;
+      std::uint64_t low;  // the key's
+      std::uint64_t high;
       std::uint64_t hash;
+
+      [[nodiscard]] WordKey key() const { return {low, high}; }
     };
 
     void words(const TextView& text, std::span<const Word> words) {
@@ -163,14 +167,14 @@ class WordTable {
       for (std::size_t i = 0; i < words.size(); ++i) {
         const std::size_t size = words[i].end - words[i].begin;
         if (size > WordKey::kMaxInline) [[unlikely]] continue;
-        pending[i].key = pack_word({data + words[i].begin, size}, end - words[i].begin);
-        pending[i].hash = hash_key(pending[i].key, table.seed_);
+        const WordKey key = pack_word({data + words[i].begin, size}, end - words[i].begin);
+        pending[i] = {key.low, key.high, hash_key(key, table.seed_)};
         __builtin_prefetch(&table.slots_[pending[i].hash & table.mask_]);
       }
       for (std::size_t i = 0; i < words.size(); ++i, ++position.word) {
         const std::size_t size = words[i].end - words[i].begin;
         const std::size_t at = size <= WordKey::kMaxInline
-                                   ? table.find_or_insert_short(pending[i].key, pending[i].hash)
+                                   ? table.find_or_insert_short(pending[i].key(), pending[i].hash)
                                    : table.find_or_insert_long({data + words[i].begin, size});
         ++table.slots_[at].count;  // one at a time, 2^63 is out of reach
         if (table.with_places_ && position < table.positions_[at]) table.positions_[at] = position;

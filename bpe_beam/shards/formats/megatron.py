@@ -143,7 +143,8 @@ class MegatronWriter:
         lengths = np.diff(offsets)
         self._whole = False
         for start in range(0, ids.size, BLOCK):
-            self._ids_file().write(ids[start : start + BLOCK].astype(self._dtype).tobytes())
+            stored = ids[start : start + BLOCK].astype(self._dtype)
+            self._ids_file().write(stored.view(np.uint8))
         self._spool(lengths.astype("<i4").tobytes())
         self._documents += lengths.size
         self._tokens += ids.size
