@@ -26,7 +26,7 @@ READER_GONE = 141
 """The exit code after the reader of stdout closed it, as in shells."""
 
 # Numbers of glibc's malloc.h; other systems have no mallopt, or ignore the numbers.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _KEPT_BYTES = 32 << 20
 
 
@@ -88,6 +88,8 @@ def _prepare() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
         mallopt(_M_TRIM_THRESHOLD, 8 * _KEPT_BYTES)
+        # The other steps of a job could not use what a thread's own arena keeps.
+        mallopt(_M_ARENA_MAX, 1)
 
 
 def drop_stdout() -> None:

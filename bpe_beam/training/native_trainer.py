@@ -149,15 +149,19 @@ class Vocabulary:
             rows: The merges.
             counts: How often each pair occurred.
         """
-        for left, right, joined in rows:
-            self.text_left -= self.text_of(left, right)
-            if joined == len(self.tokens):
-                made = self.joined(left, right)
+        prefix = self.recipe.continuing_subword_prefix.encode()
+        tokens, widths = self.tokens, self.widths
+        for row in rows:
+            left, right, joined = row
+            first, second = tokens[left], tokens[right]
+            self.text_left -= len(first) + len(second)
+            if joined == len(tokens):
+                made = first + second.removeprefix(prefix)
                 self._ids[made] = joined
-                self.tokens.append(made)
-                if self.widths:
-                    self.widths.append(self.widths[left] + self.widths[right])
-            self.rows.append((left, right, joined))
+                tokens.append(made)
+                if widths:
+                    widths.append(widths[left] + widths[right])
+            self.rows.append(row)
         self.counts += counts
 
     def text_of(self, left: int, right: int) -> int:
@@ -205,8 +209,7 @@ class Vocabulary:
         """Return the vocabulary as the result of a training."""
         in_bytes = self.start.spelling.in_bytes
         strings = {token_id: token for token, token_id in self.start.ids.items()}
-        for token_id in range(self.start.size, len(self.tokens)):
-            made = self.tokens[token_id]
+        for token_id, made in enumerate(self.tokens[self.start.size :], self.start.size):
             strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         base = self.start.base_tokenizer
@@ -262,7 +265,7 @@ def find_merges(learner: _native.BpeLearner, on_progress: Progress | None = None
         step, step_counts = learner.learn(_MERGES_A_STEP)
         if not len(step):
             break
-        rows += map(tuple, step.tolist())
+        rows += zip(*step.T.tolist(), strict=True)
         counts += step_counts.tolist()
         if on_progress:
             on_progress(len(step))
