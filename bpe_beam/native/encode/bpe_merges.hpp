@@ -1,5 +1,5 @@
-// BPE merges applied to the symbols of a word: the adjacent pair of lowest rank first, the
-// leftmost of equals.
+// BPE merges applied to the symbols of a word: the adjacent pair of lowest rank first, the leftmost of
+// equals.
 //
 // Short words are merged in a small array, long ones with a heap in O(n log n), so that a line of
 // a million equal letters takes a second, not days.
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <queue>
 #include <span>
 #include <stdexcept>
@@ -23,6 +24,124 @@ struct MergeRow {
   std::uint32_t left;
   std::uint32_t right;
   std::uint32_t joined;
+};
+
+/// `Pairs` has rank(left, right), which is PairRanks::kNone for a pair that does not merge, and
+/// joined(rank), the symbol that the pair becomes.
+template <class Pairs>
+class Merging {
+ public:
+  explicit Merging(const Pairs& pairs) : pairs_(pairs) {}
+
+  /// Merges the symbols in state.ids; state.ranks must have the rank of the pair that begins at
+  /// each (PairRanks::kNone at the last). state.sizes are added up, if asked for.
+  void apply(bool with_sizes, ModelState& state) const {
+    if (state.ids.size() > kShortWord) {
+      const auto nothing = [](std::uint32_t, std::uint32_t, std::uint32_t) {};
+      with_sizes ? merge_long<true>(state, nothing) : merge_long<false>(state, nothing);
+    } else {
+      with_sizes ? merge_short<true>(state) : merge_short<false>(state);
+    }
+  }
+
+  /// Merges as `apply` does, and calls `seen(rank, left, right)` for each merge.
+  template <class Seen>
+  void apply_watched(ModelState& state, Seen&& seen) const {
+    merge_long<false>(state, seen);
+  }
+
+ private:
+  static constexpr std::size_t kShortWord = 48;  // symbols; beyond it the heap wins
+
+  static void drop(std::vector<std::uint32_t>& values, std::size_t at, std::size_t size) {
+    const auto begin = values.begin();
+    std::copy(begin + static_cast<std::ptrdiff_t>(at) + 1,
+              begin + static_cast<std::ptrdiff_t>(size), begin + static_cast<std::ptrdiff_t>(at));
+  }
+
+  template <bool kSizes>
+  void merge_short(ModelState& state) const {
+    std::vector<std::uint32_t>& ids = state.ids;
+    std::vector<std::uint32_t>& sizes = state.sizes;
+    std::vector<std::uint32_t>& ranks = state.ranks;
+    std::size_t size = ids.size();
+    while (size > 1) {
+      // min_element takes the leftmost of equals.
+      const auto best = std::min_element(ranks.begin(),
+                                         ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
+      if (*best == PairRanks::kNone) break;
+      const auto at = static_cast<std::size_t>(best - ranks.begin());
+      ids[at] = pairs_.joined(*best);
+      drop(ids, at + 1, size);
+      drop(ranks, at + 1, size);
+      if constexpr (kSizes) {
+        sizes[at] += sizes[at + 1];
+        drop(sizes, at + 1, size);
+      }
+      --size;
+      ranks[at] = at + 1 < size ? pairs_.rank(ids[at], ids[at + 1]) : PairRanks::kNone;
+      if (at > 0) ranks[at - 1] = pairs_.rank(ids[at - 1], ids[at]);
+    }
+    ids.resize(size);
+    if constexpr (kSizes) sizes.resize(size);
+  }
+
+  /// A rank in the high half, a position in the low one: the lowest rank wins, then the leftmost
+  /// position.
+  using Candidate = std::uint64_t;
+  static Candidate candidate(std::uint32_t rank, std::uint32_t at) {
+    return (static_cast<std::uint64_t>(rank) << 32) | at;
+  }
+
+  template <bool kSizes, class Seen>
+  void merge_long(ModelState& state, Seen&& seen) const {
+    std::vector<std::uint32_t>& ids = state.ids;
+    std::vector<std::uint32_t>& sizes = state.sizes;
+    std::vector<std::uint32_t>& ranks = state.ranks;
+    std::vector<std::uint32_t>& previous = state.previous;
+    std::vector<std::uint32_t>& next = state.next;
+    const auto size = static_cast<std::uint32_t>(ids.size());
+    previous.resize(size);
+    next.resize(size);
+    std::vector<Candidate> first;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      previous[i] = i - 1;  // the first one's wraps and is never followed
+      next[i] = i + 1;
+      if (ranks[i] != PairRanks::kNone) first.push_back(candidate(ranks[i], i));
+    }
+    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(
+        std::greater<>(), std::move(first));
+    const auto renew = [&](std::uint32_t at) {
+      ranks[at] = next[at] < size ? pairs_.rank(ids[at], ids[next[at]]) : PairRanks::kNone;
+      if (ranks[at] != PairRanks::kNone) queue.push(candidate(ranks[at], at));
+    };
+    while (!queue.empty()) {
+      const auto rank_of_best = static_cast<std::uint32_t>(queue.top() >> 32);
+      const auto at = static_cast<std::uint32_t>(queue.top());
+      queue.pop();
+      // A symbol that was merged away has PairRanks::kNone; one whose pair has changed, another rank.
+      if (ranks[at] != rank_of_best) continue;
+      const std::uint32_t right = next[at];
+      seen(rank_of_best, ids[at], ids[right]);
+      ids[at] = pairs_.joined(rank_of_best);
+      if constexpr (kSizes) sizes[at] += sizes[right];
+      next[at] = next[right];
+      if (next[right] < size) previous[next[right]] = at;
+      ranks[right] = PairRanks::kNone;
+      ids[right] = kNoId;
+      renew(at);
+      if (at > 0) renew(previous[at]);
+    }
+    std::size_t kept = 0;
+    for (std::uint32_t i = 0; i < size; i = next[i], ++kept) {
+      ids[kept] = ids[i];
+      if constexpr (kSizes) sizes[kept] = sizes[i];
+    }
+    ids.resize(kept);
+    if constexpr (kSizes) sizes.resize(kept);
+  }
+
+  const Pairs& pairs_;
 };
 
 class BpeMerges {
@@ -47,21 +166,17 @@ class BpeMerges {
     return ranks_.find(left, right);
   }
 
+  /// The symbol that the pair of a rank becomes.
+  [[nodiscard]] std::uint32_t joined(std::uint32_t rank) const { return joined_[rank]; }
+
   /// Merges the symbols in state.ids; state.ranks must have the rank of the pair that begins at
   /// each (kNoRank at the last). state.sizes are added up, if asked for.
-  void apply(bool with_sizes, ModelState& state) const {
-    if (state.ids.size() > kShortWord) {
-      const auto nothing = [](std::uint32_t, std::uint32_t, std::uint32_t) {};
-      with_sizes ? merge_long<true>(state, nothing) : merge_long<false>(state, nothing);
-    } else {
-      with_sizes ? merge_short<true>(state) : merge_short<false>(state);
-    }
-  }
+  void apply(bool with_sizes, ModelState& state) const { Merging(*this).apply(with_sizes, state); }
 
   /// Merges as `apply` does, and calls `seen(rank, left, right)` for each merge.
   template <class Seen>
   void apply_watched(ModelState& state, Seen&& seen) const {
-    merge_long<false>(state, seen);
+    Merging(*this).apply_watched(state, std::forward<Seen>(seen));
   }
 
   /// Fills state.ranks from state.ids.
@@ -75,99 +190,10 @@ class BpeMerges {
   }
 
  private:
-  static constexpr std::size_t kShortWord = 48;  // symbols; beyond it the heap wins
-
   static std::uint32_t most_id(std::span<const MergeRow> merges) {
     std::uint32_t most = 0;
     for (const MergeRow& merge : merges) most = std::max({most, merge.left, merge.right});
     return most;
-  }
-
-  static void drop(std::vector<std::uint32_t>& values, std::size_t at, std::size_t size) {
-    const auto begin = values.begin();
-    std::copy(begin + static_cast<std::ptrdiff_t>(at) + 1,
-              begin + static_cast<std::ptrdiff_t>(size), begin + static_cast<std::ptrdiff_t>(at));
-  }
-
-  template <bool kSizes>
-  void merge_short(ModelState& state) const {
-    auto& [ids, sizes, ranks, previous, next] = state;
-    std::size_t size = ids.size();
-    while (size > 1) {
-      // min_element takes the leftmost of equals.
-      const auto best = std::min_element(ranks.begin(),
-                                         ranks.begin() + static_cast<std::ptrdiff_t>(size) - 1);
-      if (*best == kNoRank) break;
-      const auto at = static_cast<std::size_t>(best - ranks.begin());
-      ids[at] = joined_[*best];
-      drop(ids, at + 1, size);
-      drop(ranks, at + 1, size);
-      if constexpr (kSizes) {
-        sizes[at] += sizes[at + 1];
-        drop(sizes, at + 1, size);
-      }
-      --size;
-      ranks[at] = at + 1 < size ? rank(ids[at], ids[at + 1]) : kNoRank;
-      if (at > 0) ranks[at - 1] = rank(ids[at - 1], ids[at]);
-    }
-    ids.resize(size);
-    if constexpr (kSizes) sizes.resize(size);
-  }
-
-  /// A rank in the high half, a position in the low one: the lowest rank wins, then the leftmost
-  /// position.
-  using Candidate = std::uint64_t;
-  static Candidate candidate(std::uint32_t rank, std::uint32_t at) {
-    return (static_cast<std::uint64_t>(rank) << 32) | at;
-  }
-
-  template <bool kSizes, class Seen>
-  void merge_long(ModelState& state, Seen&& seen) const {
-    // One by one: not every compiler lets a lambda capture structured bindings.
-    std::vector<std::uint32_t>& ids = state.ids;
-    std::vector<std::uint32_t>& sizes = state.sizes;
-    std::vector<std::uint32_t>& ranks = state.ranks;
-    std::vector<std::uint32_t>& previous = state.previous;
-    std::vector<std::uint32_t>& next = state.next;
-    const auto size = static_cast<std::uint32_t>(ids.size());
-    previous.resize(size);
-    next.resize(size);
-    std::vector<Candidate> first;
-    for (std::uint32_t i = 0; i < size; ++i) {
-      previous[i] = i - 1;  // the first one's wraps and is never followed
-      next[i] = i + 1;
-      if (ranks[i] != kNoRank) first.push_back(candidate(ranks[i], i));
-    }
-    std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue(
-        std::greater<>(), std::move(first));
-    const auto renew = [&](std::uint32_t at) {
-      ranks[at] = next[at] < size ? rank(ids[at], ids[next[at]]) : kNoRank;
-      if (ranks[at] != kNoRank) queue.push(candidate(ranks[at], at));
-    };
-    while (!queue.empty()) {
-      const auto rank_of_best = static_cast<std::uint32_t>(queue.top() >> 32);
-      const auto at = static_cast<std::uint32_t>(queue.top());
-      queue.pop();
-      // A symbol that was merged away has kNoRank; one whose pair has changed, another rank.
-      if (ranks[at] != rank_of_best) continue;
-      const std::uint32_t right = next[at];
-      seen(rank_of_best, ids[at], ids[right]);
-      ids[at] = joined_[rank_of_best];
-      if constexpr (kSizes) sizes[at] += sizes[right];
-      next[at] = next[right];
-      if (next[right] < size) previous[next[right]] = at;
-      ranks[right] = kNoRank;
-      ids[right] = kNoId;
-      renew(at);
-      if (at > 0) renew(previous[at]);
-    }
-    std::size_t kept = 0;
-    for (std::uint32_t i = 0; i < size; i = next[i], ++kept) {
-      ids[kept] = ids[i];
-      if constexpr (kSizes) sizes[kept] = sizes[i];
-    }
-    ids.resize(kept);
-    if constexpr (kSizes) sizes.resize(kept);
   }
 
   PairRanks ranks_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "count/pair_map.hpp"
 #include "encode/bpe_merges.hpp"
+#include "encode/live_merges.hpp"
 #include "encode/seams.hpp"
 #include "encode/word_model.hpp"
 #include "text/utf8.hpp"
@@ -27,18 +29,16 @@ class ByteBpeModel : public WordModel {
   /// that become one token before any merge (`ignore_merges`), by their bytes.
   ByteBpeModel(std::span<const MergeRow> merges, bool rank_by_joined,
                std::span<const std::uint32_t, 256> byte_ids, const TokenIds& whole_words)
-      : merges_(merges, rank_by_joined),
-        seams_(Seams::of(merges, byte_ids)),
-        whole_words_(whole_words) {
-    std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
-    has_whole_words_ = !whole_words.empty();
-    for (std::uint32_t left = 0; left < 256; ++left) {
-      for (std::uint32_t right = 0; right < 256; ++right) {
-        const bool both = byte_ids_[left] != kNoId && byte_ids_[right] != kNoId;
-        byte_pair_rank_[left * 256 + right] =
-            both ? merges_.rank(byte_ids_[left], byte_ids_[right]) : BpeMerges::kNoRank;
-      }
+      : seams_(Seams::of(merges, byte_ids)), whole_words_(TokenIds{}) {
+    for (const MergeRow& merge : merges) {
+      if (merge.joined == kNoId) throw std::invalid_argument("a merge makes an id that is none");
     }
+    std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
+    if (!rank_by_joined) live_ = LiveMerges::of(merges, byte_ids);
+    if (!live_ || live_->has_doubtful()) merges_.emplace(merges, rank_by_joined, byte_ids);
+    const TokenIds others = live_ ? live_->not_found(whole_words) : whole_words;
+    has_whole_words_ = !others.empty();
+    whole_words_ = TokenMap(others);
   }
 
   void encode(std::string_view word, bool with_sizes, ModelState& state) const override {
@@ -58,29 +58,54 @@ class ByteBpeModel : public WordModel {
   }
 
  private:
+  /// Merges of the symbols of bytes.
+  struct ByteMerges {
+    ByteMerges(std::span<const MergeRow> rows, bool rank_by_joined,
+               std::span<const std::uint32_t, 256> byte_ids)
+        : merges(rows, rank_by_joined) {
+      for (std::uint32_t left = 0; left < 256; ++left) {
+        for (std::uint32_t right = 0; right < 256; ++right) {
+          const bool both = byte_ids[left] != kNoId && byte_ids[right] != kNoId;
+          pair_ranks[left * 256 + right] =
+              both ? merges.rank(byte_ids[left], byte_ids[right]) : BpeMerges::kNoRank;
+        }
+      }
+    }
+
+    /// Merges the symbols of a word's bytes, which are in state.ids.
+    void apply(std::string_view word, bool with_sizes, ModelState& state) const {
+      for (std::size_t i = 0; i + 1 < word.size(); ++i) {
+        const auto left = static_cast<unsigned char>(word[i]);
+        state.ranks[i] = pair_ranks[left * 256u + static_cast<unsigned char>(word[i + 1])];
+      }
+      state.ranks[word.size() - 1] = BpeMerges::kNoRank;
+      merges.apply(with_sizes, state);
+    }
+
+    BpeMerges merges;
+    std::vector<std::uint32_t> pair_ranks = std::vector<std::uint32_t>(65536);
+  };
+
   void encode_bytes(std::string_view word, bool with_sizes, ModelState& state) const {
     check_size(word);
+    if (live_ && live_->encode(word, with_sizes, state)) return;
     state.ids.resize(word.size());
     state.ranks.resize(word.size());
     if (with_sizes) state.sizes.assign(word.size(), 1);
     for (std::size_t i = 0; i < word.size(); ++i) {
-      const auto byte = static_cast<unsigned char>(word[i]);
-      state.ids[i] = byte_ids_[byte];
+      state.ids[i] = byte_ids_[static_cast<unsigned char>(word[i])];
       if (state.ids[i] == kNoId) throw MissingSymbol{i, i + 1};
-      state.ranks[i] =
-          i + 1 < word.size()
-              ? byte_pair_rank_[byte * 256u + static_cast<unsigned char>(word[i + 1])]
-              : BpeMerges::kNoRank;
     }
-    merges_.apply(with_sizes, state);
+    // Without doubtful tokens, live merges leave only words that miss a byte.
+    merges_->apply(word, with_sizes, state);
   }
 
-  BpeMerges merges_;
+  std::optional<LiveMerges> live_;
+  std::optional<ByteMerges> merges_;  // unless the live merges are enough
   std::optional<Seams> seams_;
-  TokenMap whole_words_;
+  TokenMap whole_words_;  // those that their bytes do not become
   bool has_whole_words_ = false;
   std::array<std::uint32_t, 256> byte_ids_{};
-  std::vector<std::uint32_t> byte_pair_rank_ = std::vector<std::uint32_t>(65536);
 };
 
 struct CharBpeSettings {

@@ -1,7 +1,8 @@
 // The rank of each pair of ids that merge, in eight bytes a pair.
 //
-// The table is what merging spends its time in, so it must fit the caches: vocabularies of up to two
-// million ids and four million merges take eight bytes a slot, larger ones go into a PairMap.
+// Most pairs that merging asks for do not merge: a filter that fits the caches answers for them. The
+// table should fit the caches too: vocabularies of up to two million ids and four million merges take
+// eight bytes a slot, larger ones go into a PairMap.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "count/pair_map.hpp"
+#include "encode/bit_filter.hpp"
 
 namespace bpe_beam {
 
@@ -20,7 +22,7 @@ class PairRanks {
   static constexpr std::uint32_t kNone = PairMap::kNone;
 
   /// For `pairs` pairs of ids up to `most_id`.
-  PairRanks(std::size_t pairs, std::uint32_t most_id) {
+  PairRanks(std::size_t pairs, std::uint32_t most_id) : filter_(pairs) {
     if (most_id >= kIds || pairs >= kRanks) {
       large_.emplace(pairs);
       return;
@@ -37,7 +39,9 @@ class PairRanks {
       return;
     }
     const std::uint64_t key = key_of(left, right);
-    std::size_t at = slot_of(key);
+    const std::uint64_t hash = hash_of(key);
+    filter_.add(hash);
+    std::size_t at = (hash >> kSlotShift) & mask_;
     while (slots_[at] != kFree && slots_[at] >> kRankBits != key) at = (at + 1) & mask_;
     slots_[at] = key << kRankBits | rank;
   }
@@ -47,7 +51,9 @@ class PairRanks {
     if (large_) [[unlikely]] return large_->find(PairMap::key(left, right));
     if (((left | right) >> kIdBits) != 0) [[unlikely]] return kNone;
     const std::uint64_t key = key_of(left, right);
-    for (std::size_t at = slot_of(key);; at = (at + 1) & mask_) {
+    const std::uint64_t hash = hash_of(key);
+    if (!filter_.may_have(hash)) return kNone;
+    for (std::size_t at = (hash >> kSlotShift) & mask_;; at = (at + 1) & mask_) {
       const std::uint64_t slot = slots_[at];
       if (slot == kFree) return kNone;  // first: its upper bits could be a pair's
       if (slot >> kRankBits == key) return static_cast<std::uint32_t>(slot & (kRanks - 1));
@@ -57,6 +63,7 @@ class PairRanks {
  private:
   static constexpr int kIdBits = 21;
   static constexpr int kRankBits = 22;
+  static constexpr int kSlotShift = 40;  // other bits of the hash than the filter's first
   static constexpr std::uint64_t kIds = std::uint64_t{1} << kIdBits;
   static constexpr std::uint64_t kRanks = std::uint64_t{1} << kRankBits;
   // No rank is kRanks - 1, so no pair with its rank is all ones.
@@ -65,10 +72,11 @@ class PairRanks {
   static std::uint64_t key_of(std::uint32_t left, std::uint32_t right) {
     return static_cast<std::uint64_t>(left) << kIdBits | right;
   }
-  [[nodiscard]] std::size_t slot_of(std::uint64_t key) const {
-    return fold_multiply(key ^ 0xA0761D6478BD642F, 0x9E3779B97F4A7C15) & mask_;
+  static std::uint64_t hash_of(std::uint64_t key) {
+    return fold_multiply(key ^ 0xA0761D6478BD642F, 0x9E3779B97F4A7C15);
   }
 
+  BitFilter filter_;
   std::vector<std::uint64_t> slots_;
   std::size_t mask_ = 0;
   std::optional<PairMap> large_;
