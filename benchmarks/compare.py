@@ -15,7 +15,7 @@ Groups of rows:
   gigatoken's encode_files and one write. Also a corpus of 5 GB.
 - encode: one process, one thread: load, first text, a cold and a warm pass; corpora, tokenizers.
 - decode: one process, one thread, a batch of documents.
-- sizes: count, tokenize and train from 1 MB to --largest; gigatoken up to 1 GB.
+- sizes: count, tokenize and train from 1 MB to --largest; gigatoken from 100 MB to 1 GB.
 
 Equality comes first: the ids, texts or vocabularies of the first run are compared with the row's
 reference (the first of tiktoken, tokenizers and bpe-beam that takes part), and a contestant whose
@@ -56,8 +56,9 @@ OURS = "bpe-beam"
 OWN_ALGORITHM = "sentencepiece"
 VOCAB_SIZE = 32_000
 LEAST_AGREEMENT = 0.99
-PEER_MEGABYTES = 1_000
-"""The largest text of the curves that peers are run on: they keep all ids in memory."""
+PEER_MEGABYTES = (100, 1_000)
+"""The texts of the curves that the peer is run on: it learns a large vocabulary from a small text
+in minutes, and keeps all ids in memory."""
 
 CORPORA = ("english", "languages", "help", "chinese", "code")
 TRAINERS = (OURS, "gigatoken", "tokenizers-0.23", "rustbpe", OWN_ALGORITHM)
@@ -133,12 +134,12 @@ def rows_of(group: str, largest: float) -> list[Row]:
         bert = tuple(name for name in ENCODERS if name.startswith((OURS, "tokenizers")))
         return [*found, Row("encode", "english", "bert", bert)]
     if group == "decode":
-        decoders = tuple(name for name in ENCODERS if "Arrow" not in name)
-        return [Row("decode", corpus, "gpt2", decoders) for corpus in ("english", "languages")]
+        return [Row("decode", corpus, "gpt2", ENCODERS) for corpus in ("english", "languages")]
     sizes = corpora.mixed_sizes(largest)
+    least, most = PEER_MEGABYTES
     return [
         Row(task, size_name(size), "gpt2" if task == "tokenize" else None,
-            (OURS, "gigatoken") if task != "count" and size <= PEER_MEGABYTES else (OURS,))
+            (OURS,) if task == "count" or not least <= size <= most else (OURS, "gigatoken"))
         for size in sizes
         for task in ("count", "tokenize", "train")
     ]  # fmt: skip

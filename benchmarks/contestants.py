@@ -213,7 +213,7 @@ class Codec:
     Attributes:
         encode: From what `prepare` returns to ids of any form.
         rows: From such ids to a list of arrays, one for each text.
-        decode: From what `prepare_ids` returns to a list of texts (str or bytes).
+        decode: From what `prepare_ids` returns to texts (str, bytes or Arrow strings).
         prepare: From a list of texts to what `encode` wants.
         prepare_ids: From `rows` to what `decode` wants.
     """
@@ -240,20 +240,26 @@ def codec_bpe_beam(path: str, arrow: bool) -> Codec:
 
     Args:
         path: A tokenizer.json.
-        arrow: Whether texts are an Arrow array, as in the jobs, or a list of str.
+        arrow: Whether texts and ids are Arrow arrays, as in the jobs, or lists.
     """
     from bpe_beam import Tokenizer
 
     tokenizer = Tokenizer.from_file(path)
+    batch = getattr(tokenizer, "decode_batch", None)
+
+    def decode(rows: Any) -> list[str]:
+        return batch(rows).to_pylist() if batch else [tokenizer.decode(row) for row in rows]
+
     found = Codec(
-        tokenizer.encode_batch,
-        getattr(tokenizer, "decode_batch", lambda rows: [tokenizer.decode(row) for row in rows]),
-        rows=lambda ids: [row.values.to_numpy() for row in ids],
+        tokenizer.encode_batch, decode, rows=lambda ids: [row.values.to_numpy() for row in ids]
     )
     if arrow:
         import pyarrow as pa
 
         found.prepare = lambda texts: pa.array(texts, pa.large_string())
+    if arrow and batch:
+        found.decode = batch
+        found.prepare_ids = lambda rows: pa.array(rows, pa.large_list(pa.uint32()))
     return found
 
 
@@ -400,6 +406,7 @@ def decode(name: str, paths: list[str], tokenizer: str, megabytes: float) -> dic
     found = clock("all", lambda: codec.decode(ids))
     digest, size = hashlib.sha256(), 0
     for text in found:
+        text = text.as_py() if hasattr(text, "as_py") else text
         data = text if isinstance(text, bytes) else text.encode()
         digest.update(data)
         size += len(data)

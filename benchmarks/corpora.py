@@ -8,9 +8,9 @@ with the one, report with the other. A corpus that exists is kept. The kind `mix
 size, is a folder of parts, FOLDER/mixed-MEGABYTES: the first part has 1 MB, the first two 3 MB, and
 so on up to all of it. Each part has documents of all packages alike.
 
-A document is a file, or twenty poems. Texts without their own markup come without tags; lines that
-came before are left out of them, since pages of one manual repeat their headers and menus. Code and
-`mixed` are as they are, without files that came before.
+A document is a file, or twenty poems. Pages come without tags, and without lines that came before,
+since all pages of a manual have the same headers and menus. Code and `mixed` are as they are, but
+without files that came before and files of more than 1 MB, which are data.
 
 Packages are downloaded with `apt-get download` (after `apt-get update`) and `npm pack`. All report
 corpora take 600 MB of disk, 400 MB of downloads and five minutes; 10 GB of `mixed` take 10 GB,
@@ -47,6 +47,9 @@ MIXED_MEGABYTES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 5_000, 10_000)
 
 LEAST_LINE = 20
 """Characters; shorter lines may repeat: a brace is no boilerplate."""
+
+MOST_RAW = 1_000_000
+"""Characters of a raw document."""
 
 POEMS = 20
 """Poems in a document."""
@@ -212,7 +215,7 @@ def documents_of(name: str, content: bytes, raw: bool) -> Iterator[str]:
 
 
 def without_repeats(text: str, seen: set[int], raw: bool) -> str:
-    """Return a text without the long lines that came before, or nothing if all of it did.
+    """Return a text without the long lines that came before; a raw one whole or not at all.
 
     Args:
         text: The text.
@@ -221,7 +224,7 @@ def without_repeats(text: str, seen: set[int], raw: bool) -> str:
     """
     if raw:
         key = hash(text)
-        known = key in seen
+        known = key in seen or len(text) > MOST_RAW
         seen.add(key)
         return "" if known else text
     lines = []

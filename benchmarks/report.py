@@ -33,6 +33,9 @@ LABELS = {
 }
 COLORS = {"count": "#2a7f62", "tokenize": "#1f5fa8", "train": "#b5541c", "encode": "#6b4fa0"}
 
+LARGE = 4_500_000_000
+"""Bytes of a mixed corpus that has a row of its own."""
+
 Entry = dict[str, Any]
 
 
@@ -96,6 +99,12 @@ def speed(entry: Entry, phase: str) -> float:
     return entry["runs"][0]["bytes"] / seconds / 1e6 if entry["runs"] else math.nan
 
 
+def status(entry: Entry) -> str:
+    """Return why an entry has no runs, in short: the file of results has the whole reason."""
+    short = entry["status"].partition(":")[0]
+    return "" if short in ("ok", "not measured") else str(short)
+
+
 def label(corpus: str) -> str:
     """Return a corpus's name for people."""
     return LABELS.get(corpus, corpus.replace("mixed-", "mixed text, ") + " MB")
@@ -123,14 +132,14 @@ def whole_process(results: Results, task: str) -> str:
 
     def cell(entry: Entry) -> str:
         if not entry["runs"]:
-            return str(entry["status"])
+            return status(entry)
         return f"{median(entry, 'wall'):.2f} s, {median(entry, 'peak') / 1e6:,.0f} MB"
 
     rows = []
     for corpus in results.different("corpus", task):
-        found = [results.find(task, corpus, name) for name in contestants]
-        if sum(bool(entry["runs"]) for entry in found) < 2 and corpus.startswith("mixed-"):
+        if corpus not in LABELS and results.size(corpus) < LARGE:
             continue  # of the curves over size
+        found = [results.find(task, corpus, name) for name in contestants]
         size = f"{results.size(corpus) / 1e6:,.0f} MB"
         rows.append([label(corpus).partition(",")[0], size, *map(cell, found)])
     return table(["corpus", "JSON Lines", *contestants], rows)
@@ -148,7 +157,7 @@ def one_process(results: Results, task: str, phases: Sequence[str]) -> str:
 
     def cell(entry: Entry) -> str:
         if not entry["runs"]:
-            return "" if entry["status"] == "not measured" else str(entry["status"])
+            return status(entry)
         return " / ".join(f"{speed(entry, phase):,.0f}" for phase in phases)
 
     rows = []
@@ -219,7 +228,7 @@ def ratios(results: Results) -> list[tuple[str, str, float]]:
         for corpus in results.different("corpus", task):
             ours, theirs = (results.find(task, corpus, name) for name in (OURS, PEER))
             ratio = median(theirs, "wall") / median(ours, "wall")
-            if corpus in LABELS or results.size(corpus) > 2e9:
+            if corpus in LABELS or results.size(corpus) >= LARGE:
                 found.append((task, f"{task}, {label(corpus)}", ratio))
     for phase in ("cold", "warm"):
         for corpus in results.different("corpus", "encode"):
@@ -237,9 +246,10 @@ def head(results: Results) -> str:
     versions = ", ".join(f"{n} {v}" for n, v in sorted(content["versions"].items()))
     return (
         f"Commit {content['commit']}; {host['cpu']}, {host['cores']} cores, "
-        f"{host['memory_gb']} GB, {host['system']}, Python {host['python']}; medians of "
-        f"{min(counts)} to {max(counts)} runs, {content['settings']['threads']} threads for whole "
-        f"processes; load of the machine {statistics.median(loads):.1f} (median). {versions}.\n"
+        f"{host['memory_gb']} GB, {host['system']}, Python {host['python']}. Medians of "
+        f"{max(counts)} runs (of slow contestants, fewer); whole processes have "
+        f"{content['settings']['threads']} threads. Load of the machine: "
+        f"{statistics.median(loads):.1f} (median). {versions}.\n"
     )
 
 
@@ -288,17 +298,22 @@ def text(x: float, y: float, content: str, anchor: str = "start", size: int = 12
     )
 
 
-def line(points: Sequence[tuple[float, float]], color: str, dashed: bool = False) -> str:
+def line(
+    points: Sequence[tuple[float, float]], color: str, dashed: bool = False, width: int = 2
+) -> str:
     """Return a polyline.
 
     Args:
         points: Its points.
         color: Its color.
         dashed: Whether it is dashed.
+        width: Its width.
     """
     shown = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dashes = ' stroke-dasharray="5 4"' if dashed else ""
-    return f'<polyline points="{shown}" fill="none" stroke="{color}" stroke-width="2"{dashes}/>'
+    return (
+        f'<polyline points="{shown}" fill="none" stroke="{color}" stroke-width="{width}"{dashes}/>'
+    )
 
 
 def bars(found: list[tuple[str, str, float]], left: float, top: float, width: float) -> list[str]:
@@ -312,6 +327,8 @@ def bars(found: list[tuple[str, str, float]], left: float, top: float, width: fl
     """
     scale = width / max([1.2, *(ratio for *_, ratio in found)])
     made = [text(left, top - 10, f"times the speed of {PEER}", size=14)]
+    bottom = top + 20 * len(found)
+    made.append(line([(left + scale, top), (left + scale, bottom)], "#555", dashed=True))
     for i, (task, name, ratio) in enumerate(found):
         y = top + 20 * i
         made.append(text(left - 6, y + 13, name, "end"))
@@ -320,9 +337,12 @@ def bars(found: list[tuple[str, str, float]], left: float, top: float, width: fl
             f'fill="{COLORS[task]}"/>'
         )
         made.append(text(left + ratio * scale + 4, y + 13, f"{ratio:.2f}"))
-    bottom = top + 20 * len(found)
-    made.append(line([(left + scale, top), (left + scale, bottom)], "#555", dashed=True))
     return made
+
+
+def size_label(power: int) -> str:
+    """Return 10 to a power in GB, with its unit."""
+    return f"{10**power} GB" if power >= 0 else f"{10 ** (power + 3)} MB"
 
 
 def panel(results: Results, which: int, title: str, left: float, top: float) -> list[str]:
@@ -362,7 +382,7 @@ def panel(results: Results, which: int, title: str, left: float, top: float) -> 
         ]
     for power in range(math.ceil(low_x - 0.05), math.floor(high_x + 0.05) + 1):
         x, _ = at(10.0**power, 10.0**low_y)
-        made.append(text(x, top + height + 16, f"{10.0**power:g} GB", "middle"))
+        made.append(text(x, top + height + 16, size_label(power), "middle"))
     for (task, name), found in curves.items():
         if found:
             made.append(line([at(*point) for point in found], COLORS[task], dashed=name == PEER))
