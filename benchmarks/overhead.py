@@ -62,7 +62,7 @@ class Case:
         learned = TrainSettings(
             output=str(folder / "tok"), vocab_size=32_000, input=self.input, run=self.run
         )
-        train.run(learned, Progress(quiet=True))
+        train.run(learned, Progress("none"))
         self.tokenizer = Tokenizer.from_file(str(folder / "tok" / "tokenizer.json"))
 
     def each(self, call: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
@@ -125,7 +125,7 @@ def count_splits(case: Case) -> None:
 def count_job(case: Case) -> None:
     """Run the job in this process."""
     settings = CountSettings(output=next(case.fresh), input=case.input, run=case.run)
-    count.run(settings, Progress(quiet=True))
+    count.run(settings, Progress("none"))
 
 
 def tokenize_kernel(case: Case, texts: list[list[Any]]) -> None:
@@ -153,7 +153,7 @@ def tokenize_job(case: Case) -> None:
         input=case.input,
         run=case.run,
     )
-    tokenize.run(settings, Progress(quiet=True))
+    tokenize.run(settings, Progress("none"))
 
 
 def command(case: Case, job: str) -> None:

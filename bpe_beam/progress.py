@@ -31,6 +31,7 @@ _LEAST_BAR, _MOST_BAR = 10, 40
 _FALLBACK_COLUMNS = 80
 """The width of a terminal that does not report it."""
 _POLL_SECONDS = 0.2
+_now = time.monotonic
 _lock = threading.Lock()
 _reported: dict[str, dict[str, int]] = {}
 _forward: Callable[[str, dict[str, int]], None] | None = None
@@ -292,7 +293,6 @@ class Stage:
         total: How much there is to do, in `unit`; None until it is known.
         unit: What is counted, such as "bytes", "rounds", "merges".
         display: Shows the stage; None shows nothing.
-        clock: Returns the seconds since any moment.
     """
 
     def __init__(
@@ -301,14 +301,12 @@ class Stage:
         total: int | None,
         unit: str,
         display: TerminalBar | _Lines | None,
-        clock: Callable[[], float],
     ) -> None:
         self.name = name
         self.total = total
         self.unit = unit
         self._display = display
-        self._clock = clock
-        self._start = clock()
+        self._start = _now()
         self._least: dict[str, int] = {}
         self._stop = threading.Event()
         self._poller: threading.Thread | None = None
@@ -351,14 +349,14 @@ class Stage:
             for name, least in self._least.items():
                 counters[name] = max(counters.get(name, 0), least)
         done = counters.pop("done", 0)
-        seconds = self._clock() - self._start
+        seconds = _now() - self._start
         return Snapshot(self.name, done, self.total, self.unit, counters, seconds)
 
     def __enter__(self) -> Stage:
         """Start the stage at zero."""
         with _lock:
             _reported[self.name] = {}
-        self._start = self._clock()
+        self._start = _now()
         if self._display is not None:
             self._poller = threading.Thread(target=self._poll, name="progress", daemon=True)
             self._poller.start()
@@ -394,26 +392,14 @@ class Progress:
 
     Args:
         mode: One of `MODES`.
-        quiet: Whether to show no progress, as the mode none.
         stream: Where to write; the default is stderr.
-        clock: Returns the seconds since any moment.
     """
 
-    def __init__(
-        self,
-        mode: str = "auto",
-        *,
-        quiet: bool = False,
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, mode: str = "auto", *, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
-        if quiet:
-            mode = "none"
         if mode == "auto":
             mode = "bar" if _is_terminal(self._stream) else "plain"
         self.mode = mode
-        self._clock = clock
 
     def warn(self, text: str) -> None:
         """Show a warning at once, also where progress is not shown."""
@@ -434,7 +420,7 @@ class Progress:
             "json": JsonLines,
         }
         display = kinds[self.mode](self._stream) if self.mode in kinds else None
-        return Stage(name, total, unit, display, self._clock)
+        return Stage(name, total, unit, display)
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -81,7 +81,6 @@ ELSEWHERE = {
     "jobs/verify.py": "end_to_end/test_jobs.py",
     "storage/ranges.py": "servers/test_web.py",
     "storage/remote_store.py": "servers/test_stores.py",
-    "storage/syncing.py": "invariance/test_power_cut.py",
     "storage/web.py": "servers/test_web.py",
     "workers/corpus_limits.py": "end_to_end/test_unusable_corpora.py",
     "workers/tokenize_split.py": "end_to_end/test_jobs.py",

@@ -206,10 +206,9 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lines_come_while_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_POLL_SECONDS", 0.005)
     now = [0.0]
+    monkeypatch.setattr(progress, "_now", lambda: now[0])
     stream = io.StringIO()
-    with Progress("json", stream=stream, clock=lambda: now[0]).stage(
-        "count", 10, "splits"
-    ) as stage:
+    with Progress("json", stream=stream).stage("count", 10, "splits") as stage:
         stage.advance(4, documents=2, bytes=80)
         now[0] = 4.9
         time.sleep(0.05)
@@ -384,7 +383,8 @@ def test_a_closed_stderr_does_not_end_a_job(
     monkeypatch.setattr(progress, "_POLL_SECONDS", 0.005)
     stream = Terminal() if terminal else io.StringIO()
     now = [0.0]
-    with Progress(stream=stream, clock=lambda: now[0]).stage("count", 2, "splits") as stage:
+    monkeypatch.setattr(progress, "_now", lambda: now[0])
+    with Progress(stream=stream).stage("count", 2, "splits") as stage:
         stream.close()
         now[0] = 100.0
         time.sleep(0.05)

@@ -1,9 +1,8 @@
 """The proof that the slices of a file are contiguous, where readers had to guess their starts.
 
-Each such slice reports where its first record began and where the first record after it begins
-(`Boundaries`). If every slice begins where the one before it ended, and the first at the file's
-start, then all records were read once, as if the file was read from its start. Where that fails
-the file is read again as one.
+If every slice begins where the one before it ended, and the first at the file's start, then all
+records were read once, as if the file was read from its start. Where that fails the file is read
+again as one.
 """
 
 from __future__ import annotations

@@ -72,14 +72,14 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
     Raises:
         DataError: Storage fails, or a file cannot be read with these settings.
 
-    Cost: the beginning of one slice where its first record can be used, else 8 MiB.
+    Cost: the beginning of one slice where its first record can be used, else 8 MiB, or up to 500
+    records (2,000 in total, if the slices are few) of each file that is read in order.
     """
     slices = _spread(plan)
     tried = Tried()
-    # More than its share of each slice, as some files have few records.
-    share = -(-TRIED_RECORDS // min(len(slices), _FEW_SLICES)) if slices else 0
     for slice_ in slices:
-        enough = tried.records + share
+        # More than the share of a slice, as some files have few records.
+        enough = tried.records + -(-TRIED_RECORDS // min(len(slices), _FEW_SLICES))
 
         def add(reject: Reject, enough: int = enough) -> None:
             tried.add(reject)

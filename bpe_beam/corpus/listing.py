@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from bpe_beam.corpus.file_types import HEAD_BYTES, compression_of, format_of
-from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile
+from bpe_beam.corpus.plan import MAX_FILE_BYTES, MAX_FILES, InputFile, Plan
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage, StoredFile, redact
 from bpe_beam.storage.names import absolute, escape_glob, join
@@ -24,27 +23,10 @@ _MAX_NAME = 8192
 """The length of a path or URL, in characters: twice the limit of Linux."""
 
 
-@dataclass(frozen=True)
-class Listing:
-    """The files of a corpus.
-
-    Attributes:
-        root: The folder (path or URL) that their names start at.
-        files: The files, sorted by name.
-        duplicates: Names of files that the inputs named more than once, sorted.
-        excluded: How many files were left out by `exclude`.
-    """
-
-    root: str
-    files: tuple[InputFile, ...]
-    duplicates: tuple[str, ...]
-    excluded: int
-
-
 def list_files(
     storage: Storage, inputs: Sequence[str], exclude: Sequence[str], input_format: str
-) -> Listing:
-    """Return the files that the inputs name, without the excluded ones.
+) -> Plan:
+    """Return the files that the inputs name, without the excluded ones, as a plan without splits.
 
     Args:
         storage: The storage client.
@@ -84,7 +66,7 @@ def list_files(
     root, names = _name(list(files))
     named = sorted((names[url], file) for url, file in files.items())
     duplicates = tuple(sorted(names[url] for url in repeated if url in files))
-    return Listing(root, described(storage, named, input_format), duplicates, excluded)
+    return Plan(root, described(storage, named, input_format), (), duplicates, excluded)
 
 
 def described(

@@ -1,9 +1,8 @@
 """The files of a corpus, and how they are divided into splits: the tasks of a job.
 
-A plan is plain data. It is a function of the files' names (relative to their common folder),
-sizes, formats and compressions, and of `range_bytes` alone: not of the corpus's location, the order
-of its listing, or the workers. Equal plans give equal shards, so a plan can be made again rather
-than stored.
+A plan is plain data: a function of the files' names (relative to their common folder), sizes,
+formats and compressions, and of `range_bytes` alone. Equal plans give equal shards, so a plan can
+be made again rather than stored.
 """
 
 from __future__ import annotations

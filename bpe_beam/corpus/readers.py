@@ -1,7 +1,6 @@
 """A split of the plan to Arrow batches of documents, whatever the files' formats.
 
-Each format has a module of its own, with a reader of slices. A record belongs to the slice in which
-it begins, so any slices of a file give the same documents.
+A record belongs to the slice in which it begins, so any slices of a file give the same documents.
 """
 
 from __future__ import annotations
@@ -17,15 +16,11 @@ from bpe_beam.corpus.plan import Plan, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE, ReadSettings
 from bpe_beam.corpus.rejects import MAX_REJECT_BYTES, Reject, RejectReason
 from bpe_beam.corpus.slices import Boundaries, SliceRequest
-from bpe_beam.corpus.streams.stored import ChangedFileError, ignore_progress
+from bpe_beam.corpus.streams.stored import ChangedFileError, ignore
 from bpe_beam.errors import NotFoundError
 from bpe_beam.storage import Storage
 
 _FIELD_FLAWS = (RejectReason.FIELD_MISSING.value, RejectReason.FIELD_NOT_A_STRING.value)
-
-
-def _ignore_boundaries(boundaries: Boundaries) -> None:
-    """Ignore the boundaries of a slice."""
 
 
 def _read_slice(request: SliceRequest, lose_changed: bool) -> Iterator[pa.RecordBatch]:
@@ -80,11 +75,11 @@ def read_split(
     split: Split,
     settings: ReadSettings,
     on_reject: Callable[[Reject], None],
-    on_boundaries: Callable[[Boundaries], None] = _ignore_boundaries,
+    on_boundaries: Callable[[Boundaries], None] = ignore,
     *,
     batch_bytes: int = 1 << 20,
     only_text: bool = False,
-    on_read: Callable[[int], None] = ignore_progress,
+    on_read: Callable[[int], None] = ignore,
     lose_changed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     r"""Yield the documents that begin in a split, as batches of BATCH_SCHEMA.

@@ -32,11 +32,12 @@ def names_in(row: Mapping[str, Any], text_field: str) -> str:
         record = json.loads(data)
     except ValueError:  # longer than what is kept of a record
         return sought
-    path = field_path(text_field)
     above: list[str] = []
-    while len(above) < len(path) - 1 and isinstance(record, dict) and path[len(above)] in record:
-        record = record[path[len(above)]]
-        above.append(path[len(above)])
+    for name in field_path(text_field)[:-1]:
+        if not isinstance(record, dict) or name not in record:
+            break
+        record = record[name]
+        above.append(name)
     within = f"its {'.'.join(above)!r}" if above else "it"
     if not isinstance(record, dict):
         return f"{sought}; {within} is no object"

@@ -2,6 +2,9 @@
 
 A reader calls back with a `Reject` for each; a `RejectWriter` writes those of one split to a file
 of its own beside the job's output; `Limit` (`limits.py`) decides at the end whether the job fails.
+Lost parts of damaged files, of which nobody knows the number of records, are counted in stored
+bytes and have a limit of their own: the rest of a broken compressed stream or of an archive, a row
+group, a record batch, a file of which nothing can be read.
 """
 
 from __future__ import annotations
@@ -9,13 +12,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any, BinaryIO
 
 import msgspec
 
-from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.storage import Storage
+from bpe_beam.storage.json_file import Count
 
 MAX_REJECT_BYTES = 64 << 10
 """The most bytes that are kept of a record."""
@@ -128,6 +132,44 @@ class Reject(msgspec.Struct, frozen=True, omit_defaults=True, rename={"data": "b
         row: dict[str, Any] = msgspec.to_builtins(self)
         row.pop("lost_records", None)
         return row
+
+
+class FileLoss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The loss of one file; also the row of a receipt and of a manifest.
+
+    Attributes:
+        file: Its name in the plan.
+        bytes: Stored bytes that are lost.
+        positions: The number of positions at which they are; each is one line of `rejects/`.
+        records: Records that are lost, if the format shows it; None otherwise.
+    """
+
+    file: str
+    bytes: Count
+    positions: Count
+    records: Count | None = None
+
+
+def add_losses(losses: Iterable[FileLoss]) -> tuple[FileLoss, ...]:
+    """Return the losses with one entry a file, sorted by the files' names."""
+    files: dict[str, list[FileLoss]] = {}
+    for loss in losses:
+        files.setdefault(loss.file, []).append(loss)
+    return tuple(
+        FileLoss(
+            name,
+            sum(loss.bytes for loss in files[name]),
+            sum(loss.positions for loss in files[name]),
+            lost_records(files[name]),
+        )
+        for name in sorted(files)
+    )
+
+
+def lost_records(losses: Iterable[FileLoss]) -> int | None:
+    """Return how many records are lost; None if that is not known of every file."""
+    found = [loss.records for loss in losses]
+    return sum(filter(None, found)) if None not in found else None
 
 
 class RejectWriter(contextlib.ExitStack):

@@ -1,9 +1,4 @@
-"""One slice of a file: the request that each format's reader gets, and its report of boundaries.
-
-Most formats show where a record begins. Where a reader has to guess (members of a compressed file,
-quoted lines of CSV) it reports where its first record began and where it stopped, and the job
-proves that the slices of a file are contiguous; see `boundaries.py`.
-"""
+"""One slice of a file: the request that each format's reader gets, and its report of boundaries."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from bpe_beam.corpus.plan import InputFile
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.corpus.rejects import Reject, RejectReason
 from bpe_beam.corpus.streams import Source, Stored, decompress
-from bpe_beam.corpus.streams.stored import ignore_progress
+from bpe_beam.corpus.streams.stored import ignore
 from bpe_beam.storage import Storage
 
 
@@ -66,10 +61,9 @@ class SliceRequest:
         settings: How files become documents.
         on_reject: Called for each record that cannot be used.
         on_boundaries: Called at the slice's end, if the reader had to guess where records begin.
-        batch_bytes: The approximate size of a batch's texts in bytes.
-        only_text: Whether a reader may leave ids null, and sources that the settings do not name.
-        on_read: Called with the number of stored bytes of each read, for progress: some may be
-            read twice, or not at all.
+        batch_bytes: See `read_split`.
+        only_text: See `read_split`.
+        on_read: Called with the number of stored bytes of each read: some may be read twice.
     """
 
     storage: Storage
@@ -83,7 +77,7 @@ class SliceRequest:
     on_boundaries: Callable[[Boundaries], None]
     batch_bytes: int
     only_text: bool = False
-    on_read: Callable[[int], None] = ignore_progress
+    on_read: Callable[[int], None] = ignore
 
     @property
     def whole(self) -> bool:
@@ -114,15 +108,9 @@ class SliceRequest:
         total: int | None = None,
         **position: int | None,
     ) -> None:
-        """Report a record of the file that cannot be used, or a part that is lost.
+        """See `Reject.of`; this reports a record of the file, or a part of it that is lost.
 
-        Args:
-            reason: Why.
-            detail: What is particular to this record; may be empty.
-            data: The bytes of the record, or its first ones.
-            total: The size of the record in bytes, if `data` is not all of it.
-            **position: See `Reject`. At least one byte counts as lost: the missing bytes of a
-                truncated file are not known.
+        At least one byte counts as lost: the missing bytes of a truncated file are not known.
         """
         lost = position.get("lost_bytes")
         if lost is not None:
@@ -130,11 +118,10 @@ class SliceRequest:
         self.on_reject(Reject.of(self.file.name, reason, detail, data, total, **position))
 
     def open(self, start: int = 0) -> Source | None:
-        """Open the file's decompressed bytes.
+        """Open the file's decompressed bytes, in a compressed file from the slice's first unit on.
 
         Args:
-            start: In a plain file, the byte to begin at. In a compressed one reading begins at
-                the first unit of the slice.
+            start: The byte of a plain file to begin at.
 
         Returns:
             The bytes up to the file's end; None if no unit begins in the slice, which is reported.

@@ -1,7 +1,6 @@
 """The corpus divided into splits: the plan of a job's tasks.
 
-The plan follows from the files' names, sizes and formats and from `range_bytes` alone. Only the
-first bytes of a file are read: the workers find out where a compressed file has its units.
+Only the first bytes of a file are read: the workers find the units of a compressed file.
 """
 
 from __future__ import annotations
@@ -71,15 +70,15 @@ def make_plan(
     """
     if range_bytes is not None and range_bytes < 1:
         raise UsageError(f"must be at least 1, got {range_bytes}", ("range_bytes",))
-    listing = list_files(storage, inputs, exclude, input_format)
+    listed = list_files(storage, inputs, exclude, input_format)
     plan = plan_of_files(
-        listing.root,
-        listing.files,
+        listed.root,
+        listed.files,
         document_separator=document_separator,
         range_bytes=range_bytes,
         cut_compressed=cut_compressed,
     )
-    return replace(plan, duplicates=listing.duplicates, excluded=listing.excluded)
+    return replace(plan, duplicates=listed.duplicates, excluded=listed.excluded)
 
 
 def plan_of_files(
@@ -115,7 +114,7 @@ def plan_of_files(
             slices += _slices_of(number, file, range_bytes)
         else:
             slices.append(Slice(number, 0, file.size))
-    lengths = None
+    lengths = [0] * len(files)
     if split_characters is not None:
         lengths = [len(json.dumps(file.name)) + _SLICE_CHARACTERS for file in files]
     splits = _splits(slices, range_bytes, lengths, split_characters or 0)
@@ -161,21 +160,17 @@ def _slices_of(number: int, file: InputFile, range_bytes: int) -> Iterator[Slice
 
 
 def _splits(
-    slices: Iterable[Slice],
-    range_bytes: int,
-    lengths: Sequence[int] | None = None,
-    max_characters: int = 0,
+    slices: Iterable[Slice], range_bytes: int, lengths: Sequence[int], max_characters: int
 ) -> Iterator[Split]:
     """Yield splits of adjacent slices, as large as `range_bytes` and `max_characters` allow.
 
-    `lengths` has the characters that a slice of each file takes in a task. If it is None, their
-    number has no limit.
+    `lengths` has the characters that a slice of each file takes in a task.
     """
     index, size, characters = 0, 0, 0
     bundle: list[Slice] = []
     for slice_ in slices:
         more = slice_.end - slice_.start
-        length = lengths[slice_.file] if lengths else 0
+        length = lengths[slice_.file]
         full = len(bundle) == MAX_SLICES_OF_SPLIT or characters + length > max_characters
         if bundle and (size + more > range_bytes or full):
             yield Split(index, tuple(bundle))

@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from bpe_beam.corpus.losses import FileLoss
+from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo

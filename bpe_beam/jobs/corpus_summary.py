@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bpe_beam.corpus.losses import FileLoss, lost_records
 from bpe_beam.corpus.read_settings import OTHER_SOURCE
+from bpe_beam.corpus.rejects import FileLoss, lost_records
 from bpe_beam.messages import first_few
 from bpe_beam.workers.corpus_limits import lost_in_words
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import astuple
 
-from bpe_beam.corpus.losses import FileLoss
+from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo

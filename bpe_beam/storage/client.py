@@ -4,8 +4,7 @@ A path without `scheme://` is local, and its characters have no special meaning:
 spaces. A file appears under its name complete or not at all: a killed process leaves no half of a
 file, and two attempts at the same file do not disturb each other.
 
-Errors that may pass (see `retry.retried`) lead to another call: for opening and each range that is
-read, listing, looking, removing, moving, and writing a file at once. A file that is written as a
+Calls are repeated after errors that may pass (see `retry.retried`). A file that is written as a
 stream goes up in parts, each of which the cloud's own library retries.
 """
 
@@ -25,7 +24,7 @@ from bpe_beam.storage.local_store import LocalStore
 from bpe_beam.storage.names import is_local, local_path, redact
 from bpe_beam.storage.retry import retried
 from bpe_beam.storage.stored_file import StoredFile
-from bpe_beam.storage.syncing import sync_folder
+from bpe_beam.storage.writing import sync_folder
 
 # Imported where it is used: a process that reads local files starts faster without it.
 if TYPE_CHECKING:
@@ -128,31 +127,19 @@ class Storage:
         return self._store(url).is_folder(url)
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names of the files and folders directly in a folder, sorted.
-
-        Returns:
-            The names without the folder's; [] if the folder does not exist.
-        """
+        """Return the names of what is directly in a folder, sorted; [] if it does not exist."""
         return self._store(folder).list_names(folder)
 
-    def join(self, folder: str, *names_below: str) -> str:
-        """Return the path or URL of a name below a folder. A web query stays behind the path.
-
-        Args:
-            folder: A path or URL.
-            *names_below: The names of the folders on the way, and of the file.
-        """
-        return names.join(folder, *names_below)
+    join = staticmethod(names.join)
 
     # ---- reading ----
 
     def open(self, url: str) -> BinaryIO:
         """Open a file for reading bytes; seekable.
 
-        A remote file is read by ranges of up to 4 MiB, one of which is in memory. The length of
-        each is checked, and on the stores that report it (s3, gs, az, the web) the file's tag: a
-        short range is read again, and a range of another version is an error. A web server without
-        ranges is read from the start, again for each step back.
+        A remote file is read by ranges of up to 4 MiB, one of which is in memory. A short range is
+        read again, and a range of another version is an error on the stores that report it (s3, gs,
+        az, the web). A web server without ranges is read from the start, again for each step back.
         """
         return self.open_with_stat(url)[1]
 
@@ -162,8 +149,7 @@ class Storage:
 
     def read_bytes(self, url: str) -> bytes:
         """Return the whole content of a file."""
-        secrets = () if is_local(url) else self.remote.secrets
-        with named_errors("read", url, secrets), self.open(url) as stream:
+        with named_errors("read", url), self.open(url) as stream:
             return stream.read()
 
     def read_head(self, url: str, count: int) -> bytes:
@@ -211,12 +197,10 @@ class Storage:
         name stays. Otherwise the older file is replaced in one step.
 
         On object stores (s3, gs, az, hf) the bytes go up in parts of 16 MiB, one of which is in
-        memory. The upload is completed at the end, and aborted if the block raises; a killed
-        process can leave parts that only the store shows. Elsewhere the file has the name
-        `URL.attempt-<12 hex digits>` until it is renamed, and is removed if the block raises.
-        The bytes of a local file are on disk before its name appears, so that a power cut leaves no
-        empty file; `sync_folders` makes the name itself survive one.
-        A device or a pipe, such as /dev/null, is never replaced: the bytes are written to it.
+        memory; a killed process can leave parts that only the store shows. Elsewhere the file has
+        the name `URL.attempt-<12 hex digits>` until it is renamed. The bytes of a local file are on
+        disk before its name appears; `sync_folders` makes the name itself survive a power cut. A
+        device or a pipe, such as /dev/null, is written to and never replaced.
 
         Args:
             url: The file. Its folder must exist (object stores have none).

@@ -12,16 +12,15 @@ from bpe_beam.storage.client import Storage
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
 from bpe_beam.storage.retry import retried
-from bpe_beam.storage.syncing import sync_file, sync_folder
+from bpe_beam.storage.writing import sync_folder
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:
     """Write a file unless one of this name exists.
 
     If several writers race with different bytes, exactly one gets True on stores with conditional
-    writes: local disks (by hard links), s3, gs, az. On other stores the last writer wins, later
-    calls report that, and two calls at the same moment may both return True. The file appears
-    complete or not at all, as with `Storage.create`.
+    writes: local disks (by hard links), s3, gs, az. On other stores the last writer wins, and two
+    calls at the same moment may both return True. The file appears complete or not at all.
 
     Args:
         storage: The storage client.
@@ -79,10 +78,7 @@ def _link(path: Path, data: bytes) -> bool:
     if not path.exists():
         attempt = path.with_name(attempt_name(path.name))
         try:
-            with attempt.open("wb") as file:
-                file.write(data)
-                file.flush()
-                sync_file(file.fileno())
+            Storage().write_bytes(str(attempt), data)
             with contextlib.suppress(FileExistsError):
                 os.link(attempt, path)
         finally:

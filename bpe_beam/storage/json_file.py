@@ -80,8 +80,7 @@ def json_bytes(value: Any, indent: int | None = 2) -> bytes:
 
     Args:
         value: The values.
-        indent: Spaces by which each level is indented; the file then ends with a newline. None
-            writes a single line without a newline.
+        indent: The spaces of a level; the file ends with a newline. None: a line without one.
 
     Raises:
         ValueError: A number is not finite.

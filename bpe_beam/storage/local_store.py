@@ -15,17 +15,16 @@ from typing import BinaryIO, cast
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import absolute_glob, attempt_name, local_path
 from bpe_beam.storage.stored_file import StoredFile
-from bpe_beam.storage.syncing import sync_folder
+from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt, write_outlet
 
 
 class LocalStore:
     """The files of this machine, by path or `file://` URL.
 
-    Its methods are those of `Storage` with the same names.
+    Its methods are those of `Storage` with the same names, and documented there.
     """
 
     def expand(self, pattern: str) -> list[StoredFile]:
-        """Return the files that a path, URL or glob means, in any order."""
         with named_errors("list", pattern):
             path = local_path(pattern)
             if path.is_file():
@@ -38,23 +37,19 @@ class LocalStore:
             return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
 
     def stat(self, url: str) -> StoredFile:
-        """Return the size and the tag of a file."""
         with named_errors("read", url):
             path = local_path(url)
             return _stored_file(str(path), path.stat())
 
     def exists(self, url: str) -> bool:
-        """Return whether a file or folder has this name."""
         with named_errors("look for", url):
             return local_path(url).exists()
 
     def is_folder(self, url: str) -> bool:
-        """Return whether a folder has this name."""
         with named_errors("look for", url):
             return local_path(url).is_dir()
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names directly in a folder, sorted; [] if there is no such folder."""
         with named_errors("list", folder):
             try:
                 return sorted(path.name for path in local_path(folder).iterdir())
@@ -62,7 +57,6 @@ class LocalStore:
                 return []
 
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
-        """Open a file for reading, and return its description at that moment with the stream."""
         with named_errors("read", url):
             path = local_path(url)
             stream = path.open("rb")
@@ -75,9 +69,6 @@ class LocalStore:
 
     @contextlib.contextmanager
     def create(self, url: str) -> Iterator[BinaryIO]:
-        """Open a new file for writing; it appears when the block ends without an error."""
-        from bpe_beam.storage.writing import is_outlet, write_attempt, write_outlet
-
         path = local_path(url)
         if is_outlet(path):
             writing = write_outlet(path, url)
@@ -100,7 +91,6 @@ class LocalStore:
                     raise
 
     def remove(self, url: str) -> None:
-        """Remove a file if it exists."""
         with named_errors("remove", url):
             local_path(url).unlink(missing_ok=True)
 
@@ -114,7 +104,6 @@ class LocalStore:
                 sync_folder(each.parent)
 
     def remove_folder_if_empty(self, url: str) -> None:
-        """Remove a folder without names in it."""
         with named_errors("remove", url):
             try:
                 local_path(url).rmdir()

@@ -76,16 +76,10 @@ class _RemoteFile(io.RawIOBase):
         self._next_block = FIRST_BLOCK
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
-
-    def tell(self) -> int:
-        """Return the position of the next byte."""
-        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Change the position; nothing is read yet."""

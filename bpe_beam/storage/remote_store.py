@@ -26,7 +26,7 @@ from bpe_beam.storage.remote_file import open_reader, read_range
 from bpe_beam.storage.retry import CONNECTING, retried
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload
-from bpe_beam.storage.web import open_web, stat_web
+from bpe_beam.storage.web import open_web, web_info
 from bpe_beam.storage.writing import write_attempt
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 class RemoteStore:
     """Object stores, web servers and the other file systems of fsspec.
 
-    Its methods are those of `Storage` with the same names.
+    Its methods are those of `Storage` with the same names, and documented there.
 
     Attributes:
         options: See `client.Storage`.
@@ -67,27 +67,21 @@ class RemoteStore:
             return connect(self.options, url, known=known)
 
     def expand(self, pattern: str) -> list[StoredFile]:
-        """Return the files that a URL or glob matches, in any order."""
         return self._ask("list", pattern, lambda: self._expand(pattern))
 
     def stat(self, url: str) -> StoredFile:
-        """Return the size and the tag of a file."""
         return self._ask("read", url, lambda: self._stat(url))
 
     def exists(self, url: str) -> bool:
-        """Return whether a file or folder has this name."""
         return self._kind(url) is not None
 
     def is_folder(self, url: str) -> bool:
-        """Return whether a folder has this name."""
         return self._kind(url) == "directory"
 
     def list_names(self, folder: str) -> list[str]:
-        """Return the names directly in a folder, sorted; [] if there is no such folder."""
         return self._ask("list", folder, lambda: self._list_names(folder))
 
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
-        """Open a file for reading, and return its description at that moment with the stream."""
         return open_reader(lambda: self._open_ranges(url), url, self.secrets)
 
     def read_head(self, url: str, count: int) -> bytes:
@@ -104,7 +98,6 @@ class RemoteStore:
 
     @contextlib.contextmanager
     def create(self, url: str) -> Iterator[BinaryIO]:
-        """Open a new file for writing; it appears when the block ends without an error."""
         protocol = protocol_of(url)
         if protocol in WEB:
             raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
@@ -148,8 +141,6 @@ class RemoteStore:
                     raise
 
     def remove(self, url: str) -> None:
-        """Remove a file if it exists."""
-
         def remove() -> None:
             fs, path = self.connect(url)
             with contextlib.suppress(FileNotFoundError):
@@ -158,13 +149,11 @@ class RemoteStore:
         self._ask("remove", url, remove)
 
     def make_folder(self, url: str) -> None:
-        """Make a folder and those above it, where the store has folders."""
         if protocol_of(url) not in OBJECT_STORES:
             fs, path = self.connect(url)
             self._ask("make folder", url, lambda: fs.makedirs(path, exist_ok=True))
 
     def remove_folder_if_empty(self, url: str) -> None:
-        """Remove a folder without names in it, where the store has folders."""
         if protocol_of(url) not in OBJECT_STORES and not self.list_names(url):
             fs, path = self.connect(url)
             with named_errors("remove", url, self.secrets), contextlib.suppress(FileNotFoundError):
@@ -183,25 +172,21 @@ class RemoteStore:
 
         def kind() -> str | None:
             try:
-                if protocol_of(url) in WEB:
-                    self._stat(url)
-                    return "file"
-                fs, path = self.connect(url)
-                info = fs.info(path)
-                if info["type"] == "file":
-                    # raises for an empty answer, which looks like a file without a size
-                    stored_file(url, info)
-                return cast(str, info["type"])
+                info = self._info(url)
             except FileNotFoundError:
                 return None
+            if info["type"] == "file":
+                stored_file(url, info)  # raises for an empty answer, a file without a size
+            return cast(str, info["type"])
 
         return self._ask("look for", url, kind)
 
+    def _info(self, url: str, *, known: bool = False) -> Mapping[str, Any]:
+        fs, path = self.connect(url, known=known)
+        return web_info(fs, path) if protocol_of(url) in WEB else cast(Any, fs.info(path))
+
     def _stat(self, url: str) -> StoredFile:
-        fs, path = self.connect(url, known=True)
-        if protocol_of(url) in WEB:
-            return stat_web(fs, path)
-        info = fs.info(path)
+        info = self._info(url, known=True)
         if info["type"] != "file":
             raise IsADirectoryError("it is a folder")
         return stored_file(url, info)

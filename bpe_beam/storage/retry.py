@@ -90,10 +90,10 @@ def retried(call: Callable[[], T], least_patience: float = 0.0) -> T:
     """Return the result of a call, which is repeated after errors that may pass.
 
     Errors that may pass: a connection refused, reset or cut, a time-out, an answer that is shorter
-    than requested, and the statuses 408, 429, 500, 502, 503, 504 (S3's `SlowDown` among them). All
-    others are raised at once. The waits between calls double. There are at most ATTEMPTS calls,
-    and none after PATIENCE_SECONDS, since a cloud's own library may have repeated the request that
-    long. A call that timed out is repeated until STALLED_PATIENCE_SECONDS, unless it took more than
+    than requested, and statuses such as 429 and 503 (S3's `SlowDown`). All others are raised at
+    once. The waits between calls double. There are at most ATTEMPTS calls, and none after
+    PATIENCE_SECONDS, since a cloud's own library may have repeated the request that long. A call
+    that timed out is repeated until STALLED_PATIENCE_SECONDS, unless it took more than
     2 * SILENCE_SECONDS: then its client has already repeated the request itself.
 
     Args:

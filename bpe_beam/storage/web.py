@@ -25,24 +25,16 @@ _CHUNK = 256 << 10
 """Bytes that are read from an answer at once."""
 
 
-class WebError(OSError):
-    """An answer with a status of failure.
-
-    Args:
-        status: The HTTP status.
-        reason: The status in words.
-
-    Attributes:
-        status: The HTTP status.
-    """
+class _WebError(OSError):
+    """An answer with a status of failure."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(f"the server answers {status} {reason}".rstrip())
         self.status = status
 
 
-def stat_web(fs: Any, url: str) -> StoredFile:
-    """Return the size and the tag of a file on a web server.
+def web_info(fs: Any, url: str) -> dict[str, Any]:
+    """Return the description of a file on a web server, with the keys of fsspec's `info`.
 
     Args:
         fs: fsspec's file system for the web.
@@ -50,9 +42,9 @@ def stat_web(fs: Any, url: str) -> StoredFile:
 
     Raises:
         FileNotFoundError: Status 404 or 410.
-        WebError: Any other failure.
+        OSError: Any other failure.
     """
-    return stored_file(url, sync(fs.loop, _stat, fs, url))
+    return {"type": "file", **sync(fs.loop, _stat, fs, url)}
 
 
 def open_web(fs: Any, url: str) -> RangeSource:
@@ -66,9 +58,9 @@ def open_web(fs: Any, url: str) -> RangeSource:
 
     Raises:
         FileNotFoundError: Status 404 or 410.
-        WebError: Any other failure.
+        OSError: Any other failure.
     """
-    reader = _WebReader(fs, url, stat_web(fs, url))
+    reader = _WebReader(fs, url, stored_file(url, web_info(fs, url)))
     return RangeSource(reader.file, reader.fetch, reader.close)
 
 
@@ -111,7 +103,7 @@ def _raise_for(answer: Any) -> None:
     if answer.status in (404, 410):
         raise FileNotFoundError(answer.status)
     if answer.status >= 300:
-        raise WebError(answer.status, answer.reason or "")
+        raise _WebError(answer.status, answer.reason or "")
 
 
 def _tag(headers: Mapping[str, str]) -> dict[str, str]:

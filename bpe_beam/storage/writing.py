@@ -1,19 +1,28 @@
-"""New files: complete under their name, or not there."""
+"""New files: complete under their name, or not there.
+
+A local file that was written and renamed may be empty after a power cut: the disk may have the new
+name and not the bytes. So the bytes are forced to disk first, then the file is renamed. A job that
+relies on the name also forces the folder to disk (`sync_folder`).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
+import os
 import stat
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from bpe_beam.storage.error_messages import named_errors
-from bpe_beam.storage.syncing import sync_file
 
 WRITE_BUFFER = 1 << 20
 """Bytes that are gathered before they are handed on."""
+
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
+"""The errors of file systems and devices that have nothing to sync, or no way to do so."""
 
 
 def is_outlet(path: Path) -> bool:
@@ -109,7 +118,6 @@ class _Destination(io.RawIOBase):
         self._stream, self._url, self._secrets = stream, url, secrets
 
     def writable(self) -> bool:
-        """Return True."""
         return True
 
     def write(self, data: Any, /) -> int:
@@ -126,6 +134,31 @@ class _Destination(io.RawIOBase):
             with named_errors("write", self._url, self._secrets):
                 try:
                     if self._synced and not self.discarded:
-                        sync_file(self._stream.fileno())
+                        _sync_file(self._stream.fileno())
                 finally:
                     self._stream.close()
+
+
+def _sync_file(descriptor: int) -> None:
+    """Force the bytes of an open file to disk, where the file system can.
+
+    Raises:
+        OSError: The disk is full or fails.
+    """
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+
+
+def sync_folder(path: Path) -> None:
+    """Force the names in a folder to disk; do nothing if it is missing or may not be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, PermissionError):
+        return
+    try:
+        _sync_file(descriptor)
+    finally:
+        os.close(descriptor)

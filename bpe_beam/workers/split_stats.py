@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from bpe_beam.corpus.losses import FileLoss, add_losses
 from bpe_beam.corpus.plan import Plan, Split
+from bpe_beam.corpus.rejects import FileLoss, add_losses
 from bpe_beam.corpus.slices import Boundaries
 from bpe_beam.storage.json_file import Count
 

@@ -78,16 +78,15 @@ def test_a_large_file_is_tried_in_its_middle_too(tmp_path: Path) -> None:
     assert tried(plan_of(tmp_path, range_bytes=50_000)) is None
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
 def test_other_formats(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     for good in (RECORDS, 0, 1):
         texts = [None if i >= good else "a" for i in range(RECORDS)]
-        if name == "a.csv":
-            path.write_text(
-                "id,text\n"
-                + "".join(f"{i}\n" if t is None else f"{i},{t}\n" for i, t in enumerate(texts))
-            )
+        if name.startswith("a.csv"):
+            rows = [f"{i}\n" if text is None else f"{i},{text}\n" for i, text in enumerate(texts)]
+            data = "".join(["id,text\n", *rows]).encode()
+            path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         else:
             pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), path)
         found = tried(plan_of(tmp_path))

@@ -15,8 +15,15 @@ import pytest
 from compressors import COMPRESSORS, LINES
 from corpus_reading import Found, read_file
 
-from bpe_beam.corpus.losses import FileLoss, add_losses, lost_records
-from bpe_beam.corpus.rejects import KEPT_BYTES, Reject, RejectReason, RejectWriter
+from bpe_beam.corpus.rejects import (
+    KEPT_BYTES,
+    FileLoss,
+    Reject,
+    RejectReason,
+    RejectWriter,
+    add_losses,
+    lost_records,
+)
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick

@@ -32,7 +32,7 @@ from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.manifest import Manifest
 from bpe_beam.storage import Storage
 
-QUIET = Progress(quiet=True, stream=io.StringIO())
+QUIET = Progress("none", stream=io.StringIO())
 TEXTS = [text for text in documents(60, seed=4) if text]
 
 

@@ -35,7 +35,7 @@ from bpe_beam.workers.rounds.task import CountsSource, PartSlice
 
 STORAGE = Storage()
 MOST = 2**63 - 1
-QUIET = Progress(quiet=True)
+QUIET = Progress("none")
 
 
 def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "gpt2") -> Path:

@@ -44,7 +44,7 @@ from bpe_beam.workers.stream.tokenize_window import tokenize_window_split
 from bpe_beam.workers.stream.watcher import Watcher
 
 STORAGE = Storage()
-QUIET = Progress(quiet=True, stream=io.StringIO())
+QUIET = Progress("none", stream=io.StringIO())
 RUN = RunSettings(workers=1, quiet=True)
 MOST = 250
 """Edits tried of each file."""

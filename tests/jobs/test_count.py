@@ -20,7 +20,7 @@ from bpe_beam.settings.common import InputSettings, RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.storage import Storage
 
-QUIET = Progress(quiet=True, stream=io.StringIO())
+QUIET = Progress("none", stream=io.StringIO())
 
 
 @pytest.fixture
@@ -64,6 +64,6 @@ def test_a_receipt_of_another_version_is_done_again(given: CountSettings) -> Non
     assert receipt is not None
     folder.write_receipt(receipt.task, receipt.files, {"documents": 1})
     said = io.StringIO()
-    summary = to_builtins(count.run(given, Progress(quiet=True, stream=said)))
+    summary = to_builtins(count.run(given, Progress("none", stream=said)))
     assert summary["splits_kept_from_before"] == len(receipts) - 1
     assert said.getvalue().count("1 finished tasks run again") == 1

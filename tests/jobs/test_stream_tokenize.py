@@ -46,7 +46,7 @@ def run_job(
         until_idle_seconds=0,
     )
     said = io.StringIO()
-    summary = stream_tokenize.run(given, Progress(quiet=True, stream=said))
+    summary = stream_tokenize.run(given, Progress("none", stream=said))
     return to_builtins(summary), said.getvalue()
 
 

@@ -23,7 +23,7 @@ from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.settings.verify import VerifySettings
 from bpe_beam.shards.formats import megatron
 
-QUIET = Progress(quiet=True, stream=io.StringIO())
+QUIET = Progress("none", stream=io.StringIO())
 TEXTS = ["four", "ten tokens", "eleven-long", "", "and a much longer one", "five5"]
 LIMIT = 10
 

@@ -47,7 +47,7 @@ def test_errors_come_back_as_they_are(pool: WorkerProcesses) -> None:
 
 
 def test_reports_arrive(pool: WorkerProcesses) -> None:
-    with Progress(quiet=True).stage("work", 4, "splits") as stage:
+    with Progress("none").stage("work", 4, "splits") as stage:
         pool.call(reporting, "work")
         pool.call(reporting, "work")
         snapshot = stage.snapshot()

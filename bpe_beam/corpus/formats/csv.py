@@ -9,9 +9,6 @@ A slice in the middle cannot know whether it begins within quotes. It takes the 
 its start for the end of a record after which as many records as are tried have as many columns as
 the header; it reports its boundaries, and the job proves that the slices are contiguous. A record
 belongs to the slice before if it begins at the very end.
-
-Memory: a few times `batch_bytes`, and some three times the longest record, which an unclosed quote
-makes long: up to MAX_RECORD_BYTES are read before it is given up.
 """
 
 from __future__ import annotations
@@ -85,8 +82,7 @@ def _columns_taken(request: SliceRequest, names: list[str]) -> list[int]:
 def _read_header(request: SliceRequest, delimiter: str) -> tuple[list[str], int] | None:
     """Return the names of the columns, and the position of the record after the header.
 
-    Returns None for a file of empty lines only, and for one that breaks off in its header, which
-    is a loss.
+    Returns None for a file of empty lines, and for one that breaks off in its header: a loss.
     """
     source = request.open()
     if source is None:

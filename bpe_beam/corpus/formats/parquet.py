@@ -4,11 +4,10 @@ A row group belongs to the slice that has byte `size * rows before it // all row
 slices have each row group once, and no plan opens a footer. A document's place is its row in the
 file.
 
-Memory: a page of each column that is read with its dictionary, and a batch of rows. That has
-`batch_bytes` if its rows are of the row group's average size, all columns together; a huge text is
-in memory whole, with the rows of its batch. Where rows are short, texts are read as a dictionary
-and resolved one batch at a time: the stored size of a column that repeats a few long texts does not
-show how large its rows are.
+Memory: a page of each column that is read with its dictionary, and a batch of rows: `batch_bytes`
+if they are of the row group's average size, all columns together. Where rows are short, texts are
+read as a dictionary and resolved one batch at a time: the stored size of a column that repeats a
+few long texts does not show how large its rows are.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 A window of a file is read, split into records and checked by one native call with the GIL released,
 so that threads scale and no Python object is made for a record; Python sees batches and rejects.
 
-A record belongs to the slice in which it begins, so any slices of a file give the same documents.
 Memory: a few times `batch_bytes`, and some three times the longest record. A record of over
 MAX_RECORD_BYTES is a reject, of which only the beginning is kept.
 """
@@ -30,8 +29,8 @@ WindowPositions = tuple[int, int, int, bool, int, int]
 the most bytes of one."""
 
 SplitWindow = Callable[[memoryview, WindowPositions, str | None, int], Any]
-"""Splits a window into records by native code. Its arguments: the bytes of the window; positions in
-it; the prefix of ids, None without ids; the position of the window in the file."""
+"""(the window's bytes, positions in it, the prefix of ids or None, its position in the file)
+-> its records, split by native code."""
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """The byte order marks of UTF-16. Little-endian UTF-32 begins with the first of them, too; no UTF-8

@@ -16,12 +16,11 @@ from collections.abc import Callable
 from bpe_beam.corpus.streams.block_streams import BLOCK_STREAMS
 from bpe_beam.corpus.streams.decompressed import BrokenStream, Decompressed
 from bpe_beam.corpus.streams.gzip_stream import Gzip
-from bpe_beam.corpus.streams.lz4_stream import Lz4
 from bpe_beam.corpus.streams.stored import Stored
 from bpe_beam.corpus.streams.unit_search import find_unit
 from bpe_beam.corpus.streams.zstd_stream import Zstd
 
-__all__ = ["BrokenStream", "Decompressed", "Source", "Stored", "decompress"]
+__all__ = ["BrokenStream", "Source", "Stored", "decompress"]
 
 Source = Stored | Decompressed
 """Bytes of a file from some position to its end."""
@@ -29,7 +28,6 @@ Source = Stored | Decompressed
 _KINDS: dict[str, Callable[[Stored], Decompressed]] = {
     "gzip": Gzip,
     "zstd": Zstd,
-    "lz4": Lz4,
     **BLOCK_STREAMS,
 }
 

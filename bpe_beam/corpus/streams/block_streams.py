@@ -1,17 +1,25 @@
-"""Reading bzip2, xz and LZMA, of any number of streams; such a file is read as one."""
+"""Reading bzip2, xz, LZMA and LZ4, of any number of streams; such a file is read as one."""
 
 from __future__ import annotations
 
 import bz2
 import lzma
+import re
 from collections.abc import Callable
 from functools import partial
+
+import pyarrow as pa
 
 from bpe_beam.corpus.streams.decompressed import Decompressed
 from bpe_beam.corpus.streams.stored import Stored
 
 _XZ_MEMORY = 256 << 20
 """The memory of a decompressor in bytes: `xz -9` takes 65 MB, and a file may demand 4 GB."""
+
+_LZ4_STEP = 64 << 10  # the most good bytes that an error loses
+_LZ4_READ_AHEAD = 64 << 10
+"""The bytes that pyarrow reads at once, and may not have used when it returns some."""
+_LZ4_CHECKSUM = re.compile("[cC]hecksum|frameSize")
 
 _Decompressor = bz2.BZ2Decompressor | lzma.LZMADecompressor
 
@@ -68,7 +76,27 @@ class _BlockStream(Decompressed):
         return False
 
 
+class _Lz4(Decompressed):
+    """LZ4 frames, by pyarrow."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(stored)
+        self._reader = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "lz4")
+
+    def advance(self, limit: int) -> bytes | None:
+        """See `Decompressed`."""
+        self._sound = max(0, self._stored.position - _LZ4_READ_AHEAD)
+        try:
+            output: bytes = self._reader.read(max(1, min(limit, _LZ4_STEP)))
+        except (pa.ArrowException, OSError) as error:
+            self._stored.check()
+            broken = self._wrong_checksum if _LZ4_CHECKSUM.search(str(error)) else self._broken
+            raise broken(f"the LZ4 stream is corrupt ({error})") from None
+        return output or None
+
+
 BLOCK_STREAMS: dict[str, Callable[[Stored], Decompressed]] = {
+    "lz4": _Lz4,
     "bz2": partial(_BlockStream, name="bzip2", new=bz2.BZ2Decompressor),
     "xz": partial(
         _BlockStream,

@@ -10,8 +10,8 @@ from bpe_beam.errors import DataError
 from bpe_beam.storage import Storage, named_errors, redact
 
 
-def ignore_progress(count: int) -> None:
-    """Ignore the number of bytes that were read."""
+def ignore(_reported: object) -> None:
+    """Ignore what is reported: the bytes that were read, or the boundaries of a slice."""
 
 
 class ChangedFileError(DataError):
@@ -62,7 +62,7 @@ class Stored:
         size: int,
         start: int = 0,
         tag: str = "",
-        on_read: Callable[[int], None] = ignore_progress,
+        on_read: Callable[[int], None] = ignore,
     ) -> None:
         self.size = size
         self.position = start
