@@ -31,7 +31,7 @@ from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds import merge_steps
-from bpe_beam.workers.rounds.task import CountsSource, PartSlice
+from bpe_beam.workers.rounds.task import PartSlice
 
 STORAGE = Storage()
 MOST = 2**63 - 1
@@ -139,10 +139,10 @@ def learn_by_hand(
         watched: As on a runner elsewhere, whose pipelines are looked at.
     """
 
-    def first_sources(manifest: CountsManifest) -> list[CountsSource]:
+    def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
         parts = range(len(manifest.parts))
         slices = [PartSlice(part, i, 2) for part in parts for i in range(2)]
-        return [CountsSource(tuple(slices[piece::pieces])) for piece in range(pieces)]
+        return [tuple(slices[piece::pieces]) for piece in range(pieces)]
 
     def run_steps(run: Any, label: str, steps: Steps, *others: Any, **more: Any) -> None:
         steps(MixedEngine(seed))
@@ -151,7 +151,7 @@ def learn_by_hand(
 
     limits: dict[tuple[Any, str], Any] = {
         (merge_rounds, "run_steps"): run_steps,
-        (merge_rounds, "first_sources"): first_sources,
+        (merge_rounds, "first_slices"): first_slices,
     }
     if watched:
         limits |= {(merge_steps, "progress"): mock.Mock()}

@@ -27,7 +27,6 @@ from bpe_beam.training.native_trainer import Row, WordTotals
 from bpe_beam.workers.rounds.task import (
     FOLDERS,
     ROUND_FILE,
-    CountsSource,
     PartSlice,
     WordBatch,
     is_round_file,
@@ -42,7 +41,7 @@ _COMMIT = re.compile(r"commit-([0-9]{5,9})\.json")
 _START = "start.json"
 
 
-def first_sources(manifest: CountsManifest) -> list[CountsSource]:
+def first_slices(manifest: CountsManifest) -> list[tuple[PartSlice, ...]]:
     """Return the words of each word batch before the first round."""
     sources: list[list[PartSlice]] = []
     room = 0
@@ -54,7 +53,7 @@ def first_sources(manifest: CountsManifest) -> list[CountsSource]:
             sources += [[PartSlice(number, i, slices)] for i in range(slices)]
             room = LEAST_WORD_BYTES
         room -= part.word_bytes
-    return [CountsSource(tuple(parts)) for parts in sources]
+    return list(map(tuple, sources))
 
 
 class Commit(

@@ -28,7 +28,7 @@ from bpe_beam.engines.steps import Steps
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
-from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_sources
+from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_slices
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
@@ -60,7 +60,6 @@ from bpe_beam.workers.rounds.merge_steps import (
 )
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
-    FileSource,
     PairStats,
     RoundCache,
     RoundFile,
@@ -384,10 +383,10 @@ class RoundsJob:
 
     def _word_batch_tasks(self, last: Commit) -> list[WordBatchTask]:
         if last.number == 0:
-            return list(starmap(WordBatchTask, enumerate(first_sources(self.manifest))))
+            return list(starmap(WordBatchTask, enumerate(first_slices(self.manifest))))
         run = self.folder.run(last.run)
         return [
-            WordBatchTask(number, FileSource(run.path(words.name), words.sha256))
+            WordBatchTask(number, file=(run.path(words.name), words.sha256))
             for number, words in enumerate(last.word_batches)
         ]
 

@@ -50,7 +50,6 @@ from bpe_beam.workers.rounds.task import (
     STAGE,
     TABLE_BYTES,
     BlockReference,
-    CountsSource,
     PairShard,
     PairStats,
     PartSlice,
@@ -178,16 +177,16 @@ class _Read:
 
 
 def _next_words(task: RoundTask, word_batch: WordBatchTask, read: _Read) -> Iterator[Columns]:
-    source = word_batch.source
-    if isinstance(source, CountsSource):
-        for part in source.slices:
+    if word_batch.file is None:
+        for part in word_batch.slices:
             yield from _spelled(task, read, part)
         return
+    url, sha256 = word_batch.file
     rewriter = _rewriter.get(
         (task.folder.url, task.given), lambda: _native.Rewriter(round_file(task).batches)
     )
-    for columns in read_words(task.folder.storage, source.url, source.sha256):
-        with checked(source.url):
+    for columns in read_words(task.folder.storage, url, sha256):
+        with checked(url):
             rewritten = rewriter.rewrite(*columns)
         read.singles += _total(columns[2]) - _total(rewritten[2])
         yield rewritten

@@ -125,24 +125,18 @@ class PartSlice(NamedTuple):
     slices: int
 
 
-class CountsSource(Struct, frozen=True, tag="counts"):
-    """The words of a word batch before the first round: slices of the counts."""
-
-    slices: tuple[PartSlice, ...]
-
-
-class FileSource(Struct, frozen=True, tag="file"):
-    """The words of a word batch after a round: their file, and its SHA-256 in hex."""
-
-    url: str
-    sha256: str
-
-
 class WordBatchTask(Element, frozen=True):
-    """The task of writing a word batch again: its number, from 0, and its words."""
+    """The task of writing a word batch again.
+
+    Attributes:
+        number: The word batch's number, from 0.
+        slices: The words in the first round: slices of the counts.
+        file: The words in later rounds: the URL of their file, and its SHA-256.
+    """
 
     number: int
-    source: CountsSource | FileSource
+    slices: tuple[PartSlice, ...] = ()
+    file: tuple[str, str] | None = None
 
 
 class WordBatchStats(Element, frozen=True, kw_only=True):
