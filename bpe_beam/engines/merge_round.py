@@ -55,8 +55,6 @@ def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask])
     pairs = engine.run("PairBlocks", _pair_blocks, applied, tuple[int, BlockReference])
     gathered = engine.gather("GatherPairs", pairs)
     shards = engine.run("SumPairs", partial(_sum_pairs, task), gathered, str)
-    if not task.cuts:
-        return shards
     segments = engine.run(
         "SegmentWords",
         partial(_segment_words, task),

@@ -100,7 +100,6 @@ def job_of(
     recipe: BpeRecipe | WordPieceRecipe,
     memory: int,
     base_tokenizer: Tokenizer | None = None,
-    uses_segments: bool = True,
 ) -> RoundsJob:
     """Return a training in rounds over a counts folder, its rounds in `folder`."""
     manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
@@ -115,7 +114,6 @@ def job_of(
         base_tokenizer=base_tokenizer,
         memory=memory,
         measured=Measured(),
-        uses_segments=uses_segments,
     )
 
 

@@ -93,8 +93,6 @@ class RoundsJob:
         base_tokenizer: The tokenizer to continue, if any.
         memory: The bytes that one round may hold.
         measured: Gets the metrics of the rounds.
-        uses_segments: Whether to learn from segments. If false, every round applies one batch of
-            independent merges (for benchmarks).
         jobs: The number of pipelines that were launched.
     """
 
@@ -108,7 +106,6 @@ class RoundsJob:
     base_tokenizer: Tokenizer | None
     memory: int
     measured: Measured
-    uses_segments: bool = True
     jobs: int = field(default=0, init=False)
     _start_sha256: str = field(default="", init=False)
 
@@ -198,8 +195,7 @@ class RoundsJob:
         round_sha256 = self._write_round_file(run, vocabulary, last)
         tasks = self._word_batch_tasks(last)
         task = self._task(run, len(tasks), last.floor, last.divisor, round_sha256)
-        kinds = ("words", "cut") if task.cuts else ("words",)
-        names = [name for kind in kinds for name in _task_names(kind, task.word_batches)]
+        names = [name for kind in ("words", "cut") for name in _task_names(kind, len(tasks))]
         receipts = self._run_steps(
             "Round", lambda engine: merge_round(engine, task, tasks), len(tasks), run, stage, names
         )
@@ -250,18 +246,17 @@ class RoundsJob:
         self, vocabulary: Vocabulary, task: RoundTask, result: _RoundResult
     ) -> tuple[NewMerges, int, str]:
         """Return a round's merges, the least count that they cover, and their source in words."""
-        if task.cuts:
-            floor = floor_of(task, result.words, result.shards)
-            if floor is None:
-                words = gather(result.read_segments())
-                merges = learn_round(vocabulary, words, self._least, cut=False)
-                return merges, self._least, "all words"
-            if not self._by_count:
-                return self._learn_by_likelihood(vocabulary, task, result, floor), floor, "segments"
-            fitting = self._fitting_segments(vocabulary, task, result, floor)
-            if fitting is not None:
-                segments, floor = fitting
-                return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
+        floor = floor_of(task, result.words, result.shards)
+        if floor is None:
+            words = gather(result.read_segments())
+            merges = learn_round(vocabulary, words, self._least, cut=False)
+            return merges, self._least, "all words"
+        if not self._by_count:
+            return self._learn_by_likelihood(vocabulary, task, result, floor), floor, "segments"
+        fitting = self._fitting_segments(vocabulary, task, result, floor)
+        if fitting is not None:
+            segments, floor = fitting
+            return learn_round(vocabulary, segments, floor, cut=True), floor, "segments"
         return self._learn_batch(vocabulary, task, result), result.most, "the best pairs"
 
     def _fitting_segments(
@@ -365,7 +360,6 @@ class RoundsJob:
             room=self._room,
             singles=not self._by_count,
             ambiguous=ambiguous_tokens(self.recipe, self.base_tokenizer),
-            cuts=self.uses_segments,
         )
 
     def _write_round_file(self, run: RunFolder, vocabulary: Vocabulary, last: Commit) -> str:

@@ -81,7 +81,6 @@ class RoundTask:
         room: The limits of the driver's trainer: words that fit are not segmented.
         singles: Whether to keep words and segments of one symbol.
         ambiguous: Special tokens that no word may spell, see `ambiguous_tokens`.
-        cuts: Whether to segment words; if false, the round finds only the best pairs.
     """
 
     folder: TaskFolder
@@ -96,7 +95,6 @@ class RoundTask:
     room: Room
     singles: bool
     ambiguous: tuple[str, ...]
-    cuts: bool
 
     @property
     def shards(self) -> int:

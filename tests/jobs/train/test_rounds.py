@@ -141,7 +141,7 @@ def test_broken_off_lists_and_full_tables_change_nothing(seed: int, tmp_path: Pa
 def test_without_looking_further_there_are_more_rounds(tmp_path: Path) -> None:
     recipe = BpeRecipe(400)
     counts = counts_folder(tmp_path / "counts", made_words(1, "abcdefgh", 400))
-    plain = job_of(tmp_path / "plain", counts, recipe, EVERYTHING, uses_segments=False)
+    plain = job_of(tmp_path / "plain", counts, recipe, NOTHING)
     learned, rounds = learn_by_hand(plain)
     same(learned, learned_here(counts, recipe))
     further, fewer = learn_by_hand(job_of(tmp_path / "far", counts, recipe, 40_000))
