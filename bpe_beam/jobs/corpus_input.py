@@ -98,7 +98,7 @@ def plan_of(
 
 
 def identity(given: InputSettings, plan: Plan) -> dict[str, Any]:
-    """Return what a job's results depend on, of its input, as `job.json` has it.
+    """Return what `job.json` has of a job's input, on which its results depend.
 
     Args:
         given: The input settings.
@@ -170,7 +170,7 @@ def check_documents(
     stored_bytes: int,
     files: Iterable[str],
 ) -> None:
-    """Refuse a corpus without documents, with too many rejects, or with too large losses.
+    """Refuse a corpus without documents, or beyond the limits of rejects and losses.
 
     Args:
         folder: The job's folder.

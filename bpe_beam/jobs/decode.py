@@ -23,15 +23,8 @@ class DecodeSummary(msgspec.Struct, frozen=True):
     text_bytes: int
 
 
-def run(settings: DecodeSettings, progress: Progress) -> DecodeSummary:
-    """Write the bytes of the text of ids, and on a terminal a newline after them.
-
-    Args:
-        settings: The job's settings.
-        progress: Not used: the job takes no time.
-
-    Returns:
-        The summary.
+def run(settings: DecodeSettings, _progress: Progress) -> DecodeSummary:
+    """Write the text of ids to stdout, and on a terminal a newline; return the summary.
 
     Raises:
         UsageError: The tokenizer does not exist.

@@ -25,15 +25,8 @@ class EncodeSummary(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
-    """Print the ids of a text on one line, or a table of its tokens.
-
-    Args:
-        settings: The job's settings.
-        progress: Not used: the job takes no time.
-
-    Returns:
-        The summary.
+def run(settings: EncodeSettings, _progress: Progress) -> EncodeSummary:
+    """Print the ids of a text on one line, or a table of its tokens; return the summary.
 
     Raises:
         DataError: Standard input is not UTF-8.

@@ -30,15 +30,8 @@ Figures = dict[str, object]
 """JSON values by name, for people and programs to read."""
 
 
-def run(settings: InspectSettings, progress: Progress) -> Figures:
+def run(settings: InspectSettings, _progress: Progress) -> Figures:
     """Return what a tokenizer or a folder contains.
-
-    Args:
-        settings: The job's settings.
-        progress: Not used: a counts folder is read at disk speed.
-
-    Returns:
-        The figures; the command line prints them.
 
     Raises:
         UsageError: The path does not exist, or no job wrote it.

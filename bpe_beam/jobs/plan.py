@@ -21,19 +21,11 @@ from bpe_beam.storage import Storage
 _FEW = 5
 
 
-def run(settings: PlanSettings, progress: Progress) -> dict[str, object]:
+def run(settings: PlanSettings, _progress: Progress) -> dict[str, object]:
     """Return the figures of a plan, and write it as JSON if the settings name an output.
-
-    Args:
-        settings: The job's settings.
-        progress: Not used: the job lists files and reads the first bytes of each.
-
-    Returns:
-        The figures of the plan.
 
     Raises:
         UsageError: No file matches the inputs.
-        DataError: Storage fails.
     """
     storage = Storage(settings.run.storage_options)
     plan = corpus_input.plan_of(storage, settings.input)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.engines.beam import run_pipeline
@@ -127,12 +128,8 @@ def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
         windows=len(made),
         windows_finished_before=len(before) or None,
         files=files,
-        documents=totals.documents,
-        text_bytes=totals.text_bytes,
-        tokens=totals.tokens,
+        **asdict(totals),
         bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
-        shards=totals.shards,
-        rejects=totals.rejects,
         seconds=round(time.monotonic() - started, 3),
         next=[f"bpe-beam verify {storage.join(chosen.output, name)}" for name in made[:1]],
         warnings=warnings or None,

@@ -50,15 +50,8 @@ class ShowCountsSummary(msgspec.Struct, frozen=True):
     most_frequent_words: list[Word]
 
 
-def run(settings: ShowCountsSettings, progress: Progress) -> ShowCountsSummary:
-    """Write the most frequent words to stdout.
-
-    Args:
-        settings: The job's settings.
-        progress: Not used: a counts folder is read at disk speed.
-
-    Returns:
-        The same as JSON values.
+def run(settings: ShowCountsSettings, _progress: Progress) -> ShowCountsSummary:
+    """Write the most frequent words to stdout; return them with totals.
 
     Raises:
         UsageError: The folder is no counts folder, or has no such source.

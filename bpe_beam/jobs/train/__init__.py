@@ -1,8 +1,7 @@
 """The train job: a counts folder, or a corpus, to a tokenizer.
 
 The job resolves its settings once (`plan.py`), trains (`trainer.py` decides where), and publishes
-the tokenizer. A corpus is counted first, into the folder `counts` of the output, where the counts
-stay: tokenizers of other vocabulary sizes can be trained from them.
+the tokenizer. A corpus is counted first, into the folder `counts` of the output.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ class _ListedFiles(msgspec.Struct, frozen=True):
 
 
 def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
-    """Train a tokenizer: resolve the settings, train, publish.
+    """Train a tokenizer.
 
     Args:
         settings: The job's settings.

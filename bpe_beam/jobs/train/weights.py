@@ -64,8 +64,7 @@ class WeightRules:
         """Return the weights of all sources of a counts folder; None without weight rules.
 
         Raises:
-            UsageError: The counts have no sources, a named source does not exist, or the weights
-                are too large for the counts.
+            UsageError: The weights do not fit the counts.
         """
         if not self.identity:
             return None
@@ -89,7 +88,7 @@ def weighted_recipe(recipe: Recipe, weights: Weights | None) -> Recipe:
 
     Args:
         recipe: The recipe for plain counts.
-        weights: The weights; None returns the recipe as it is.
+        weights: The weights, if any.
 
     Raises:
         UsageError: The weighted `min_frequency` exceeds 64 bits.
