@@ -56,7 +56,7 @@ class SplitsLeft(NamedTuple):
     Attributes:
         plan: The plan as it is read now.
         tasks: The tasks of the splits that are not done.
-        done: The receipts of the splits that are done, by number.
+        done: The receipts of the splits that are done, by the split's number.
         run: The folder for the tasks' files.
     """
 
@@ -244,11 +244,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
             )
 
     def _finish(self, progress: Progress, measured: Measured) -> list[str]:
-        """Run the tasks that are left, and finish the folder.
-
-        Returns:
-            The names of the files that one worker had to read, though they exceed a split.
-        """
+        """Run the tasks that are left, finish the folder, and return the `_not_split` files."""
         folder = self.folder
         self.storage.make_folder(folder.path("rejects"))
         plan, receipts = self._read_contiguous(progress, measured)
@@ -281,9 +277,6 @@ class CorpusJob(ABC, Generic[S, M, R]):
 
         Returns:
             The plan as it was read, and the receipts of all tasks.
-
-        Raises:
-            DataError: A receipt is not of this plan: another run of the job has written it.
         """
         folder, plan = self.folder, self.plan
         names = self._split_tasks(plan)

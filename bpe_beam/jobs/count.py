@@ -102,7 +102,7 @@ def check_finished(storage: Storage, url: str, given: InputSettings, plan: Plan)
 
     Args:
         storage: The storage client.
-        url: The counts' folder, which may be missing or unfinished.
+        url: The counts' folder, which may be missing.
         given: The limits of rejects and losses.
         plan: The plan of the corpus.
 

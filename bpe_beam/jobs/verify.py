@@ -98,13 +98,10 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
 
 def _read_all(storage: Storage, folder: str, workers: int, progress: Progress) -> VerifyReport:
     with progress.stage("verify", None, "bytes") as stage:
-        last = 0
 
         def on_progress(done: int, total: int) -> None:
-            nonlocal last
             stage.total = total
-            stage.advance(done - last)
-            last = done
+            stage.at_least(done)
 
         return verify(storage, folder, workers=workers, on_progress=on_progress)
 

@@ -35,7 +35,7 @@ class WorkerProcesses:
     others are killed too, and every call fails with the same error.
 
     Args:
-        count: The number of processes; if more threads call, they wait for one another.
+        count: The number of processes.
     """
 
     def __init__(self, count: int) -> None:

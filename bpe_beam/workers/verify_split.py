@@ -30,15 +30,7 @@ STAGE = "compare"
 
 @dataclass(frozen=True)
 class CompareTask:
-    """What the workers that compare splits with shards need to know; plain and picklable.
-
-    Attributes:
-        storage: The storage client.
-        folder: The folder of the shards.
-        reading: How splits become documents.
-        encoding: How documents become ids.
-        shard_format: The shards' format, one of SHARD_FORMATS.
-    """
+    """What the workers that compare splits with shards need to know; plain and picklable."""
 
     storage: Storage
     folder: str

@@ -45,7 +45,7 @@ def same_folder(one: str, other: str) -> bool:
 
     Args:
         one: A path or URL.
-        other: Another.
+        other: A path or URL.
     """
     paths = [Path(name.removeprefix("file://")) for name in (one, other)]
     if all(path.exists() for path in paths):
@@ -58,7 +58,7 @@ def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
 
     Args:
         output: The output folder.
-        folders: The counts folders that the job reads.
+        folders: The folders that the job reads.
 
     Raises:
         UsageError: The output is one of them.

@@ -2,8 +2,7 @@
 
 The steps of each round write to a run folder of their own (`run_folder.py`). After a round the
 driver writes `commit-00003.json`, with all merges so far and the name of the run that wrote the
-current word batches; then it removes the run before. After a kill the next run of the job begins at
-the last commit, and removes everything that no commit names.
+current word batches, and removes the run before. A job that was killed resumes at the last commit.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class RoundTask:
     Attributes:
         folder: The run's folder.
         counts: The counts folder, which the first round reads.
-        manifest: Its manifest, without its inputs.
+        manifest: The manifest of the counts, without its inputs.
         factors: The factor of the counts of each source; None: 1 for all.
         start: URL and SHA-256 of the file of the `InitialVocabulary`.
         given: SHA-256 of the run's `ROUND_FILE`.
