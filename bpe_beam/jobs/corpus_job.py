@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from bpe_beam.corpus.boundaries import files_with_gaps, without_units
 from bpe_beam.corpus.plan import Plan
@@ -44,7 +44,6 @@ from bpe_beam.workers.split_task import split_tasks, task_name
 
 S = TypeVar("S", bound=CountSettings | TokenizeSettings)
 M = TypeVar("M")
-R = TypeVar("R", bound=Struct)
 
 Receipts = Mapping[str, Receipt | None]
 """Receipts by task; None: the task has none."""
@@ -66,6 +65,40 @@ class SplitsLeft(NamedTuple):
     run: RunFolder
 
 
+class CorpusSummary(Struct, frozen=True, kw_only=True):
+    """The summary of a count or a tokenization; UNSET, in rows of the other job, is left out."""
+
+    job: str
+    output: str
+    was_finished_before: bool | None
+    warnings: list[str] | None
+    splits_kept_from_before: int | UnsetType | None = UNSET
+    shards_kept_from_before: int | UnsetType | None = UNSET
+    files: int
+    files_excluded: int | None
+    duplicate_inputs: list[str] | None
+    files_read_by_one_worker: list[str] | None
+    documents: int
+    text_bytes: int
+    words: int | UnsetType = UNSET
+    unique_words: int | UnsetType = UNSET
+    tokens: int | UnsetType = UNSET
+    bytes_per_token: float | UnsetType | None = UNSET
+    sources: dict[str, dict[str, Any]] | None
+    shards: int | UnsetType = UNSET
+    shards_bytes: int | UnsetType = UNSET
+    rejects: int
+    rejects_by_reason: dict[str, int] | None
+    lost: dict[str, Any] | None
+    seconds: float
+    next: Sequence[str]
+    runner: str | None
+    workers: int | None
+    text_bytes_per_second: int | None
+    counters: dict[str, int] | None
+    distributions: dict[str, Any] | None
+
+
 class TemplateSummary(Struct, frozen=True):
     """The summary of a job that was only described, as a template of the runner."""
 
@@ -74,8 +107,8 @@ class TemplateSummary(Struct, frozen=True):
     template: str | None
 
 
-class CorpusJob(ABC, Generic[S, M, R]):
-    """A job over a corpus; `S` are its settings, `M` its manifest, `R` its summary.
+class CorpusJob(ABC, Generic[S, M]):
+    """A job over a corpus; `S` are its settings, `M` its manifest.
 
     Args:
         settings: The job's settings.
@@ -84,6 +117,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
 
     Attributes:
         kind: The kind of task of a split, as in the names of receipts.
+        made: What the summary calls the results of splits.
         stats: What a receipt says of a split.
         merged_stats: What a receipt says of a task that merges all splits.
         text_counter: The counter of the bytes of text.
@@ -97,6 +131,7 @@ class CorpusJob(ABC, Generic[S, M, R]):
 
     name: ClassVar[str]
     kind: ClassVar[str]
+    made: ClassVar[str]
     stats: ClassVar[type[SplitStats]]
     merged_stats: ClassVar[type[Struct]] = Struct
     text_counter: ClassVar[str]
@@ -167,18 +202,12 @@ class CorpusJob(ABC, Generic[S, M, R]):
         """Return what the manifest says of the corpus."""
 
     @abstractmethod
-    def summary(self, manifest: M, kept: int | None, shared: Mapping[str, Any]) -> R:
-        """Return the summary.
-
-        Args:
-            manifest: The manifest.
-            kept: The number of splits that an earlier run finished; None: none.
-            shared: The rows that both jobs have.
-        """
+    def rows(self, manifest: M) -> dict[str, Any]:
+        """Return the rows of the summary that `run` does not know."""
 
     # ---- what they share ----
 
-    def run(self, progress: Progress) -> R | TemplateSummary:
+    def run(self, progress: Progress) -> CorpusSummary | TemplateSummary:
         """Run the job, or finish what an earlier run began, and return the summary."""
         started = time.monotonic()
         settings, plan = self.settings, self.plan
@@ -213,22 +242,25 @@ class CorpusJob(ABC, Generic[S, M, R]):
             *source_warnings(settings.input, totals.sources),
         ]
         seconds = time.monotonic() - started
-        shared = {
-            "output": settings.output,
-            "was_finished_before": finished or None,
-            "warnings": warnings or None,
+        kept_row: dict[str, Any] = {f"{self.made}_kept_from_before": kept or None}
+        return CorpusSummary(
+            job=self.name,
+            output=settings.output,
+            was_finished_before=finished or None,
+            warnings=warnings or None,
+            **kept_row,
             **inputs_summary(plan, not_split),
-            "documents": totals.documents,
-            "rejects": sum(totals.rejects.values()),
-            "rejects_by_reason": dict(totals.rejects) or None,
-            "lost": losses_summary(totals.lost),
-            "seconds": round(seconds, 3),
-            "next": self.next_commands,
+            **self.rows(manifest),
+            documents=totals.documents,
+            rejects=sum(totals.rejects.values()),
+            rejects_by_reason=dict(totals.rejects) or None,
+            lost=losses_summary(totals.lost),
+            seconds=round(seconds, 3),
+            next=self.next_commands,
             **run_summary(settings.run, len(plan.splits)),
-            "text_bytes_per_second": measured.rate(self.text_counter, seconds),
+            text_bytes_per_second=measured.rate(self.text_counter, seconds),
             **measured.to_json(),
-        }
-        return self.summary(manifest, kept or None, shared)
+        )
 
     def _forget_unfit(self, progress: Progress) -> None:
         """Forget receipts that another version wrote with other stats: their tasks run again."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from msgspec import Struct
-
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.counts.manifest import CountsManifest, part_name, read_manifest, source_totals
 from bpe_beam.counts.word_counter import WordRules
@@ -19,7 +17,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import Receipt, TaskFolder
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_job import CorpusJob, Receipts, SplitsLeft, TemplateSummary
+from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, Receipts, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
@@ -44,38 +42,9 @@ _PLAN = "plan.json"
 _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 
 
-class CountSummary(Struct, frozen=True, kw_only=True):
-    """The summary of a count."""
-
-    job: str = "count"
-    output: str
-    was_finished_before: bool | None
-    warnings: list[str] | None
-    splits_kept_from_before: int | None
-    files: int
-    files_excluded: int | None
-    duplicate_inputs: list[str] | None
-    files_read_by_one_worker: list[str] | None
-    documents: int
-    text_bytes: int
-    words: int
-    unique_words: int
-    sources: dict[str, dict[str, Any]] | None
-    rejects: int
-    rejects_by_reason: dict[str, int] | None
-    lost: dict[str, Any] | None
-    seconds: float
-    next: list[str]
-    runner: str | None
-    workers: int | None
-    text_bytes_per_second: int | None
-    counters: dict[str, int] | None
-    distributions: dict[str, Any] | None
-
-
 def run(
     settings: CountSettings, progress: Progress, *, plan: Plan | None = None
-) -> CountSummary | TemplateSummary:
+) -> CorpusSummary | TemplateSummary:
     """Count a corpus.
 
     Args:
@@ -116,11 +85,12 @@ def check_finished(storage: Storage, url: str, given: InputSettings, plan: Plan)
         corpus_input.check_documents(folder, given, totals, plan.size, files)
 
 
-class _CountJob(CorpusJob[CountSettings, CountsManifest, CountSummary]):
+class _CountJob(CorpusJob[CountSettings, CountsManifest]):
     """Counts each split, then merges the words of all splits into the parts."""
 
     name = "count"
     kind = "counts"
+    made = "splits"
     stats: ClassVar = CountStats
     merged_stats: ClassVar = PartStats
     text_counter = metric_names.TEXT_BYTES_READ
@@ -233,17 +203,13 @@ class _CountJob(CorpusJob[CountSettings, CountsManifest, CountSummary]):
     def totals(self, manifest: CountsManifest) -> CorpusTotals:
         return _totals(manifest)
 
-    def summary(
-        self, manifest: CountsManifest, kept: int | None, shared: Mapping[str, Any]
-    ) -> CountSummary:
-        return CountSummary(
-            **shared,
-            splits_kept_from_before=kept,
-            text_bytes=manifest.text_bytes,
-            words=manifest.words,
-            unique_words=manifest.unique_words,
-            sources=source_facts(manifest),
-        )
+    def rows(self, manifest: CountsManifest) -> dict[str, Any]:
+        return {
+            "text_bytes": manifest.text_bytes,
+            "words": manifest.words,
+            "unique_words": manifest.unique_words,
+            "sources": source_facts(manifest),
+        }
 
 
 def _totals(manifest: CountsManifest) -> CorpusTotals:

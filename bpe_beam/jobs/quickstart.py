@@ -7,12 +7,12 @@ import sysconfig
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
+from msgspec import Struct, UnsetType
 
 from bpe_beam.errors import UsageError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.jobs import tokenize, train, verify
-from bpe_beam.jobs.tokenize import TokenizeSummary
+from bpe_beam.jobs.corpus_job import CorpusSummary
 from bpe_beam.jobs.train import TrainSummary
 from bpe_beam.jobs.verify import VerifySummary
 from bpe_beam.progress import Progress
@@ -27,7 +27,7 @@ VOCAB_SIZE = 8000
 END_OF_TEXT = "<|endoftext|>"
 
 
-class QuickstartSummary(msgspec.Struct, frozen=True, kw_only=True):
+class QuickstartSummary(Struct, frozen=True, kw_only=True):
     """The summary of `quickstart`, with those of its three jobs."""
 
     job: str = "quickstart"
@@ -37,12 +37,12 @@ class QuickstartSummary(msgspec.Struct, frozen=True, kw_only=True):
     tokens_folder: str
     documents: int
     text_bytes: int
-    tokens: int
-    bytes_per_token: float | None
+    tokens: int | UnsetType
+    bytes_per_token: float | UnsetType | None
     rejects: int
     shards_whole: bool
     train: TrainSummary
-    tokenize: TokenizeSummary
+    tokenize: CorpusSummary
     verify: VerifySummary
     next: list[str]
 
@@ -83,7 +83,7 @@ def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
         ),
         progress,
     )
-    assert isinstance(tokenizing, TokenizeSummary)  # this corpus is not for templates
+    assert isinstance(tokenizing, CorpusSummary)  # this corpus is not for templates
     # verify runs in this process, whatever runner wrote the shards.
     here = replace(run_settings, runner=None, runner_options=())
     verifying = verify.run(VerifySettings(folder=tokens, run=here), progress)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from msgspec import Struct
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.plan import Plan
@@ -17,7 +16,7 @@ from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
 from bpe_beam.jobs import corpus_input
-from bpe_beam.jobs.corpus_job import CorpusJob, SplitsLeft, TemplateSummary
+from bpe_beam.jobs.corpus_job import CorpusJob, CorpusSummary, SplitsLeft, TemplateSummary
 from bpe_beam.jobs.corpus_summary import shard_source_facts
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
@@ -37,38 +36,7 @@ from bpe_beam.workers.split_task import rejects_name
 from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
 
 
-class TokenizeSummary(Struct, frozen=True, kw_only=True):
-    """The summary of a tokenization."""
-
-    job: str = "tokenize"
-    output: str
-    was_finished_before: bool | None
-    warnings: list[str] | None
-    shards_kept_from_before: int | None
-    files: int
-    files_excluded: int | None
-    duplicate_inputs: list[str] | None
-    files_read_by_one_worker: list[str] | None
-    documents: int
-    text_bytes: int
-    tokens: int
-    bytes_per_token: float | None
-    sources: dict[str, dict[str, Any]] | None
-    shards: int
-    shards_bytes: int
-    rejects: int
-    rejects_by_reason: dict[str, int] | None
-    lost: dict[str, Any] | None
-    seconds: float
-    next: list[str]
-    runner: str | None
-    workers: int | None
-    text_bytes_per_second: int | None
-    counters: dict[str, int] | None
-    distributions: dict[str, Any] | None
-
-
-def run(settings: TokenizeSettings, progress: Progress) -> TokenizeSummary | TemplateSummary:
+def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | TemplateSummary:
     """Tokenize a corpus.
 
     Args:
@@ -94,11 +62,12 @@ def framing(settings: TokenizeSettings) -> dict[str, Any]:
     return {key: value for key, value in identity_of(settings).items() if key != "format"}
 
 
-class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest, TokenizeSummary]):
+class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
     """Makes a shard of each split with tokens."""
 
     name = "tokenize"
     kind = "shard"
+    made = "shards"
     stats: ClassVar = TokenizeStats
     text_counter = metric_names.TEXT_BYTES_TOKENIZED
     min_ram = "1GB"
@@ -196,17 +165,13 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest, TokenizeSummary]):
                 "nothing of them"
             )
 
-    def summary(
-        self, manifest: Manifest, kept: int | None, shared: Mapping[str, Any]
-    ) -> TokenizeSummary:
+    def rows(self, manifest: Manifest) -> dict[str, Any]:
         totals = manifest.totals
-        return TokenizeSummary(
-            **shared,
-            shards_kept_from_before=kept,
-            text_bytes=totals.text_bytes,
-            tokens=totals.tokens,
-            bytes_per_token=totals.text_bytes / totals.tokens if totals.tokens else None,
-            sources=shard_source_facts(manifest),
-            shards=totals.shards,
-            shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
-        )
+        return {
+            "text_bytes": totals.text_bytes,
+            "tokens": totals.tokens,
+            "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
+            "sources": shard_source_facts(manifest),
+            "shards": totals.shards,
+            "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
+        }
