@@ -17,15 +17,14 @@ from apache_beam.typehints.decorators import no_annotations
 from bpe_beam.engines.cancel import cancelled_if_left
 from bpe_beam.engines.run import TemplateMade, template_of
 from bpe_beam.engines.runner_errors import was_interrupted
-from bpe_beam.engines.steps import Steps, TaskResult
+from bpe_beam.engines.steps import Steps
 from bpe_beam.engines.templates import FinishJob
 from bpe_beam.errors import DataError
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.dataflow import is_dataflow
-from bpe_beam.transforms.create_elements import CreateElements
 from bpe_beam.transforms.metrics import add_metrics, record
-from bpe_beam.transforms.spread_tasks import SpreadTasks
-from bpe_beam.workers.measured import Measured
+from bpe_beam.transforms.spread_tasks import CreateElements, SpreadTasks
+from bpe_beam.workers.measured import Measured, TaskResult
 
 if TYPE_CHECKING:
     from apache_beam.runners.runner import PipelineRunner
@@ -72,9 +71,6 @@ class _BeamEngine:
     def tasks(self, label: str, tasks: Iterable[str]) -> beam.pvalue.PCollection:
         return self._begin | label >> SpreadTasks(tasks)
 
-    def rows(self, label: str, rows: Iterable[Any], row_type: Any) -> beam.pvalue.PCollection:
-        return self._begin | label >> CreateElements(rows, row_type)
-
     def run(
         self,
         label: str,
@@ -86,11 +82,14 @@ class _BeamEngine:
         task = beam.ParDo(_RunTask(function), *map(beam.pvalue.AsList, whole))
         return elements | label >> task.with_output_types(output_type)
 
-    def join(self, label: str, *collections: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        flatten = beam.Flatten().with_output_types(collections[0].element_type)
-        return collections | label >> flatten
-
-    def gather(self, label: str, pairs: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
+    def gather(
+        self, label: str, pairs: beam.pvalue.PCollection, known: Iterable[tuple[int, Any]] = ()
+    ) -> beam.pvalue.PCollection:
+        if known := list(known):
+            kind = pairs.element_type
+            created = self._begin | f"{label}Known" >> CreateElements(known, kind)
+            flatten = beam.Flatten().with_output_types(kind)
+            pairs = (pairs, created) | f"{label}All" >> flatten
         return pairs | label >> beam.GroupByKey()
 
 
@@ -104,7 +103,7 @@ class _RunTask(beam.DoFn):
     def process(self, element: Any, *whole: Any) -> Iterable[Any]:
         """Run the task of one element."""
         result = self.function(*whole, element)
-        record(result.counts, result.values)
+        record(result)
         return result.outputs
 
 

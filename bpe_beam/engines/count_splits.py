@@ -11,9 +11,10 @@ from functools import partial
 from bpe_beam.counts.manifest import part_name
 from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.engines import steps
-from bpe_beam.engines.steps import Engine, TaskResult
+from bpe_beam.engines.steps import Engine
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.count_split import CountTask, RangeReference, count_split, write_partition
+from bpe_beam.workers.measured import TaskResult
 
 _NO_WORDS: RangeReference = ("", "", 0, 0)
 
@@ -46,17 +47,14 @@ def count_splits(
         engine.tasks("Splits", tasks),
         tuple[int, RangeReference],
     )
-    known_blocks = engine.rows("KnownBlocks", rows, tuple[int, RangeReference])
-    blocks = engine.join("AllBlocks", counted, known_blocks)
-    gathered = engine.gather("GatherPartitions", blocks)
+    gathered = engine.gather("GatherPartitions", counted, rows)
     return engine.run("WritePart", partial(_write_part, task), gathered, str)
 
 
 def _count_split(task: CountTask, partitions: frozenset[int], element: str) -> TaskResult:
-    """Count a split; the outputs are the ranges of its words with their partitions."""
+    """Count a split; the outputs are the ranges of its words in some partitions."""
     counted = count_split(task, element)
-    ranges = [row for row in counted.ranges if row[0] in partitions]
-    return TaskResult(ranges, counted.counts, counted.values)
+    return counted._replace(outputs=[row for row in counted.outputs if row[0] in partitions])
 
 
 def _write_part(task: CountTask, element: tuple[int, Iterable[RangeReference]]) -> TaskResult:

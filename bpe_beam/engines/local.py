@@ -17,8 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from bpe_beam.engines.steps import TaskResult
-from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.measured import Measured, TaskResult
 
 if TYPE_CHECKING:
     from bpe_beam.workers.processes import WorkerProcesses
@@ -126,10 +125,6 @@ class LocalEngine:
         """See `Engine.tasks`."""
         return list(tasks)
 
-    def rows(self, label: str, rows: Iterable[Any], row_type: Any) -> list[Any]:
-        """See `Engine.rows`."""
-        return list(rows)
-
     def run(
         self,
         label: str,
@@ -141,16 +136,14 @@ class LocalEngine:
         """See `Engine.run`; the outputs are in the order of the elements."""
         results = self._workers.map(partial(function, *whole), elements)
         for result in results:
-            self._measured.record(result.counts, result.values)
+            self._measured.record(result)
         return [output for result in results for output in result.outputs]
 
-    def join(self, label: str, *collections: list[Any]) -> list[Any]:
-        """See `Engine.join`."""
-        return [element for collection in collections for element in collection]
-
-    def gather(self, label: str, pairs: list[tuple[int, Any]]) -> list[tuple[int, list[Any]]]:
-        """See `Engine.gather`; the pairs are sorted by key."""
+    def gather(
+        self, label: str, pairs: list[tuple[int, Any]], known: Iterable[tuple[int, Any]] = ()
+    ) -> list[tuple[int, list[Any]]]:
+        """See `Engine.gather`; the result is sorted by key."""
         values: dict[int, list[Any]] = defaultdict(list)
-        for key, value in pairs:
+        for key, value in (*pairs, *known):
             values[key].append(value)
         return sorted(values.items())

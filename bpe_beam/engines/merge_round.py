@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from bpe_beam.engines.steps import Collection, Engine, TaskResult
+from bpe_beam.engines.steps import Collection, Engine
 from bpe_beam.errors import DataError
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.rounds.merge_steps import (
     add_segments,
     apply_merges,

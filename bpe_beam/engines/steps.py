@@ -7,25 +7,13 @@ is in `workers/`; only references to files travel from one step to the next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from bpe_beam.workers.measured import TaskResult
 
 Collection = Any
 """The elements of a step: a list, or a PCollection, whose elements exist only when it runs."""
-
-
-class TaskResult(NamedTuple):
-    """The result of a task.
-
-    Attributes:
-        outputs: The elements for the next step.
-        counts: What to add to counters, by name.
-        values: One value for each distribution, by name.
-    """
-
-    outputs: list[Any]
-    counts: Mapping[str, int] = {}
-    values: Mapping[str, int] = {}
 
 
 class Engine(Protocol):
@@ -37,15 +25,6 @@ class Engine(Protocol):
         Args:
             label: The step's label.
             tasks: The tasks as JSON texts.
-        """
-
-    def rows(self, label: str, rows: Iterable[Any], row_type: Any) -> Collection:
-        """Return a collection of elements that are known from the start.
-
-        Args:
-            label: The step's label.
-            rows: The elements.
-            row_type: Their type.
         """
 
     def run(
@@ -69,20 +48,15 @@ class Engine(Protocol):
             The outputs of all tasks.
         """
 
-    def join(self, label: str, *collections: Collection) -> Collection:
-        """Return the elements of all collections as one.
-
-        Args:
-            label: The step's label.
-            *collections: Collections of elements of one type.
-        """
-
-    def gather(self, label: str, pairs: Collection) -> Collection:
+    def gather(
+        self, label: str, pairs: Collection, known: Iterable[tuple[int, Any]] = ()
+    ) -> Collection:
         """Return (key, all of its values) for each key.
 
         Args:
             label: The step's label.
             pairs: Pairs of a key, which is a number, and a value.
+            known: More such pairs, which are known from the start.
         """
 
 

@@ -204,7 +204,7 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
                 documents.append(f"{length:,} tokens: {tokenizer.decode(ids)!r}{more}")
     totals = manifest.totals
     # The transform WriteTokens reads ids only, and has no plan.
-    text_bytes = totals.text_bytes if manifest.plan else None
+    text_bytes = totals.text_bytes if manifest.has_plan else None
     return {
         "kind": "shards",
         "format": manifest.format,
@@ -215,14 +215,14 @@ def _shards_figures(storage: Storage, path: str) -> Figures:
         "bytes_per_token": _ratio(text_bytes, totals.tokens),
         "sources": shard_source_facts(manifest),
         "rejects": totals.rejects,
-        "rejects_by_reason": dict(manifest.reject_reasons),
-        "lost": losses_summary(manifest.lost),
-        "settings": dict(manifest.settings),
-        "vocab_size": manifest.vocab_size,
+        "rejects_by_reason": manifest.rejects.by_reason,
+        "lost": losses_summary(manifest.rejects.lost),
+        "settings": manifest.settings,
+        "vocab_size": manifest.tokenizer.vocab_size,
         "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         "first_documents": documents,
-        "tokenizer_fingerprint": manifest.tokenizer,
-        "plan_fingerprint": manifest.plan_fingerprint,
+        "tokenizer_fingerprint": manifest.tokenizer.fingerprint,
+        "plan_fingerprint": manifest.plan["fingerprint"],
     }
 
 

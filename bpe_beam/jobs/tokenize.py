@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.steps import Steps
-from bpe_beam.engines.tokenize_splits import tokenize_splits
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
@@ -33,7 +33,7 @@ from bpe_beam.workers.shard_manifest import final_names, manifest_of
 from bpe_beam.workers.shard_manifest import plan_of as manifest_plan
 from bpe_beam.workers.split_stats import SplitReading
 from bpe_beam.workers.split_task import rejects_name
-from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask
+from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, tokenize_split
 
 
 def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | TemplateSummary:
@@ -101,7 +101,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
     def restore(manifest: bytes) -> Mapping[str, RestoredTask]:
         found = Manifest.from_bytes(manifest)
         plan = manifest_plan(found, "")
-        rejects = {file.name: file for file in found.reject_files}
+        rejects = {file.name: file for file in found.rejects.files}
         tasks: dict[str, RestoredTask] = {}
         for row in found.splits:
             rejected = rejects.get(rejects_name(row.split, len(plan.splits)))
@@ -135,7 +135,12 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             splits=len(left.plan.splits),
             shard_format=self.settings.format,
         )
-        return lambda engine: tokenize_splits(engine, task, left.tasks)
+        return lambda engine: engine.run(
+            "TokenizeSplit",
+            partial(tokenize_split, task),
+            engine.tasks("Splits", left.tasks),
+            str,
+        )
 
     def worker_settings(self) -> TokenizeSettings:
         return replace(self.settings, tokenizer=self.folder.path(TOKENIZER_FILE))
@@ -153,7 +158,10 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
 
     def totals(self, manifest: Manifest) -> CorpusTotals:
         return CorpusTotals(
-            manifest.totals.documents, manifest.reject_reasons, manifest.lost, manifest.sources
+            manifest.totals.documents,
+            manifest.rejects.by_reason,
+            manifest.rejects.lost,
+            manifest.sources,
         )
 
     def check(self, manifest: Manifest, files: Sequence[str]) -> None:

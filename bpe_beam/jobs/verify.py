@@ -21,7 +21,7 @@ from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.verify import VerifySettings
-from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.manifest import FRAMING, Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -29,9 +29,6 @@ from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.shard_manifest import plan_of
 from bpe_beam.workers.split_task import SplitTask, split_tasks
 from bpe_beam.workers.verify_split import STAGE, CompareTask, compare_with_split
-
-_FRAMING = ("append", "prepend", "allowed_special")
-"""The settings of encoding in a manifest; the others are those of reading."""
 
 _SHOWN_PROBLEMS = 20
 
@@ -123,16 +120,16 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
     url = storage.join(folder, JOB_FILE)
     if not storage.exists(url):
         # A folder of `WriteTokens`, which has no plan, a window, or a copy without the file.
-        if manifest.plan:
+        if manifest.has_plan:
             plan_of(manifest, "")
         return
     plan = plan_of(manifest, "")
     record = JobRecord.from_bytes(storage.read_bytes(url))
     if record is None or record.job != "tokenize":
         raise DataError(f"{url}: is damaged, or no job of bpe-beam wrote it")
-    job = {"tokenizer": manifest.tokenizer, "format": manifest.format}
-    reading = {key: value for key, value in manifest.settings.items() if key not in _FRAMING}
-    framing = {key: manifest.settings[key] for key in _FRAMING}
+    job = {"tokenizer": manifest.tokenizer.fingerprint, "format": manifest.format}
+    reading = {key: value for key, value in manifest.settings.items() if key not in FRAMING}
+    framing = {key: manifest.settings[key] for key in FRAMING}
     for key, value in {**job, **framing, "reading": reading}.items():
         if record.settings.get(key) != value:
             raise DataError(
@@ -192,7 +189,7 @@ def _compare(
     url = storage.join(folder, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
     chosen = dict(manifest.settings)
-    framing = {name: chosen.pop(name) for name in _FRAMING}
+    framing = {name: chosen.pop(name) for name in FRAMING}
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
     encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)

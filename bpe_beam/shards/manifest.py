@@ -7,11 +7,10 @@ key, or a value of another type, is refused, and the error names its position in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from bpe_beam.corpus.rejects import FileLoss
 from bpe_beam.errors import DataError
@@ -30,32 +29,34 @@ VERSION = 3
 """The version of manifests. Versions 1 (without sources) and 2 (with them) are read, too: they have
 a shard of every split, also of those without tokens, and no checksum."""
 
-_FRAMING = ("append", "prepend", "allowed_special")
+FRAMING = ("append", "prepend", "allowed_special")
+"""The settings of encoding in a manifest; the others are those of reading."""
 
 
-class _Tokenizer(Struct, frozen=True, forbid_unknown_fields=True):
+class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
+    """The tokenizer that made the shards.
+
+    Attributes:
+        fingerprint: The SHA-256 of the bytes of the folder's `tokenizer.json`.
+        vocab_size: One more than the tokenizer's greatest id.
+    """
+
     fingerprint: Sha256
     vocab_size: Annotated[int, Meta(ge=1, le=MAX_VOCAB_SIZE)]
 
 
-class _Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Rejects(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What could not be used.
+
+    Attributes:
+        by_reason: The number of rejected records by reason.
+        files: The files of rejected records, `rejects/...`, sorted by name.
+        lost: What is lost of damaged files, sorted by file.
+    """
+
     by_reason: dict[str, Count]
     files: tuple[FileInfo, ...]
     lost: tuple[FileLoss, ...] = ()
-
-
-class _ManifestFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of `manifest.json` but for its checksum, in the order of the file."""
-
-    format: str
-    version: int
-    tokenizer: _Tokenizer
-    settings: dict[str, Any]
-    totals: Totals
-    rejects: _Rejects
-    plan: dict[str, Any]
-    shards: tuple[Shard, ...]
-    splits_without_tokens: tuple[TokenlessSplit, ...]
 
 
 class _Framing(Struct):
@@ -75,37 +76,43 @@ class _KnownSettings(Struct):
     plan: _PlanFingerprint
 
 
-class Manifest(Struct, frozen=True):
-    """The content of a tokens folder.
+class Manifest(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"tokenless": "splits_without_tokens"},
+):
+    """The content of `manifest.json` but for its checksum, in the order of the file.
 
     Attributes:
         format: The shards' format, one of SHARD_FORMATS.
-        tokenizer: The SHA-256 of the bytes of the folder's `tokenizer.json`.
-        vocab_size: One more than the tokenizer's greatest id; 1 to `MAX_VOCAB_SIZE`.
+        version: The version of the manifest.
+        tokenizer: The tokenizer.
         settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
             list of tokens), and any settings of reading, as JSON values.
-        plan: The plan as its own `to_json()` returns it; opaque here.
-        plan_fingerprint: The plan's fingerprint, a SHA-256.
-        shards: The shard of each split with tokens, in the order of the plan.
         totals: The sums, `Totals.of(shards, tokenless)`.
-        reject_reasons: The number of rejected records by reason.
-        reject_files: The files of rejected records, `rejects/...`, sorted by name.
+        rejects: What could not be used.
+        plan: The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
+            `WriteTokens` has no plan.
+        shards: The shard of each split with tokens, in the order of the plan.
         tokenless: The splits without tokens, in the order of the plan.
-        lost: What is lost of damaged files, sorted by file.
     """
 
     format: str
-    tokenizer: str
-    vocab_size: int
-    settings: Mapping[str, Any]
-    plan: Mapping[str, Any]
-    plan_fingerprint: str
-    shards: tuple[Shard, ...]
+    version: int
+    tokenizer: TokenizerInfo
+    settings: dict[str, Any]
     totals: Totals
-    reject_reasons: Mapping[str, int]
-    reject_files: tuple[FileInfo, ...]
-    tokenless: tuple[TokenlessSplit, ...] = ()
-    lost: tuple[FileLoss, ...] = ()
+    rejects: Rejects
+    plan: dict[str, Any]
+    shards: tuple[Shard, ...]
+    tokenless: tuple[TokenlessSplit, ...]
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a job with a plan wrote it, not `WriteTokens`."""
+        return len(self.plan) > 1
 
     @property
     def splits(self) -> list[Shard | TokenlessSplit]:
@@ -129,19 +136,10 @@ class Manifest(Struct, frozen=True):
 
     def to_bytes(self) -> bytes:
         """Return the bytes of `manifest.json`, from which `from_bytes` reads an equal manifest."""
-        reasons = dict(sorted(self.reject_reasons.items()))
+        reasons = dict(sorted(self.rejects.by_reason.items()))
+        settings = {key: self.settings[key] for key in (*FRAMING, *self.settings)}
         return with_checksum(
-            _ManifestFile(
-                format=self.format,
-                version=VERSION,
-                tokenizer=_Tokenizer(self.tokenizer, self.vocab_size),
-                settings={key: self.settings[key] for key in (*_FRAMING, *self.settings)},
-                totals=self.totals,
-                rejects=_Rejects(reasons, self.reject_files, self.lost),
-                plan={"fingerprint": self.plan_fingerprint, **self.plan},
-                shards=self.shards,
-                splits_without_tokens=self.tokenless,
-            )
+            replace(self, settings=settings, rejects=replace(self.rejects, by_reason=reasons))
         )
 
     @staticmethod
@@ -164,22 +162,7 @@ class Manifest(Struct, frozen=True):
         if version < VERSION:
             values = _as_latest(values)
         to_struct(values, _KnownSettings, source)
-        file = to_struct(values, _ManifestFile, source)
-        fingerprint = file.plan.pop("fingerprint")
-        manifest = Manifest(
-            format=file.format,
-            tokenizer=file.tokenizer.fingerprint,
-            vocab_size=file.tokenizer.vocab_size,
-            settings=file.settings,
-            plan=file.plan,
-            plan_fingerprint=fingerprint,
-            shards=file.shards,
-            totals=file.totals,
-            reject_reasons=file.rejects.by_reason,
-            reject_files=file.rejects.files,
-            tokenless=file.splits_without_tokens,
-            lost=file.rejects.lost,
-        )
+        manifest = to_struct(values, Manifest, source)
         try:
             _check_names(manifest)
             _check_splits(manifest)
@@ -216,7 +199,7 @@ def _as_latest(values: dict[str, Any]) -> dict[str, Any]:
             {**row, "split": index} if isinstance(row, dict) else row
             for index, row in enumerate(rows)
         ]
-    return {**values, "shards": rows, "splits_without_tokens": []}
+    return {**values, "version": VERSION, "shards": rows, "splits_without_tokens": []}
 
 
 def _check_names(manifest: Manifest) -> None:
@@ -242,7 +225,7 @@ def _check_names(manifest: Manifest) -> None:
                 f"{', '.join(map(shortened, found))}"
             )
     last = ""
-    for index, file in enumerate(manifest.reject_files):
+    for index, file in enumerate(manifest.rejects.files):
         folder, _, name = file.name.partition("/")
         if folder != "rejects" or name in ("", ".", "..") or "/" in name or file.name <= last:
             raise ValueError(

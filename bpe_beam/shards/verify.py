@@ -205,7 +205,7 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
                     f"{MANIFEST_FILE}: {row.name} has {getattr(row, name)} {name}; its sources add "
                     f"up to {total}"
                 )
-    by_reason = sum(manifest.reject_reasons.values())
+    by_reason = sum(manifest.rejects.by_reason.values())
     if by_reason != expected["rejects"]:
         yield (
             f"{MANIFEST_FILE}: rejects.by_reason adds up to {by_reason}; the shards add up to "
@@ -242,7 +242,7 @@ class _FolderCheck:
         rejects = storage.list_names(storage.join(url, _REJECTS)) if _REJECTS in names else ()
         self._names = {*names, *(f"{_REJECTS}/{name}" for name in rejects)}
         self._files = [file for shard in manifest.shards for file in shard.files]
-        self._files += manifest.reject_files
+        self._files += manifest.rejects.files
         self._total = sum(file.bytes for file in self._files)
         self._on_progress = on_progress
         self._lock = Lock()
@@ -265,17 +265,17 @@ class _FolderCheck:
         except DataError as error:
             yield str(error)
             return
-        if digest.hexdigest() != self._manifest.tokenizer:
+        if digest.hexdigest() != self._manifest.tokenizer.fingerprint:
             yield (
                 f"{TOKENIZER_FILE}: the fingerprint is {digest.hexdigest()}; the shards were made "
-                f"with {self._manifest.tokenizer}"
+                f"with {self._manifest.tokenizer.fingerprint}"
             )
 
     def rejects(self) -> list[str]:
         """Return the problems of the files of rejects."""
         problems: list[str] = []
         lines = 0
-        for file in self._manifest.reject_files:
+        for file in self._manifest.rejects.files:
             lines += sum(block.count(b"\n") for block in self._checked_blocks(file, problems))
         expected = self._manifest.totals.rejects
         if not problems and lines != expected:
@@ -286,7 +286,7 @@ class _FolderCheck:
 
     def shard(self, shard: Shard) -> _ShardFindings:
         """Read a shard, and return its size and its problems."""
-        check = self._format.check(shard.name, self._manifest.vocab_size)
+        check = self._format.check(shard.name, self._manifest.tokenizer.vocab_size)
         findings = _ShardFindings([])
         problems = findings.problems
         for file, suffix in zip(shard.files, self._format.suffixes, strict=True):

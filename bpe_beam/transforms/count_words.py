@@ -8,7 +8,7 @@ in memory; nothing else grows with the corpus.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -23,9 +23,8 @@ from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, enco
 from bpe_beam.errors import DataError, require
 from bpe_beam.transforms import metrics as counters
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
-from bpe_beam.transforms.dead_letters import DeadLetterTransform
-from bpe_beam.transforms.document_fn import Document, DocumentFn
-from bpe_beam.transforms.elements import ANY, Element, text_column, tokens_type
+from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
+from bpe_beam.transforms.elements import ANY, Element, tokens_type
 from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,
@@ -110,6 +109,8 @@ class CountWords(DeadLetterTransform):
 class _CountInTables(DocumentFn):
     """Documents to (partition, block of words), through a table a window."""
 
+    by_window = True
+
     def __init__(self, count: CountWords, max_seconds: float | None) -> None:
         super().__init__(count.text_field, count.dead_letters)
         self.make_table = partial(WordCounter, count.rules)
@@ -149,29 +150,10 @@ class _CountInTables(DocumentFn):
                 for chunk in to_chunks(data):
                     yield WindowedValue((partition, chunk), window.max_timestamp(), (window,))
 
-    def group_of(self, document: Document) -> Hashable:
-        """Return the window of a document."""
-        window: Hashable = document.window
-        return window
-
-    def use_texts(self, documents: list[Document], texts: pa.Array) -> Iterable[Any]:
-        """Count the words of single documents."""
-        if self.with_places:
-            raise DataError("with_places needs batches with a column 'place', not single texts")
-        self._count(documents[0].window, texts, None)
-        return ()
-
-    def use_batch(self, document: Document, batch: Any) -> Iterable[Any]:
-        """Count the words of a batch."""
-        self._count(document.window, text_column(batch, self.text_field), self._places(batch))
-        return ()
-
-    def check_batch(self, batch: Any) -> None:
-        """See `DocumentFn`."""
-        self._try(text_column(batch, self.text_field), self._places(batch))
-
-    def _count(self, window: BoundedWindow, texts: pa.Array, places: pa.Array | None) -> None:
-        table = self.tables.table(window)
+    def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
+        """See `DocumentFn.use`: the words are counted, and there is no output."""
+        places = self._places(batch)
+        table = self.tables.table(documents[0].window)
         if self.trial is None:
             words = table.add_texts(texts, places)
         else:
@@ -179,6 +161,11 @@ class _CountInTables(DocumentFn):
             table.add(self.trial)
         counters.counter(metric_names.WORDS_COUNTED).inc(words)
         counters.counter(metric_names.DOCUMENTS_READ).inc(len(texts))
+        return ()
+
+    def check(self, texts: pa.Array, batch: Any) -> None:
+        """See `DocumentFn.check`."""
+        self._try(texts, self._places(batch))
 
     def _try(self, texts: pa.Array, places: pa.Array | None) -> int:
         assert self.trial is not None
@@ -188,6 +175,8 @@ class _CountInTables(DocumentFn):
     def _places(self, batch: Any) -> pa.Array | None:
         if not self.with_places:
             return None
+        if batch is None:
+            raise DataError("with_places needs batches with a column 'place', not single texts")
         if "place" not in batch.schema.names:
             raise DataError("with_places needs batches with a column 'place'")
         places = batch.column("place")

@@ -1,10 +1,11 @@
-"""`DocumentFn`: documents of every kind to texts, for the steps of `CountWords` and `Tokenize`."""
+"""What `CountWords` and `Tokenize` share: documents of every kind to texts, and dead letters."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, NamedTuple, TypeVar
 
 import apache_beam as beam
 import pyarrow as pa
@@ -14,17 +15,22 @@ from apache_beam.utils.windowed_value import PaneInfo, WindowedValue
 
 from bpe_beam.errors import DataError
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.dead_letters import DEAD
 from bpe_beam.transforms.elements import (
     Element,
     document_utf8,
     has_texts,
     is_batch,
     string_array,
+    text_column,
     with_value,
     without_key,
 )
 from bpe_beam.workers import metric_names
+
+_DEAD, _MAIN = "dead", "main"
+"""The tags of the outputs of a step with dead letters."""
+
+T = TypeVar("T", bound="DeadLetterTransform")
 
 GATHERED_DOCUMENTS = 1024
 GATHERED_BYTES = 1 << 20
@@ -47,11 +53,36 @@ class Document(NamedTuple):
         return WindowedValue(value, self.timestamp, (self.window,), self.pane)
 
 
-class _Waiting(NamedTuple):
-    """A single document that waits for others."""
+class DeadLetterTransform(beam.PTransform):
+    """A transform with an optional second output for documents that cannot be used."""
 
-    document: Document
-    utf8: bytes
+    dead_letters = False
+
+    def with_dead_letters(self: T) -> T:
+        """Return the same transform with a second output, for documents that cannot be used.
+
+        `good, dead = documents | Transform().with_dead_letters()`: `dead` contains pairs
+        `(element, reason)`. Of an Arrow batch only the unusable rows are taken out, each as a batch
+        of one row.
+        """
+        transform = copy(self)
+        transform.dead_letters = True
+        return transform
+
+    def _outputs(
+        self,
+        documents: beam.pvalue.PCollection,
+        label: str,
+        step: beam.ParDo,
+        output_type: Any,
+    ) -> tuple[beam.pvalue.PCollection, beam.pvalue.PCollection | None]:
+        """Return the step's main output, and its dead letters if they have an output."""
+        if not self.dead_letters:
+            return documents | label >> step.with_output_types(output_type), None
+        letters = {_DEAD: beam.typehints.Tuple[documents.element_type, str]}
+        typed = step.with_output_types(output_type, **letters)
+        outputs = documents | label >> typed.with_outputs(_DEAD, main=_MAIN)
+        return outputs[_MAIN], outputs[_DEAD]
 
 
 class DocumentFn(beam.DoFn):
@@ -64,16 +95,21 @@ class DocumentFn(beam.DoFn):
         dead_letters: Whether unusable documents go to the second output; else they fail the step.
     """
 
+    by_window = False
+    """Whether only documents of one window are used together."""
+
     def __init__(self, text_field: str, dead_letters: bool) -> None:
         self.text_field = text_field
         self.dead_letters = dead_letters
 
-    def use_texts(self, documents: list[Document], texts: pa.Array) -> Iterable[Any]:
-        """Use the texts of single documents of one group, all or none.
+    def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
+        """Use texts, all or none.
 
         Args:
-            documents: The documents.
+            documents: The single documents, or the element of a batch.
             texts: Their texts, large_string.
+            batch: The Arrow batch or table that has the texts as a column; None for single
+                documents.
 
         Returns:
             The outputs.
@@ -83,36 +119,21 @@ class DocumentFn(beam.DoFn):
         """
         raise NotImplementedError
 
-    def use_batch(self, document: Document, batch: Any) -> Iterable[Any]:
-        """Use the texts of an Arrow batch or table, all or none.
+    def check(self, texts: pa.Array, batch: Any) -> None:
+        """Check that `use` can use the texts of a batch.
 
         Args:
-            document: The element.
-            batch: The batch, without the key of the element.
-
-        Returns:
-            The outputs.
+            texts: The texts, large_string.
+            batch: The Arrow batch or table.
 
         Raises:
             DataError: One of the texts cannot be used.
         """
         raise NotImplementedError
-
-    def check_batch(self, batch: Any) -> None:
-        """Check that `use_batch` can use a batch.
-
-        Raises:
-            DataError: One of the texts cannot be used.
-        """
-        raise NotImplementedError
-
-    def group_of(self, document: Document) -> Hashable:
-        """Return the group of a document: only documents of one group are used together."""
-        return None
 
     def start_bundle(self) -> None:
         """Begin without documents: those of a failed bundle are sent again."""
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[tuple[Document, bytes]] = []
         self._waiting_bytes = 0
         self._since = 0.0
 
@@ -129,7 +150,7 @@ class DocumentFn(beam.DoFn):
             return
         if not self._waiting:
             self._since = time.monotonic()
-        self._waiting.append(_Waiting(document, utf8))
+        self._waiting.append((document, utf8))
         self._waiting_bytes += len(utf8)
         if (
             len(self._waiting) >= GATHERED_DOCUMENTS
@@ -141,9 +162,9 @@ class DocumentFn(beam.DoFn):
     def take_waiting(self) -> Iterator[Any]:
         """Use the documents that wait; yield outputs."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        groups: dict[Hashable, list[_Waiting]] = {}
+        groups: dict[Hashable, list[tuple[Document, bytes]]] = {}
         for each in waiting:
-            groups.setdefault(self.group_of(each.document), []).append(each)
+            groups.setdefault(each[0].window if self.by_window else None, []).append(each)
         for group in groups.values():
             yield from self._take_group(group)
 
@@ -160,12 +181,12 @@ class DocumentFn(beam.DoFn):
         if not self.dead_letters:
             raise error
         counters.counter(metric_names.DEAD_LETTERS).inc()
-        return beam.pvalue.TaggedOutput(DEAD, document.output((document.element, str(error))))
+        return beam.pvalue.TaggedOutput(_DEAD, document.output((document.element, str(error))))
 
-    def _take_group(self, group: list[_Waiting]) -> Iterator[Any]:
-        documents = [each.document for each in group]
+    def _take_group(self, group: list[tuple[Document, bytes]]) -> Iterator[Any]:
+        documents = [document for document, _ in group]
         try:
-            outputs = self.use_texts(documents, string_array([each.utf8 for each in group]))
+            outputs = self.use(documents, string_array([utf8 for _, utf8 in group]))
         except DataError as error:
             if len(group) == 1 or not self.dead_letters:
                 yield self.unusable(documents[0], error)
@@ -178,7 +199,7 @@ class DocumentFn(beam.DoFn):
     def _take_batch(self, document: Document, batch: Any) -> Iterator[Any]:
         """Use a batch; of an unusable batch the usable rows, together."""
         try:
-            outputs = self.use_batch(document, batch)
+            outputs = self.use([document], text_column(batch, self.text_field), batch)
         except DataError as error:
             if not (self.dead_letters and has_texts(batch, self.text_field)):
                 yield self.unusable(document, error)
@@ -187,7 +208,7 @@ class DocumentFn(beam.DoFn):
             for number in range(batch.num_rows):
                 row = batch.slice(number, 1)
                 try:
-                    self.check_batch(row)
+                    self.check(text_column(row, self.text_field), row)
                     good.append(number)
                 except DataError as row_error:
                     alone = document._replace(element=with_value(document.element, row))

@@ -112,6 +112,24 @@ def string_array(utf8: list[bytes]) -> pa.Array:
     return pa.array(utf8, pa.large_binary()).cast(pa.large_string(), safe=False)
 
 
+def refuse_tokens(value: Any, text_field: str) -> None:
+    """Refuse a document or batch that already has a field or column `tokens`.
+
+    Args:
+        value: The document or batch, without a key.
+        text_field: The field or column of the text, which may have that name.
+
+    Raises:
+        DataError: It has one.
+    """
+    if text_field == TOKENS or isinstance(value, (str, bytes)):
+        return
+    if is_batch(value) and TOKENS in value.schema.names:
+        raise DataError(_has_tokens("batch"))
+    if TOKENS in (fields_of(value) or ()):
+        raise DataError(_has_tokens("document"))
+
+
 def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
     """Return a document with ids in place of its text.
 
@@ -123,15 +141,10 @@ def with_tokens(document: Any, text_field: str, ids: pa.UInt32Array) -> Any:
     Returns:
         The ids for a `str` or `bytes`; else the same dict or row, with a list of ids in the field
         `tokens` in place of the text.
-
-    Raises:
-        DataError: The document already has a field `tokens`.
     """
     fields = fields_of(document)
     if fields is None:
         return ids
-    if TOKENS in fields and text_field != TOKENS:
-        raise DataError(_has_tokens("document"))
     renamed = {
         (TOKENS if name == text_field else name): ids.to_pylist() if name == text_field else value
         for name, value in fields.items()
@@ -146,12 +159,7 @@ def batch_with_tokens(batch: Any, text_field: str, ids: pa.LargeListArray) -> An
         batch: A `pyarrow.RecordBatch` or `pyarrow.Table`.
         text_field: The column of the text.
         ids: The ids of each row.
-
-    Raises:
-        DataError: The batch already has a column `tokens`.
     """
-    if TOKENS in batch.schema.names and text_field != TOKENS:
-        raise DataError(_has_tokens("batch"))
     number = batch.schema.get_field_index(text_field)
     return batch.remove_column(number).add_column(number, TOKENS, ids)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.metrics.metric import MetricResults, MetricsFilter
 
 from bpe_beam.workers import metric_names
-from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.measured import Measured, TaskResult
 
 NAMESPACE = "bpe_beam"
 
@@ -25,16 +23,11 @@ def count_tokens(ids: pa.LargeListArray) -> None:
     counter(metric_names.TOKENS_MADE).inc(len(ids.flatten()))
 
 
-def record(counts: Mapping[str, int], values: Mapping[str, int]) -> None:
-    """Add to counters and distributions; must be called within a call of a DoFn.
-
-    Args:
-        counts: The numbers to add, by name of the counter.
-        values: One value for each distribution, by its name.
-    """
-    for name, count in counts.items():
-        Metrics.counter(NAMESPACE, name).inc(count)
-    for name, value in values.items():
+def record(result: TaskResult) -> None:
+    """Add the metrics of one task; must be called within a call of a DoFn."""
+    for name, count in result.counts.items():
+        counter(name).inc(count)
+    for name, value in result.values.items():
         Metrics.distribution(NAMESPACE, name).update(value)
 
 

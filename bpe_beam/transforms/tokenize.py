@@ -14,13 +14,12 @@ from apache_beam.utils.windowed_value import PaneInfo
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
-from bpe_beam.transforms.dead_letters import DeadLetterTransform
-from bpe_beam.transforms.document_fn import Document, DocumentFn
+from bpe_beam.transforms.document_fn import DeadLetterTransform, Document, DocumentFn
 from bpe_beam.transforms.elements import (
     ANY,
     Element,
     batch_with_tokens,
-    text_column,
+    refuse_tokens,
     tokens_type,
     with_tokens,
     with_value,
@@ -147,39 +146,40 @@ class _Encode(DocumentFn):
             if update != self.update:
                 yield from self.take_waiting()
             self.updates, self.update = updates, update
-        yield from self.take(Document(element, timestamp, window, pane))
+        document = Document(element, timestamp, window, pane)
+        try:
+            refuse_tokens(without_key(element), self.text_field)
+        except DataError as error:
+            yield self.unusable(document, error)
+        else:
+            yield from self.take(document)
 
     def finish_bundle(self) -> Iterator[Any]:
         """Encode the waiting documents."""
         yield from self.take_waiting()
 
-    def use_texts(self, documents: list[Document], texts: pa.Array) -> Iterable[Any]:
-        """Return the documents with their ids."""
+    def use(self, documents: list[Document], texts: pa.Array, batch: Any = None) -> Iterable[Any]:
+        """See `DocumentFn.use`: the outputs are the documents with their ids."""
         ids = self._ids(texts)
         count_tokens(ids)
-        flat, bounds = ids.values, ids.offsets.to_pylist()
+        if batch is not None:
+            encoded = [batch_with_tokens(batch, self.text_field, ids)]
+        else:
+            flat, bounds = ids.values, ids.offsets.to_pylist()
+            encoded = [
+                with_tokens(
+                    without_key(document.element), self.text_field, flat.slice(start, end - start)
+                )
+                for document, start, end in zip(documents, bounds[:-1], bounds[1:], strict=True)
+            ]
         return [
-            self._with_tokens(document, flat.slice(start, end - start))
-            for document, start, end in zip(documents, bounds[:-1], bounds[1:], strict=True)
+            document.output(with_value(document.element, value))
+            for document, value in zip(documents, encoded, strict=True)
         ]
 
-    def use_batch(self, document: Document, batch: Any) -> Iterable[Any]:
-        """Return the batch with its ids."""
-        ids = self._ids(text_column(batch, self.text_field))
-        encoded = batch_with_tokens(batch, self.text_field, ids)
-        count_tokens(ids)
-        return [document.output(with_value(document.element, encoded))]
-
-    def check_batch(self, batch: Any) -> None:
-        """See `DocumentFn`."""
-        self._ids(text_column(batch, self.text_field))
-
-    def _with_tokens(self, document: Document, tokens: pa.UInt32Array) -> Any:
-        try:
-            encoded = with_tokens(without_key(document.element), self.text_field, tokens)
-        except DataError as error:
-            return self.unusable(document, error)
-        return document.output(with_value(document.element, encoded))
+    def check(self, texts: pa.Array, batch: Any) -> None:
+        """See `DocumentFn.check`."""
+        self._ids(texts)
 
     def _ids(self, texts: pa.Array) -> pa.LargeListArray:
         return encode_texts(self.encoding, texts, self._updated())

@@ -22,6 +22,7 @@ from apache_beam.utils.shared import Shared
 from apache_beam.utils.timestamp import Duration
 
 from bpe_beam.transforms import metrics as counters
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.stream.tokenize_window import Stream, tokenize_window_split
 from bpe_beam.workers.stream.watcher import Watcher
 
@@ -117,7 +118,7 @@ class _WatchFiles(beam.DoFn):
         else:
             yield from self.watcher.look(time.monotonic(), position)
             counts, self.watcher.counts = self.watcher.counts, Counter()
-            counters.record(counts, {})
+            counters.record(TaskResult([], counts))
         if self.watcher.ended:
             tracker.try_claim(_END)  # the end
             return
@@ -137,5 +138,5 @@ class _TokenizeWindowSplit(beam.DoFn):
         for text in element[1]:
             made = tokenize_window_split(self.stream, text)
             if made is not None:
-                counters.record(made.counts, made.values)
-                yield made.name
+                counters.record(made)
+                yield from made.outputs

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import apache_beam as beam
 from apache_beam.transforms import trigger
 
+from bpe_beam.counts.pair_counts import PairCounts
+from bpe_beam.counts.word_counter import WordCounter
 from bpe_beam.errors import UsageError, require
 
 TABLE_BYTES = 128_000_000
@@ -20,16 +22,7 @@ UNBOUNDED_SECONDS = 2.0
 """The longest time that tables of unbounded input are kept, if a runner's bundle lasts longer."""
 
 
-class Table(Protocol):
-    """A table that knows its size."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes of memory that the table takes."""
-        ...
-
-
-T = TypeVar("T", bound=Table)
+T = TypeVar("T", bound=WordCounter | PairCounts)
 
 
 class WindowTables(Generic[T]):

@@ -24,15 +24,15 @@ from bpe_beam.errors import DataError, UsageError, require, require_between
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
-from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.transforms import metrics as counters
-from bpe_beam.transforms.create_elements import CreateElements
 from bpe_beam.transforms.elements import TOKENS, fields_of, is_batch, without_key
+from bpe_beam.transforms.spread_tasks import CreateElements
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.split_task import require_visible
 
@@ -349,15 +349,13 @@ class _WriteManifest(beam.DoFn):
         storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
         manifest = Manifest(
             format=DEFAULT_SHARD_FORMAT,
-            tokenizer=hashlib.sha256(data).hexdigest(),
-            vocab_size=self.target.vocab_size,
+            version=VERSION,
+            tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), self.target.vocab_size),
             settings={"append": None, "prepend": None, "allowed_special": "none"},
-            plan={},
-            plan_fingerprint=hashlib.sha256(b"{}").hexdigest(),
+            plan={"fingerprint": hashlib.sha256(b"{}").hexdigest()},
             shards=shards,
             totals=Totals.of(shards, tokenless),
-            reject_reasons={},
-            reject_files=(),
+            rejects=Rejects({}, ()),
             tokenless=tokenless,
         )
         url = storage.join(folder, MANIFEST_FILE)

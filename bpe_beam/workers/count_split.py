@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import pyarrow as pa
 from msgspec.structs import asdict
@@ -38,6 +38,7 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.storage.hashing import HashingFile
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import SourceBlocks, SourceTables
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
@@ -127,15 +128,7 @@ def words_name(split: int, splits: int) -> str:
     return f"{WORK}/{task_name('counts', split, splits)}.words"
 
 
-class CountedSplit(NamedTuple):
-    """The result of a split: the ranges of its words by partition, and metrics by name."""
-
-    ranges: list[tuple[int, RangeReference]]
-    counts: dict[str, int]
-    values: dict[str, int]
-
-
-def count_split(task: CountTask, element: str) -> CountedSplit:
+def count_split(task: CountTask, element: str) -> TaskResult:
     """Count one split into its counts file, and write its receipt.
 
     Args:
@@ -143,7 +136,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
         element: The split, see `split_tasks`.
 
     Returns:
-        The ranges of its words, and metrics.
+        The ranges of its words by partition as outputs, and metrics.
 
     Raises:
         DataError: Storage fails, or there are too many sources.
@@ -169,7 +162,7 @@ def count_split(task: CountTask, element: str) -> CountedSplit:
     )
     files = [info, *split.reject_files()]
     folder.write_receipt(task_name("counts", number, task.splits), files, stats)
-    return CountedSplit(
+    return TaskResult(
         list(range_references(folder.path(name), info.sha256, stats.ranges)),
         {
             metric_names.DOCUMENTS_READ: split.documents,

@@ -7,7 +7,21 @@ the exact numbers of what a job wrote are in its manifest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class TaskResult(NamedTuple):
+    """The result of a task.
+
+    Attributes:
+        outputs: The elements for the next step.
+        counts: What to add to counters, by name.
+        values: One value for each distribution, by name.
+    """
+
+    outputs: list[Any]
+    counts: Mapping[str, int] = {}
+    values: Mapping[str, int] = {}
 
 
 class Measured:
@@ -22,16 +36,11 @@ class Measured:
         self.counters: dict[str, int] = {}
         self.distributions: dict[str, dict[str, int]] = {}
 
-    def record(self, counts: Mapping[str, int], values: Mapping[str, int]) -> None:
-        """Add the metrics of one task.
-
-        Args:
-            counts: What to add to counters, by name.
-            values: One value for each distribution, by name.
-        """
-        for name, count in counts.items():
+    def record(self, result: TaskResult) -> None:
+        """Add the metrics of one task."""
+        for name, count in result.counts.items():
             self.add_count(name, count)
-        for name, value in values.items():
+        for name, value in result.values.items():
             self.add_values(name, count=1, total=value, least=value, most=value)
 
     def add_count(self, name: str, count: int) -> None:

@@ -11,7 +11,7 @@ from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import Publication, Receipt
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT
-from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import number_shards, shard_files
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -59,17 +59,18 @@ def manifest_of(
             tokenless.append(TokenlessSplit(**row))
     return Manifest(
         format=shard_format,
-        tokenizer=tokenizer.fingerprint,
-        vocab_size=tokenizer.max_id + 1,
-        settings=settings,
-        plan=plan.to_json(),
-        plan_fingerprint=plan.fingerprint(),
+        version=VERSION,
+        tokenizer=TokenizerInfo(tokenizer.fingerprint, tokenizer.max_id + 1),
+        settings=dict(settings),
+        plan={"fingerprint": plan.fingerprint(), **plan.to_json()},
         shards=tuple(shards),
         totals=Totals.of(shards, tokenless),
-        reject_reasons=reject_reasons(stats),
-        reject_files=tuple(sorted(rejects, key=lambda file: file.name)),
+        rejects=Rejects(
+            reject_reasons(stats),
+            tuple(sorted(rejects, key=lambda file: file.name)),
+            lost_files(stats),
+        ),
         tokenless=tuple(tokenless),
-        lost=lost_files(stats),
     )
 
 
@@ -101,8 +102,10 @@ def plan_of(manifest: Manifest, root: str) -> Plan:
         DataError: The plan is damaged, a byte of a file is in no split or in two, or a shard says
             that it is made of other bytes than its split has.
     """
-    plan = Plan.from_json(manifest.plan, root)
-    if plan.fingerprint() != manifest.plan_fingerprint:
+    values = dict(manifest.plan)
+    fingerprint = values.pop("fingerprint")
+    plan = Plan.from_json(values, root)
+    if plan.fingerprint() != fingerprint:
         raise DataError(f"{MANIFEST_FILE}: the fingerprint of the plan does not match the plan")
     plan.check_cover()
     for row in manifest.splits:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.encode_documents import encode_documents
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.source_tables import add_token_totals
 from bpe_beam.workers.split_reader import SplitReader
 from bpe_beam.workers.split_stats import SplitStats
@@ -65,15 +65,7 @@ class TokenizeTask:
     lose_changed: bool = False
 
 
-class MadeShard(NamedTuple):
-    """A shard's name, and metrics by name."""
-
-    name: str
-    counts: dict[str, int]
-    values: dict[str, int]
-
-
-def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
+def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     """Write the shard of one split, and its receipt.
 
     Args:
@@ -81,7 +73,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         element: The split, see `split_tasks`.
 
     Returns:
-        The shard's name, and metrics.
+        The shard's name as the output, and metrics.
 
     Raises:
         DataError: Storage fails, a document has no ids, or there are too many sources.
@@ -125,4 +117,4 @@ def tokenize_split(task: TokenizeTask, element: str) -> MadeShard:
         **split.reject_counts(),
         metric_names.TOKENS_MADE: shard.tokens,
     }
-    return MadeShard(name, counts, split.values())
+    return TaskResult([name], counts, split.values())

@@ -11,9 +11,8 @@ import pytest
 from called_elsewhere import fail_or_write_later, kill_oneself, pid_of
 
 from bpe_beam.engines.local import LocalEngine, local_workers
-from bpe_beam.engines.steps import TaskResult
 from bpe_beam.errors import DataError
-from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.measured import Measured, TaskResult
 
 pytestmark = pytest.mark.quick
 
@@ -117,10 +116,11 @@ def test_steps_and_their_metrics() -> None:
     measured = Measured()
     with local_workers(2) as workers:
         engine = LocalEngine(workers, measured)
-        rows = engine.join("Both", engine.tasks("Tasks", "ab"), engine.rows("Rows", ["c"], str))
+        rows = engine.tasks("Tasks", "abc")
         assert rows == ["a", "b", "c"]
         pairs = engine.run("Double", doubled, [3, 4, 5], tuple[int, int], rows)
-        assert engine.gather("Gather", pairs) == [(0, [8]), (1, [6, 10]), (3, [-1, -1, -1])]
+        gathered = engine.gather("Gather", pairs, [(1, 7), (2, 9)])
+        assert gathered == [(0, [8]), (1, [6, 10, 7]), (2, [9]), (3, [-1, -1, -1])]
     assert measured.to_json() == {
         "counters": {"elements": 3},
         "distributions": {"size": {"count": 3, "sum": 12, "min": 3, "max": 5}},

@@ -83,9 +83,11 @@ class MixedEngine(LocalEngine):
         results = [function(*whole, element) for element in self._mixed(elements)]
         return [output for result in results for output in result.outputs]
 
-    def gather(self, label: str, pairs: list[Any]) -> list[Any]:
+    def gather(
+        self, label: str, pairs: list[Any], known: Iterable[tuple[int, Any]] = ()
+    ) -> list[Any]:
         """Return each key with all of its values."""
-        gathered = super().gather(label, pairs)
+        gathered = super().gather(label, pairs, known)
         return self._mixed((key, self._mixed(values)) for key, values in gathered)
 
     def _mixed(self, items: Iterable[Any]) -> list[Any]:

@@ -60,7 +60,7 @@ def stream_of(watched: Watched, output: Path, tokenizer: Tokenizer, **settings: 
 def work_off(stream: Stream, works: list[tuple[int, str]]) -> list[str]:
     """Run the tasks that a watcher handed out; return the names of the shards."""
     made = [tokenize_window_split(stream, text) for _, text in works]
-    return [shard.name for shard in made if shard is not None]
+    return [name for shard in made if shard is not None for name in shard.outputs]
 
 
 def run_stream(stream: Stream, at_look: Callable[[int], None] = lambda number: None) -> list[float]:

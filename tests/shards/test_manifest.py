@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo, read_manifest
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
 from bpe_beam.storage.json_file import with_checksum
@@ -48,20 +48,20 @@ TOKENLESS = (
 )
 MANIFEST = Manifest(
     format="megatron",
-    tokenizer=A,
-    vocab_size=300,
+    version=VERSION,
+    tokenizer=TokenizerInfo(A, 300),
     settings={
         "append": "<|endoftext|>",
         "prepend": None,
         "allowed_special": ["<a>"],
         "text_field": "text",
     },
-    plan={"files": ["opaque"], "splits": [{"any": 1}, 2, 3]},
-    plan_fingerprint=B,
+    plan={"fingerprint": B, "files": ["opaque"], "splits": [{"any": 1}, 2, 3]},
     shards=SHARDS,
     totals=Totals.of(SHARDS, TOKENLESS),
-    reject_reasons={"no field": 1, "invalid UTF-8": 1},
-    reject_files=(FileInfo("rejects/split-00000.jsonl", 33, A),),
+    rejects=Rejects(
+        {"no field": 1, "invalid UTF-8": 1}, (FileInfo("rejects/split-00000.jsonl", 33, A),)
+    ),
     tokenless=TOKENLESS,
 )
 
@@ -220,9 +220,10 @@ def test_the_file(tmp_path: Path) -> None:
 def test_key_order_is_ours_not_the_callers() -> None:
     settings = dict(reversed(list(MANIFEST.settings.items())))
     assert list(settings) != list(MANIFEST.settings)
-    reasons = dict(sorted(MANIFEST.reject_reasons.items()))
-    assert list(reasons) != list(MANIFEST.reject_reasons)
-    assert replace(MANIFEST, settings=settings, reject_reasons=reasons).to_bytes() == GOLDEN
+    reasons = dict(sorted(MANIFEST.rejects.by_reason.items()))
+    assert list(reasons) != list(MANIFEST.rejects.by_reason)
+    rejects = replace(MANIFEST.rejects, by_reason=reasons)
+    assert replace(MANIFEST, settings=settings, rejects=rejects).to_bytes() == GOLDEN
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -255,7 +256,9 @@ def test_names_that_are_not_utf_8() -> None:
 
 
 def test_no_shards_at_all() -> None:
-    empty = replace(MANIFEST, shards=(), totals=Totals.of(()), tokenless=(), plan={})
+    empty = replace(
+        MANIFEST, shards=(), totals=Totals.of(()), tokenless=(), plan={"fingerprint": B}
+    )
     assert empty.totals == Totals(0, 0, 0, 0, 0)
     assert Manifest.from_bytes(empty.to_bytes()) == empty
 
@@ -408,7 +411,8 @@ def test_a_value_out_of_range(path: tuple[Any, ...], value: Any, message: str) -
 def test_reject_files_stand_in_order_and_once(order: str) -> None:
     files = tuple(FileInfo(name, 1, A) for name in order.split())
     with pytest.raises(DataError, match=r"rejects\.files\[1\]\.name must be .* got .rejects/a."):
-        Manifest.from_bytes(replace(MANIFEST, reject_files=files).to_bytes())
+        rejects = replace(MANIFEST.rejects, files=files)
+        Manifest.from_bytes(replace(MANIFEST, rejects=rejects).to_bytes())
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.shards import verify as verify_module
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
-from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, SourceSlice, TokenlessSplit, Totals
 from bpe_beam.shards.verify import VerifyReport, compare_split, verify
@@ -68,15 +68,16 @@ def make(folder: Path, vocab_size: int = 300) -> Manifest:
     (folder / "job.json").write_bytes(b"{}\n")
     manifest = Manifest(
         format="megatron",
-        tokenizer=hashlib.sha256(TOKENIZER).hexdigest(),
-        vocab_size=vocab_size,
+        version=VERSION,
+        tokenizer=TokenizerInfo(hashlib.sha256(TOKENIZER).hexdigest(), vocab_size),
         settings={"append": None, "prepend": None, "allowed_special": "none"},
-        plan={"files": [], "splits": [0, 1, 2]},
-        plan_fingerprint="0" * 64,
+        plan={"fingerprint": "0" * 64, "files": [], "splits": [0, 1, 2]},
         shards=tuple(shards),
         totals=Totals.of(shards, tokenless),
-        reject_reasons={"empty": 1, "invalid UTF-8": 2},
-        reject_files=tuple(facts(folder, f"rejects/split-0000{index}.jsonl") for index in (0, 1)),
+        rejects=Rejects(
+            {"empty": 1, "invalid UTF-8": 2},
+            tuple(facts(folder, f"rejects/split-0000{index}.jsonl") for index in (0, 1)),
+        ),
         tokenless=tuple(tokenless),
     )
     save(folder, manifest)
@@ -128,7 +129,7 @@ def test_a_whole_folder(tmp_path: Path, workers: int, vocab_size: int) -> None:
         on_progress=lambda done, total: seen.append((done, total)),
     )
     shard_bytes = sum(file.bytes for shard in manifest.shards for file in shard.files)
-    reject_bytes = sum(file.bytes for file in manifest.reject_files)
+    reject_bytes = sum(file.bytes for file in manifest.rejects.files)
     assert report == VerifyReport(
         problems=(),
         problem_count=0,
@@ -332,7 +333,7 @@ def test_ids_of_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_ids_of_the_wrong_width(tmp_path: Path) -> None:
     manifest = make(tmp_path, vocab_size=70_000)
-    save(tmp_path, replace(manifest, vocab_size=5))
+    save(tmp_path, replace(manifest, tokenizer=replace(manifest.tokenizer, vocab_size=5)))
     # Nothing is said of ids: read at this width, they are none.
     assert problems(tmp_path) == tuple(
         f"{shard.name}.idx: byte 17: ids are stored as int32; expected uint16 for a vocabulary of 5"
@@ -386,7 +387,8 @@ def test_totals_that_do_not_add_up(tmp_path: Path, what: str) -> None:
 
 def test_rejects_that_do_not_add_up(tmp_path: Path) -> None:
     manifest = make(tmp_path)
-    save(tmp_path, replace(manifest, reject_reasons={"empty": 4}))
+    rejects = replace(manifest.rejects, by_reason={"empty": 4})
+    save(tmp_path, replace(manifest, rejects=rejects))
     assert one_problem(tmp_path) == (
         "manifest.json: rejects.by_reason adds up to 4; the shards add up to 3"
     )
@@ -410,15 +412,17 @@ def test_rejects_missing(tmp_path: Path) -> None:
 def test_rejects_too_few(tmp_path: Path) -> None:
     manifest = make(tmp_path)
     (tmp_path / "rejects" / "split-00001.jsonl").write_bytes(b'{"n": 2}\n')
-    reject_files = (manifest.reject_files[0], facts(tmp_path, "rejects/split-00001.jsonl"))
-    save(tmp_path, replace(manifest, reject_files=reject_files))
+    files = (manifest.rejects.files[0], facts(tmp_path, "rejects/split-00001.jsonl"))
+    save(tmp_path, replace(manifest, rejects=replace(manifest.rejects, files=files)))
     assert one_problem(tmp_path) == "rejects: the files have 2 records; manifest.json has 3"
 
 
 def test_another_tokenizer(tmp_path: Path) -> None:
     manifest = make(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(TOKENIZER + b" ")
-    assert one_problem(tmp_path).endswith(f"the shards were made with {manifest.tokenizer}")
+    assert one_problem(tmp_path).endswith(
+        f"the shards were made with {manifest.tokenizer.fingerprint}"
+    )
 
 
 def test_no_tokenizer(tmp_path: Path) -> None:

@@ -173,6 +173,19 @@ def test_rows_that_cannot_be_used_are_taken_out_of_their_batch(run) -> None:
     assert (counted["documents_tokenized"], counted["dead_letters"]) == (2, 2)
 
 
+def test_a_document_that_already_has_tokens_is_not_counted(run) -> None:
+    elements = [{"text": "ab", "tokens": [1]}, {"text": "ab"}]
+
+    def build(p: beam.Pipeline) -> Any:
+        return given(*elements)(p) | Tokenize(TOKENIZER).with_dead_letters() | beam.Flatten()
+
+    kept, counted = run(build, 1)
+    ids = TOKENIZER.encode("ab")
+    reason = "a document already has a field 'tokens': rename it first"
+    assert sorted(kept, key=str) == sorted([(elements[0], reason), {"tokens": ids}], key=str)
+    assert (counted["documents_tokenized"], counted["tokens_made"]) == (1, len(ids))
+
+
 def test_a_document_that_cannot_be_encoded_among_others(run) -> None:
     texts = [{"text": "ab"}, {"text": "é"}, {"text": "c"}]
 

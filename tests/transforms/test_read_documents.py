@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import apache_beam as beam
@@ -45,6 +46,14 @@ def test_losses_beyond_the_limit_fail_the_run(damaged: Path, tmp_path: Path) -> 
         read(damaged, tmp_path / "rejects", max_lost="49%")
     read(damaged, tmp_path / "rejects", max_lost="51%")
     read(damaged, tmp_path / "rejects", max_lost=100_000)
+
+
+def test_a_file_name_that_is_not_utf_8_is_refused_at_once(tmp_path: Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl")
+    Path(path).write_text('{"text": "a"}\n')
+    for inputs in ([path], [f"{tmp_path}/*"], [str(tmp_path)]):
+        with pytest.raises(UsageError, match="a file name must be UTF-8"):
+            ReadDocuments(inputs)
 
 
 def test_a_limit_must_be_one(damaged: Path) -> None:

@@ -54,7 +54,7 @@ def count_file(
         by_source=by_source,
     )
     (element,) = split_tasks(plan)
-    return kept, task, count_split(task, element).ranges
+    return kept, task, count_split(task, element).outputs
 
 
 def counted(task: CountTask, places: list[tuple[int, RangeReference]]) -> Counter[tuple[str, str]]:

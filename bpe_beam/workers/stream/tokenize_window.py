@@ -14,9 +14,10 @@ from bpe_beam.errors import DataError
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.split_task import SplitTask, require_visible
 from bpe_beam.workers.stream.window_log import WindowFolder
-from bpe_beam.workers.tokenize_split import MadeShard, TokenizeTask, tokenize_split
+from bpe_beam.workers.tokenize_split import TokenizeTask, tokenize_split
 
 STAGE = "stream-tokenize"
 """The progress stage that gets reports."""
@@ -69,7 +70,7 @@ class WindowTask(NamedTuple):
     split: str
 
 
-def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
+def tokenize_window_split(stream: Stream, element: str) -> TaskResult | None:
     """Write the shard of a window's split, and its receipt.
 
     Args:
@@ -77,7 +78,7 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
         element: The JSON of a `WindowTask`.
 
     Returns:
-        The shard; None if its receipt exists already.
+        The shard's name as the output, and metrics; None if its receipt exists already.
 
     Raises:
         DataError: A file has changed since its window was made, or storage fails.
@@ -106,4 +107,4 @@ def tokenize_window_split(stream: Stream, element: str) -> MadeShard | None:
         if not folder.is_finished():
             raise
         return None
-    return made._replace(name=f"{window.folder}/{made.name}")
+    return made._replace(outputs=[f"{window.folder}/{name}" for name in made.outputs])

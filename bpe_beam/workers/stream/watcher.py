@@ -180,12 +180,12 @@ class Watcher:
         stream = self.stream
         receipts = [result.receipt for result in results]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
-        totals = CorpusTotals(manifest.totals.documents, manifest.reject_reasons, manifest.lost)
+        totals = CorpusTotals(manifest.totals.documents, manifest.rejects.by_reason, manifest.rejects.lost)
         check_limits(
             folder,
             totals,
             window.plan.size,
-            [file.name for file in manifest.reject_files],
+            [file.name for file in manifest.rejects.files],
             max_rejects=stream.max_rejects,
             max_lost=stream.max_lost,
             text_field=stream.reading.text_field,

@@ -150,7 +150,9 @@ def test_rejects_stand_beside_and_too_many_end_the_stream(stream: Stream) -> Non
     assert sorted(texts(stream)) == expected(0, 1, 2)
     manifest = read_manifest(STORAGE, str(windows(stream)[0]))
     assert manifest.totals.rejects == 1
-    assert [file.name for file in manifest.reject_files] == ["rejects/rejects-00000-of-00001.jsonl"]
+    assert [file.name for file in manifest.rejects.files] == [
+        "rejects/rejects-00000-of-00001.jsonl"
+    ]
 
 
 # ---- crashes, twins ----
@@ -298,6 +300,6 @@ def test_a_file_that_changes_in_an_open_window_does_not_hold_it_for_ever(
     run_stream(allowing)
     (folder,) = windows(stream)
     manifest = read_manifest(STORAGE, str(folder))
-    assert [loss.file for loss in manifest.lost] == ["b.jsonl"]
-    assert manifest.reject_reasons == {"file changed": 1}
+    assert [loss.file for loss in manifest.rejects.lost] == ["b.jsonl"]
+    assert manifest.rejects.by_reason == {"file changed": 1}
     assert manifest.totals.documents == 2
