@@ -63,11 +63,8 @@ def _leave(codes: Sequence[int]) -> None:
     A thread of pyarrow's pools may release a buffer of Python a moment after the read that it
     belongs to has returned. Python ends a thread that enters it during the teardown, and C++ then
     aborts the process.
-
-    Args:
-        codes: The exit code; empty if `main` did not return, whose error Python then reports.
     """
-    if not codes:
+    if not codes:  # `main` did not return, and Python reports its error
         return
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -100,11 +97,7 @@ def drop_stdout() -> None:
 
 @contextlib.contextmanager
 def quiet_beam(debug: bool) -> Iterator[None]:
-    """Keep Beam's log and its tracebacks from stderr: the command reports a failure once.
-
-    Args:
-        debug: Whether to show Beam's log instead.
-    """
+    """Keep Beam's log and its tracebacks from stderr, since the command reports a failure once."""
     if debug:
         logging.basicConfig(level=logging.INFO)
         yield

@@ -33,11 +33,7 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 def our_error(error: BaseException) -> UsageError | DataError | None:
-    """Return our own error that a runner's exception contains; None if it contains none.
-
-    Args:
-        error: The exception of a job.
-    """
+    """Return our own error that a runner's exception contains; None if it contains none."""
     chain = list(_chain(error))
     for each in chain:
         if isinstance(each, UsageError | DataError):
@@ -58,12 +54,7 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Return whether an exception comes from Ctrl-C, which Beam wraps if a step runs in the main
-    thread.
-
-    Args:
-        error: The exception of a job.
-    """
+    """Whether an error is of Ctrl-C, which Beam wraps if a step runs in the main thread."""
     return any(isinstance(each, KeyboardInterrupt) for each in _chain(error))
 
 

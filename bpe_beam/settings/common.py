@@ -148,11 +148,7 @@ class RunSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse settings that exclude one another, and malformed flags of the runner.
-
-        Raises:
-            UsageError: Names the settings.
-        """
+        """Refuse settings that exclude one another, and malformed flags of the runner."""
         if self.workers is not None:
             require(
                 self.in_process,
@@ -294,11 +290,7 @@ class InputSettings(Settings):
     )
 
     def check(self) -> None:
-        """Refuse two rules for a document's source.
-
-        Raises:
-            UsageError: Both are set.
-        """
+        """Refuse two rules for a document's source."""
         require(
             self.source_field is None or not self.sources,
             "exclude each other",
@@ -314,11 +306,7 @@ class InputSettings(Settings):
 
 
 def output_option(what: str) -> Any:
-    """Return the required option `--output`.
-
-    Args:
-        what: The folder's contents, such as "counts".
-    """
+    """Return the required option `--output` of a folder of something, such as "counts"."""
     return option(metavar="DIR", help=f"Folder of the {what}.")
 
 
@@ -328,12 +316,7 @@ def tokenizer_option() -> Any:
 
 
 def normalizer_option(default: str | None, **more: Any) -> Any:
-    """Return the option `--normalizer`.
-
-    Args:
-        default: Its default.
-        **more: Other attributes of Option.
-    """
+    """Return the option `--normalizer`; `more` are other attributes of Option."""
     return option(
         default,
         metavar="NAME",
@@ -346,12 +329,7 @@ def normalizer_option(default: str | None, **more: Any) -> Any:
 
 
 def pretokenizer_option(default: str | None, **more: Any) -> Any:
-    """Return the option `--pretokenizer`.
-
-    Args:
-        default: Its default.
-        **more: Other attributes of Option.
-    """
+    """Return the option `--pretokenizer`; `more` are other attributes of Option."""
     return option(
         default,
         metavar="NAME",
@@ -363,12 +341,7 @@ def pretokenizer_option(default: str | None, **more: Any) -> Any:
 
 
 def special_tokens_option(help: str, **more: Any) -> Any:
-    """Return the option `--special-token`.
-
-    Args:
-        help: What the tokens are.
-        **more: Other attributes of Option.
-    """
+    """Return the option `--special-token`; `more` are other attributes of Option."""
     return option(
         (),
         flag="--special-token",

@@ -214,18 +214,7 @@ def _check_sums(manifest: Manifest) -> Iterator[str]:
 
 
 class _FolderCheck:
-    """Checks of the files of a folder, with the bytes that they read so far.
-
-    Args:
-        storage: The storage client.
-        url: The folder.
-        names: The names of the files in the folder.
-        manifest: Its manifest.
-        on_progress: See `verify`.
-
-    Attributes:
-        bytes_read: The bytes that were read so far, by all threads.
-    """
+    """Checks of the files of a folder, with the bytes that all threads have read so far."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ bytes, and send each as one element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -28,7 +28,7 @@ from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,
     check_table_bytes,
-    max_seconds_of,
+    tables_of,
 )
 
 SCHEMA = pa.schema([("left", pa.string()), ("right", pa.string()), ("count", pa.int64())])
@@ -142,8 +142,10 @@ class CountPairs(beam.PTransform):
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
         """Return the counted pairs."""
-        max_seconds = max_seconds_of(words, "CountPairs")
-        count = _CountInTables(self.combiner, self.shards, self.table_bytes, max_seconds)
+        make_tables = tables_of(
+            self.combiner.create_accumulator, self.table_bytes, words, "CountPairs"
+        )
+        count = _CountInTables(self.combiner, self.shards, make_tables)
         return (
             words
             | "CountInTables" >> beam.ParDo(count)
@@ -158,17 +160,18 @@ class _CountInTables(beam.DoFn):
     """Counted words to (shard, block of pairs), through an accumulator a window."""
 
     def __init__(
-        self, combiner: PairCountsFn, shards: int, table_bytes: int, max_seconds: float | None
+        self,
+        combiner: PairCountsFn,
+        shards: int,
+        make_tables: Callable[[], WindowTables[PairCounts]],
     ) -> None:
         self.combiner = combiner
         self.shards = shards
-        self.table_bytes = table_bytes
-        self.max_seconds = max_seconds
+        self.make_tables = make_tables
 
     def start_bundle(self) -> None:
         """Begin without pairs: the pairs of a failed bundle are counted again."""
-        make = self.combiner.create_accumulator
-        self.tables = WindowTables(make, self.table_bytes, self.max_seconds)
+        self.tables = self.make_tables()
 
     def process(
         self, element: pa.RecordBatch, window: Any = beam.DoFn.WindowParam

@@ -8,7 +8,7 @@ in memory; nothing else grows with the corpus.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from bpe_beam.transforms.window_tables import (
     TABLE_BYTES,
     WindowTables,
     check_table_bytes,
-    max_seconds_of,
+    tables_of,
 )
 from bpe_beam.workers import metric_names
 
@@ -94,8 +94,10 @@ class CountWords(DeadLetterTransform):
     def expand(self, documents: beam.pvalue.PCollection) -> Any:
         """Return the counted words, and the dead letters if they have an output."""
         tokens_type(documents.element_type, self.text_field)  # refuses elements without a text
-        max_seconds = max_seconds_of(documents, "CountWords")
-        step = beam.ParDo(_CountInTables(self, max_seconds))
+        make_tables = tables_of(
+            partial(WordCounter, self.rules), self.table_bytes, documents, "CountWords"
+        )
+        step = beam.ParDo(_CountInTables(self, make_tables))
         blocks, dead = self._outputs(documents, "CountInTables", step, tuple[int, Chunk])
         words = (
             blocks
@@ -111,21 +113,21 @@ class _CountInTables(DocumentFn):
 
     by_window = True
 
-    def __init__(self, count: CountWords, max_seconds: float | None) -> None:
+    def __init__(
+        self, count: CountWords, make_tables: Callable[[], WindowTables[WordCounter]]
+    ) -> None:
         super().__init__(count.text_field, count.dead_letters)
-        self.make_table = partial(WordCounter, count.rules)
-        self.with_places = count.rules.with_places
+        self.rules = count.rules
         self.partitions = count.partitions
-        self.table_bytes = count.table_bytes
-        self.max_seconds = max_seconds
+        self.make_tables = make_tables
 
     def start_bundle(self) -> None:
         """Begin without words: the words of a failed bundle are counted again."""
         super().start_bundle()
-        self.tables = WindowTables(self.make_table, self.table_bytes, self.max_seconds)
+        self.tables = self.make_tables()
         # With dead letters, texts are counted into this table first: one that failed must not be
         # used.
-        self.trial = self.make_table() if self.dead_letters else None
+        self.trial = WordCounter(self.rules) if self.dead_letters else None
 
     def process(
         self,
@@ -173,7 +175,7 @@ class _CountInTables(DocumentFn):
         return self.trial.add_texts(texts, places)
 
     def _places(self, batch: Any) -> pa.Array | None:
-        if not self.with_places:
+        if not self.rules.with_places:
             return None
         if batch is None:
             raise DataError("with_places needs batches with a column 'place', not single texts")

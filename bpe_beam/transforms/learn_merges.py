@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from apache_beam.transforms import trigger
 
 from bpe_beam.counts.word_table import WordTable, decode_block, encode_block, schema_of
-from bpe_beam.errors import DataError, UsageError, require
+from bpe_beam.errors import DataError, UsageError, require_between
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
@@ -22,8 +23,6 @@ from bpe_beam.transforms.elements import is_batch
 
 MEMORY_BYTES = 8_000_000_000
 """The default memory of the training worker, in bytes."""
-
-_MIN_MEMORY_BYTES = 1_000_000
 
 
 @beam.typehints.with_input_types(pa.RecordBatch)
@@ -58,14 +57,8 @@ class LearnMerges(beam.PTransform):
         normalizer_from_name(normalizer)
         pretokenizer_from_name(pretokenizer)
         check_parts(recipe, normalizer, pretokenizer)
-        require(
-            memory_bytes >= _MIN_MEMORY_BYTES,
-            f"must be at least {_MIN_MEMORY_BYTES:,}, got {memory_bytes:,}",
-            "memory_bytes",
-        )
-        self.recipe = recipe
-        self.normalizer = normalizer
-        self.pretokenizer = pretokenizer
+        require_between("memory_bytes", memory_bytes, 1_000_000, sys.maxsize)
+        self.training = recipe, normalizer, pretokenizer
         self.memory_bytes = memory_bytes
 
     def expand(self, words: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
@@ -78,10 +71,12 @@ class LearnMerges(beam.PTransform):
             )
         return (
             words
-            | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(self))
+            | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(*self.training))
             | "GatherBlocks" >> beam.GroupByKey()
             | "Learn"
-            >> beam.ParDo(_Learn(self)).with_resource_hints(min_ram=f"{self.memory_bytes}B")
+            >> beam.ParDo(_Learn(*self.training, self.memory_bytes)).with_resource_hints(
+                min_ram=f"{self.memory_bytes}B"
+            )
         )
 
 
@@ -90,10 +85,10 @@ class LearnMerges(beam.PTransform):
 class _EncodeBlocks(beam.DoFn):
     """Counted words to blocks under one key, for one worker."""
 
-    def __init__(self, learn_merges: LearnMerges) -> None:
-        self.with_places = _needs_places(learn_merges.recipe)
-        self.normalizer = learn_merges.normalizer
-        self.pretokenizer = learn_merges.pretokenizer
+    def __init__(self, recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
+        self.with_places = _needs_places(recipe)
+        self.normalizer = normalizer
+        self.pretokenizer = pretokenizer
 
     def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
         """Encode one block."""
@@ -137,11 +132,13 @@ def _pretokenizer(name: str) -> object:
 class _Learn(beam.DoFn):
     """All blocks of a window to one tokenizer."""
 
-    def __init__(self, learn_merges: LearnMerges) -> None:
-        self.recipe = learn_merges.recipe
-        self.normalizer = learn_merges.normalizer
-        self.pretokenizer = learn_merges.pretokenizer
-        self.memory_bytes = learn_merges.memory_bytes
+    def __init__(
+        self, recipe: Recipe, normalizer: str, pretokenizer: str, memory_bytes: int
+    ) -> None:
+        self.recipe = recipe
+        self.normalizer = normalizer
+        self.pretokenizer = pretokenizer
+        self.memory_bytes = memory_bytes
 
     def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
         """Add the words up and train."""

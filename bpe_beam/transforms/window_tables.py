@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import apache_beam as beam
@@ -11,12 +13,10 @@ from apache_beam.transforms import trigger
 
 from bpe_beam.counts.pair_counts import PairCounts
 from bpe_beam.counts.word_counter import WordCounter
-from bpe_beam.errors import UsageError, require
+from bpe_beam.errors import UsageError, require_between
 
 TABLE_BYTES = 128_000_000
 """The default memory of a worker's tables, in bytes."""
-
-_MIN_TABLE_BYTES = 1_000_000
 
 UNBOUNDED_SECONDS = 2.0
 """The longest time that tables of unbounded input are kept, if a runner's bundle lasts longer."""
@@ -34,9 +34,7 @@ class WindowTables(Generic[T]):
         max_seconds: The longest time that tables are kept; None: until the bundle ends.
     """
 
-    def __init__(
-        self, make: Callable[[], T], table_bytes: int, max_seconds: float | None = None
-    ) -> None:
+    def __init__(self, make: Callable[[], T], table_bytes: int, max_seconds: float | None) -> None:
         self._make = make
         self._table_bytes = table_bytes
         self._max_seconds = max_seconds
@@ -65,23 +63,14 @@ class WindowTables(Generic[T]):
         return list(tables.items())
 
 
-def check_table_bytes(table_bytes: int) -> None:
-    """Check the memory limit of a worker's tables.
-
-    Raises:
-        UsageError: It is below 1,000,000 bytes.
-    """
-    require(
-        table_bytes >= _MIN_TABLE_BYTES,
-        f"must be at least {_MIN_TABLE_BYTES:,}, got {table_bytes:,}",
-        "table_bytes",
-    )
-
-
-def max_seconds_of(elements: beam.pvalue.PCollection, transform: str) -> float | None:
-    """Return how long a worker may keep tables of these elements; None: until a bundle ends.
+def tables_of(
+    make: Callable[[], T], table_bytes: int, elements: beam.pvalue.PCollection, transform: str
+) -> Callable[[], WindowTables[T]]:
+    """Return a function that makes the tables of a bundle.
 
     Args:
+        make: Makes an empty table of one window.
+        table_bytes: The most bytes that all tables may take together.
         elements: The elements that are added up by window.
         transform: The name of the transform, for messages.
 
@@ -93,4 +82,10 @@ def max_seconds_of(elements: beam.pvalue.PCollection, transform: str) -> float |
             f"{transform}: the windows accumulate panes, so that the sum of panes would count "
             "elements again; use accumulation_mode=AccumulationMode.DISCARDING"
         )
-    return None if elements.is_bounded else UNBOUNDED_SECONDS
+    max_seconds = None if elements.is_bounded else UNBOUNDED_SECONDS
+    return partial(WindowTables, make, table_bytes, max_seconds)
+
+
+def check_table_bytes(table_bytes: int) -> None:
+    """Refuse a memory limit of a worker's tables below 1,000,000 bytes."""
+    require_between("table_bytes", table_bytes, 1_000_000, sys.maxsize)

@@ -6,6 +6,7 @@ import itertools
 import pickle
 import random
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -23,6 +24,7 @@ from bpe_beam.errors import DataError, UsageError
 from bpe_beam.tokenizer.byte_level import to_chars
 from bpe_beam.transforms import CountPairs, CountWords, PairCountsFn, count_pairs
 from bpe_beam.transforms.coders import PairCountsCoder, RecordBatchCoder
+from bpe_beam.transforms.window_tables import WindowTables
 
 Counted = list[tuple[str, int]]
 
@@ -104,7 +106,8 @@ class TestCountPairs:
     def test_tables_are_sent_on_at_their_limit(self) -> None:
         """Within a batch as well."""
         words = some_words(2, 80_000)
-        do_fn = count_pairs._CountInTables(PairCountsFn("characters"), 1, 1_000_000, None)
+        tables = partial(WindowTables, PairCounts, 1_000_000, None)
+        do_fn = count_pairs._CountInTables(PairCountsFn("characters"), 1, tables)
         do_fn.start_bundle()
         window = GlobalWindows().assign(None)[0]
         made = list(do_fn.process(batch_of(words), window))
@@ -115,7 +118,8 @@ class TestCountPairs:
 
     def test_pairs_of_a_stream_are_not_kept_for_long(self) -> None:
         for seconds, sent in ((0.0, True), (None, False)):
-            do_fn = count_pairs._CountInTables(PairCountsFn(), 1, 10**8, seconds)
+            tables = partial(WindowTables, PairCounts, 10**8, seconds)
+            do_fn = count_pairs._CountInTables(PairCountsFn(), 1, tables)
             do_fn.start_bundle()
             made = list(do_fn.process(batch_of(WORDS), GlobalWindows().assign(None)[0]))
             assert bool(made) == sent

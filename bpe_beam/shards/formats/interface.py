@@ -83,6 +83,10 @@ class ShardReader(Protocol):
         Args:
             start: The first document, from 0.
             stop: The document behind the last.
+
+        Raises:
+            DataError: A length is negative or cannot be read.
+            IndexError: The range is not within the shard.
         """
 
     def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
@@ -91,6 +95,10 @@ class ShardReader(Protocol):
         Args:
             start: The first token of the shard, from 0.
             stop: The token behind the last.
+
+        Raises:
+            DataError: An id is negative or cannot be read.
+            IndexError: The range is not within the shard.
         """
 
     def document(self, index: int) -> NDArray[np.uint32]:

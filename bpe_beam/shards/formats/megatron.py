@@ -17,8 +17,8 @@ end by the index alone, never by an end-of-text id. No pair is written without t
 cannot map an empty file, and its `GPTDataset` cannot take samples from documents without tokens.
 Earlier versions of this package wrote such pairs, with one id 0 that no document has.
 
-The writer and the reader keep blocks of fixed size in memory. The writer keeps the lengths in a
-local temporary file, since a gigabyte of empty lines has a billion documents.
+The writer keeps the lengths in a local temporary file, since a gigabyte of empty lines has a
+billion documents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.limits import MAX_VOCAB_SIZE
-from bpe_beam.shards.formats.documents import check_documents, check_range
 from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
@@ -57,14 +56,7 @@ _SPOOL_IN_MEMORY = 4 << 20
 
 
 def token_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Return the type of stored ids: uint16 if every id is below 65,536, else int32.
-
-    Args:
-        vocab_size: One more than the greatest id; 1 to `MAX_VOCAB_SIZE`.
-
-    Raises:
-        UsageError: `vocab_size` is out of range.
-    """
+    """Return the type of stored ids: uint16 if every id is below 65,536, else int32."""
     if not 1 <= vocab_size <= MAX_VOCAB_SIZE:
         raise UsageError(
             f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for Megatron shards, got {vocab_size}"
@@ -73,16 +65,11 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 class MegatronWriter:
-    """Writes one shard as a stream; a context manager.
+    """A `ShardWriter`.
 
-    When the `with` block ends without an exception, `.bin` and then `.idx` become visible, each as
-    a whole. When it ends with one, no `.idx` becomes visible, and a `.bin` remains only if the
-    `.idx` alone could not be written: an attempt never removes a file that another attempt may have
-    published. A shard without tokens has no files. Equal documents give equal bytes.
-
-        with MegatronWriter(storage, "tokens", "shard-00000-of-00001", 50_257) as writer:
-            writer.write_documents(ids, offsets)
-        writer.result()
+    `.bin` becomes visible before `.idx`. After an exception, a `.bin` remains only if the `.idx`
+    alone could not be written: an attempt never removes a file that another attempt may have
+    published.
 
     Args:
         storage: The storage client.
@@ -118,44 +105,23 @@ class MegatronWriter:
         return self
 
     def write_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
-        """Append documents, each as one sequence.
-
-        Args:
-            ids: uint32[tokens], the ids of all documents one after the other.
-            offsets: int64[documents + 1], the start of each document in `ids` and the end of the
-                last; from 0 to `len(ids)`, never falling. An empty document has no ids.
-
-        Raises:
-            DataError: A document has more than `MAX_DOCUMENT_TOKENS` tokens, an id is not below
-                `vocab_size`, or the bytes cannot be written.
-            ValueError: The arrays do not belong together, or the `with` block is not entered.
-        """
+        """See `ShardWriter.write_documents`; each document is one sequence."""
         if not self._open:
             raise ValueError("write_documents must be called in the writer's with block")
-        check_documents(
-            ids,
-            offsets,
-            vocab_size=self._vocab_size,
-            max_tokens=MAX_DOCUMENT_TOKENS,
-            shard=self._name,
-            first=self._documents,
-        )
+        self._check_documents(ids, offsets)
         lengths = np.diff(offsets)
         self._whole = False
         for start in range(0, ids.size, BLOCK):
             stored = ids[start : start + BLOCK].astype(self._dtype)
             self._ids_file().write(stored.view(np.uint8))
-        self._spool(lengths.astype("<i4").tobytes())
+        with self._spooling():
+            self._lengths.write(lengths.astype("<i4").tobytes())
         self._documents += lengths.size
         self._tokens += ids.size
         self._whole = True
 
     def result(self) -> ShardFiles:
-        """Return what was written, after the `with` block.
-
-        Raises:
-            ValueError: The block has not ended, or ended with an exception.
-        """
+        """See `ShardWriter.result`."""
         if self._result is None:
             raise ValueError(f"{self._name} is not written: its with block has not ended well")
         return self._result
@@ -175,6 +141,34 @@ class MegatronWriter:
                 if not self._whole:
                     raise DataError(f"{self._name}: writing a batch of documents failed before")
                 self._result = ShardFiles(self._documents, self._tokens, self._publish())
+
+    def _check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """Refuse a batch that cannot be written, before any of it is."""
+        if ids.dtype != np.uint32 or ids.ndim != 1:
+            raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
+        if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
+            raise ValueError(
+                f"offsets must be int64[documents + 1], got {offsets.dtype} of shape "
+                f"{offsets.shape}"
+            )
+        if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
+            raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
+        lengths = np.diff(offsets)
+        if lengths.size and int(lengths.max()) > MAX_DOCUMENT_TOKENS:
+            document = int(np.argmax(lengths > MAX_DOCUMENT_TOKENS))
+            raise DataError(
+                f"{self._name}: document {self._documents + document} has "
+                f"{int(lengths[document])} tokens; the format allows at most "
+                f"{MAX_DOCUMENT_TOKENS} a document: divide the document"
+            )
+        if ids.size and int(ids.max()) >= self._vocab_size:
+            token = int(np.argmax(ids >= self._vocab_size))
+            document = int(np.searchsorted(offsets, token, side="right")) - 1
+            raise DataError(
+                f"{self._name}: document {self._documents + document}, token "
+                f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
+                f"allowed are 0 to {self._vocab_size - 1}"
+            )
 
     def _ids_file(self) -> HashingFile:
         """Return the open `.bin`; it is opened at the first call."""
@@ -213,34 +207,31 @@ class MegatronWriter:
         for first in range(0, count + 1, BLOCK):
             idx.write(np.arange(first, min(first + BLOCK, count + 1), dtype="<i8").tobytes())
 
-    def _spool(self, data: bytes) -> None:
-        try:
-            self._lengths.write(data)
-        except OSError as error:
-            raise self._spool_error(error) from error
-
     def _spooled(self) -> Iterator[NDArray[np.int32]]:
-        try:
+        """Yield the lengths of all documents in blocks."""
+        with self._spooling():
             self._lengths.seek(0)
             while data := self._lengths.read(4 * BLOCK):
                 yield np.frombuffer(data, dtype="<i4")
-        except OSError as error:
-            raise self._spool_error(error) from error
 
-    def _spool_error(self, error: OSError) -> DataError:
-        return DataError(
-            f"{tempfile.gettempdir()}: the temporary file with the document lengths of "
-            f"{self._name} failed: {error.strerror or error}; it needs 4 bytes a document, and the "
-            "variable TMPDIR chooses another folder"
-        )
+    @contextmanager
+    def _spooling(self) -> Iterator[None]:
+        """Name the temporary file in the errors of the block."""
+        try:
+            yield
+        except OSError as error:
+            raise DataError(
+                f"{tempfile.gettempdir()}: the temporary file with the document lengths of "
+                f"{self._name} failed: {error.strerror or error}; it needs 4 bytes a document, and "
+                "the variable TMPDIR chooses another folder"
+            ) from error
 
 
 class MegatronReader:
-    """Reads one shard; `len` is its number of documents.
+    """A `ShardReader`.
 
     Opening reads the whole index once (20 bytes a document) and refuses every violation of the
     layout; memory never depends on a number in a file before it was compared with the files' sizes.
-    Close it, or use it as a context manager.
 
     Args:
         storage: The storage client.
@@ -249,7 +240,7 @@ class MegatronReader:
 
     Attributes:
         dtype: The type of stored ids, `uint16` or `int32`.
-        token_count: The number of ids in the shard.
+        token_count: See `ShardReader`.
 
     Raises:
         DataError: A file is missing or breaks the layout; names the file and the byte.
@@ -286,17 +277,8 @@ class MegatronReader:
         return self._count
 
     def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """Return int32[stop - start]: the numbers of tokens of documents.
-
-        Args:
-            start: The first document, from 0.
-            stop: The document behind the last.
-
-        Raises:
-            DataError: A length is negative or cannot be read.
-            IndexError: The range is not within the shard.
-        """
-        check_range("documents", start, stop, self._count)
+        """See `ShardReader.lengths`."""
+        _check_range("documents", start, stop, self._count)
         at = HEADER.size + 4 * start
         lengths: NDArray[np.int32] = np.frombuffer(
             self._idx.read(at, 4 * (stop - start)), dtype="<i4"
@@ -310,17 +292,8 @@ class MegatronReader:
         return lengths
 
     def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
-        """Return uint32[stop - start]: ids of the shard.
-
-        Args:
-            start: The first token of the shard, from 0.
-            stop: The token behind the last.
-
-        Raises:
-            DataError: An id is negative or cannot be read.
-            IndexError: The range is not within the shard.
-        """
-        check_range("tokens", start, stop, self.token_count)
+        """See `ShardReader.tokens`."""
+        _check_range("tokens", start, stop, self.token_count)
         width = self.dtype.itemsize
         ids = np.frombuffer(self._bin.read(start * width, (stop - start) * width), self.dtype)
         if ids.size and ids.min() < 0:
@@ -332,11 +305,7 @@ class MegatronReader:
         return ids.astype(np.uint32)
 
     def document(self, index: int) -> NDArray[np.uint32]:
-        """Return uint32[tokens]: the ids of one document. Cost: two short reads of the index.
-
-        Args:
-            index: The document's number, 0 to `len(self) - 1`.
-        """
+        """See `ShardReader.document`. Cost: two short reads of the index."""
         length = int(self.lengths(index, index + 1)[0])
         at = HEADER.size + 4 * self._count + 8 * index
         pointer = int.from_bytes(self._idx.read(at, 8), "little")
@@ -348,7 +317,7 @@ class MegatronReader:
 
         Cost: reads the lengths up to there, 4 bytes a document.
         """
-        check_range("tokens", token, token + 1, self.token_count)
+        _check_range("tokens", token, token + 1, self.token_count)
         start = 0
         for first in range(0, self._count, BLOCK):
             lengths = self.lengths(first, min(first + BLOCK, self._count))
@@ -420,6 +389,12 @@ class MegatronReader:
         return tokens
 
 
+def _check_range(what: str, start: int, stop: int, count: int) -> None:
+    """Refuse a range of documents or tokens that is not within a shard."""
+    if not 0 <= start <= stop <= count:
+        raise IndexError(f"{what} must be a range within 0 to {count}, got {start} to {stop}")
+
+
 def _check_array(
     file: RangeFile, array_at: int, what: str, first: int, expected: NDArray[np.int64]
 ) -> None:
@@ -436,7 +411,7 @@ def _check_array(
 
 
 class MegatronCheck:
-    """Checks the ids in a `.bin` and their width.
+    """A `ShardCheck` of the ids in a `.bin` and their width.
 
     Args:
         name: The shard's name.
@@ -465,7 +440,7 @@ class MegatronCheck:
         self._tokens += values.size
 
     def problems(self, reader: ShardReader | None) -> Iterator[str]:
-        """Yield what is wrong with the width of the ids, or with the ids."""
+        """See `ShardCheck.problems`."""
         position = ""
         if isinstance(reader, MegatronReader):
             if reader.dtype != self._dtype:

@@ -341,7 +341,7 @@ def test_a_disk_without_room(tmp_path: Path, suffix: str, lengths: list[int], si
 def test_a_failed_batch_is_never_published_even_if_the_error_is_swallowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: object, data: bytes) -> None:
+    def broken(self: object) -> None:
         raise DataError("the lengths cannot be kept")
 
     with (
@@ -350,7 +350,7 @@ def test_a_failed_batch_is_never_published_even_if_the_error_is_swallowed(
     ):
         writer.write_documents(*pack([[1]]))
         with monkeypatch.context() as patch:
-            patch.setattr(MegatronWriter, "_spool", broken)
+            patch.setattr(MegatronWriter, "_spooling", broken)
             with pytest.raises(DataError, match="cannot be kept"):
                 writer.write_documents(*pack([[2]]))
     assert names(tmp_path) == []
