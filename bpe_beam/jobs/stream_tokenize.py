@@ -20,7 +20,7 @@ from bpe_beam.jobs import corpus_input
 from bpe_beam.jobs.tokenize import framing
 from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
-from bpe_beam.settings.stream import StreamTokenizeSettings
+from bpe_beam.settings.tokenize import StreamTokenizeSettings
 from bpe_beam.shards.manifest import read_manifest
 from bpe_beam.shards.shard_rows import Totals
 from bpe_beam.storage import Storage, redact

@@ -79,14 +79,14 @@ JOBS: dict[str, Job] = {
         "      --append '<|endoftext|>' --output tokens/",
     ),
     "stream-tokenize": Job(
-        "stream.StreamTokenizeSettings",
+        "tokenize.StreamTokenizeSettings",
         "turn files into token shards as they arrive, each once",
         "bpe-beam stream-tokenize --runner FlinkRunner --flink_master localhost:8081 \\\n"
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
         "Needs a runner that streams. Each window is a folder for verify.",
     ),
     "verify": Job(
-        "verify.VerifySettings",
+        "tools.VerifySettings",
         "read every shard back and check it",
         "bpe-beam verify tokens/",
         "Exit code 1 if any check fails.",

@@ -1,10 +1,11 @@
-"""Settings of `tokenize`."""
+"""Settings of `tokenize` and `stream-tokenize`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bpe_beam.errors import require
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
@@ -17,6 +18,8 @@ from bpe_beam.settings.parsing import check_text, parse_allowed_special
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
+
+_WEEK = 7 * 24 * 3600  # in seconds
 
 
 def allowed_special_option(**more: Any) -> Any:
@@ -61,3 +64,45 @@ class TokenizeSettings(Settings):
     def check(self) -> None:
         """Refuse paths that the workers cannot reach."""
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
+
+
+@dataclass(frozen=True)
+class StreamTokenizeSettings(Settings):
+    """Settings of `stream-tokenize`: files that arrive over time to windows of token shards."""
+
+    GROUP = "watching"
+
+    tokenize: TokenizeSettings = part(TokenizeSettings, without=("format", "workers", "overwrite"))
+    poll_seconds: int = option(
+        10,
+        help="Time between two listings of the inputs.",
+        between=(1, _WEEK),
+    )
+    window_seconds: int = option(
+        60,
+        help="Length of a window: files that arrive within this time become one folder of shards.",
+        between=(0, _WEEK),
+    )
+    until_idle_seconds: int | None = option(
+        None,
+        help="End when no file has arrived for this time (default: run until stopped).",
+        between=(0, _WEEK),
+    )
+
+    def check(self) -> None:
+        """Refuse a runner that does not stream, and a template."""
+        require(
+            not self.run.in_process,
+            "must be a runner that streams",
+            "runner",
+            remedy="give FlinkRunner, PrismRunner or another, with its flags",
+        )
+        require(
+            not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            "templates exist of count and tokenize, not of stream-tokenize",
+        )
+
+    @property
+    def run(self) -> RunSettings:
+        """How the job runs."""
+        return self.tokenize.run

@@ -1,9 +1,10 @@
-"""Settings of the small jobs: plan, quickstart, encode, decode, inspect."""
+"""Settings of the small jobs: plan, quickstart, verify, encode, decode, inspect."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bpe_beam.errors import require
 from bpe_beam.settings.common import (
     LISTING,
     MESSAGES,
@@ -33,6 +34,33 @@ class QuickstartSettings(Settings):
 
     output: str = option("bpe-beam-quickstart", metavar="DIR", help="Folder of everything made.")
     run: RunSettings = part(RunSettings, RunSettings())
+
+
+@dataclass(frozen=True)
+class VerifySettings(Settings):
+    """Settings of `verify`: a folder of shards that is read back."""
+
+    folder: str = option(flag="folder", metavar="DIR", help="Folder that tokenize wrote.")
+    full: bool = option(False, help="Also encode the corpus again and compare each token.")
+    input: InputSettings | None = part(
+        InputSettings,
+        None,
+        only=("inputs",),
+        helps={
+            "inputs": "The corpus, where it is now, to compare its files with those that were "
+            "tokenized: paths, URLs, folders, globs, or @FILE."
+        },
+    )
+    run: RunSettings = part(
+        RunSettings, RunSettings(), only=("runner", "workers", "progress", *MESSAGES)
+    )
+
+    def check(self) -> None:
+        """Refuse a Beam runner, and a full comparison without the corpus."""
+        require(
+            self.run.in_process and not self.run.runner_options,
+            "verify runs in this process: it has no runner and no flags of a runner",
+        )
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from bpe_beam.settings.tools import (
     EncodeSettings,
     InspectSettings,
     QuickstartSettings,
+    VerifySettings,
 )
 from bpe_beam.settings.train import TrainSettings
-from bpe_beam.settings.verify import VerifySettings
 
 pytestmark = pytest.mark.quick
 
