@@ -75,11 +75,7 @@ def read_arguments(job: str, argv: Sequence[str]) -> Arguments:
 
 
 def settings_of(arguments: Arguments) -> Any:
-    """Return a job's settings, such as `TrainSettings` for `train`.
-
-    Raises:
-        UsageError: A required option is missing, or a value is refused. It names parameters.
-    """
+    """Return a job's settings, such as `TrainSettings` for `train`; errors name parameters."""
     arguments = _without_unused_source(arguments)
     made = _make(arguments, JOBS[arguments.job].settings)
     assert made is not None

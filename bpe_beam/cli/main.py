@@ -29,23 +29,12 @@ _MODULE_NAME = str.maketrans(" -", "._")
 
 
 def run(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and end the process: the console entry.
-
-    Args:
-        argv: The arguments after the program's name; None: those of the process.
-    """
+    """Run the command and end the process; None: with the arguments of the process."""
     run_and_exit(main, sys.argv[1:] if argv is None else argv)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one job.
-
-    Args:
-        argv: The arguments after the program's name.
-
-    Returns:
-        The exit code. Raises nothing.
-    """
+    """Run one job by the arguments after the program's name, and return the exit code."""
     job, rest = job_of(argv)
     command = f"bpe-beam {job}".rstrip()
     debug = "--debug" in argv

@@ -141,11 +141,7 @@ def split_arguments(job: str, argv: Sequence[str]) -> tuple[list[str], list[str]
 
 
 def _runner_flag_takes_value(job: str, name: str) -> bool:
-    """Return whether a flag of the runner is followed by a value.
-
-    Raises:
-        UsageError: No runner has the flag.
-    """
+    """Return whether a flag is followed by a value; refuse one that no runner has."""
     others = [other for other in JOBS if name in JOBS[other].options]
     if others:
         raise UsageError(f"{name} is an option of {', '.join(others)}, not of {job}")

@@ -47,12 +47,8 @@ class LocalWorkers:
     def map(self, function: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
         """Return the results of calls in their order, as the built-in `map` does.
 
-        Args:
-            function: The function; with worker processes, it must be picklable.
-            *arguments: The arguments of the calls; of equal length. Calls start in this order.
-
-        Raises:
-            Exception: The error of the first call that has one. No call starts after an error.
+        With worker processes, the function must be picklable. The error of the first call that has
+        one is raised; no call starts after an error.
         """
         stopped = threading.Event()
 

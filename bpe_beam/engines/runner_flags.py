@@ -59,15 +59,9 @@ def known_flags() -> Mapping[str, bool]:
 def from_mapping(options: Mapping[str, Any]) -> list[str]:
     """Turn a YAML mapping into flags.
 
-    Args:
-        options: Values by flag name without dashes. A list repeats the flag, a mapping becomes
-            JSON, true and false turn a flag without a value on and leave it off.
-
-    Returns:
-        The flags, each whole: `--name=value` or `--name`.
-
-    Raises:
-        UsageError: If a flag is unknown, or has no value where it needs one.
+    The keys are the flags' names without dashes. A list repeats the flag, a mapping becomes JSON,
+    true and false turn a flag without a value on and leave it off. Each flag is returned whole:
+    `--name=value` or `--name`.
     """
     flags = []
     for key, value in options.items():
@@ -90,14 +84,7 @@ def from_mapping(options: Mapping[str, Any]) -> list[str]:
 
 
 def check_runner(name: str) -> None:
-    """Refuse a runner that Beam does not have.
-
-    Args:
-        name: The name, in any case, with or without "Runner", or the full name of a class.
-
-    Raises:
-        UsageError: Names the nearest runner.
-    """
+    """Refuse a runner that Beam does not have, under any name that Beam accepts."""
     known = {path.rpartition(".")[2] for path in pipeline_options.StandardOptions.ALL_KNOWN_RUNNERS}
     lower = name.lower()
     if "." not in name and not {lower, lower + "runner"} & {each.lower() for each in known}:
@@ -108,14 +95,7 @@ def check_runner(name: str) -> None:
 
 
 def check(flags: Sequence[str]) -> None:
-    """Refuse flags that Beam would ignore or could not read.
-
-    Args:
-        flags: Each whole: `--name=value` or `--name`.
-
-    Raises:
-        UsageError: Names the flag.
-    """
+    """Refuse flags, each whole, that Beam would ignore or could not read."""
     try:
         given = _parser().parse_args(list(flags))
     except (ValueError, argparse.ArgumentError, AssertionError, AttributeError) as error:

@@ -144,10 +144,7 @@ class Manifest(
 
     @staticmethod
     def from_bytes(data: bytes, source: str = MANIFEST_FILE) -> Manifest:
-        """Return the manifest in the bytes of a `manifest.json`.
-
-        Each split of the plan must have a shard, or be one without tokens. Sums are not checked
-        here; `verify` checks them.
+        """Return the manifest in the bytes of a `manifest.json`; `verify` checks its sums.
 
         Args:
             data: The file's content.
@@ -203,13 +200,7 @@ def _as_latest(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_names(manifest: Manifest) -> None:
-    """Check the names of the format, the shards and all files.
-
-    Readers open only these names, none of which is outside the folder.
-
-    Raises:
-        ValueError: Names the first wrong one.
-    """
+    """Check the names of the format, the shards and all files: none is outside the folder."""
     if manifest.format not in SHARD_FORMATS:
         raise ValueError(
             f"format must be one of {', '.join(SHARD_FORMATS)}, got {shortened(manifest.format)}"
@@ -236,11 +227,7 @@ def _check_names(manifest: Manifest) -> None:
 
 
 def _check_splits(manifest: Manifest) -> None:
-    """Check that each split of the plan has one row, in the order of the plan.
-
-    Raises:
-        ValueError: Names the first split that is missing or listed twice.
-    """
+    """Check that each split of the plan has one row, in the order of the plan."""
     for what, numbers in (
         ("shards", [shard.split for shard in manifest.shards]),
         ("splits_without_tokens", [row.split for row in manifest.tokenless]),
@@ -259,11 +246,7 @@ def _check_splits(manifest: Manifest) -> None:
 
 
 def _check_sources(manifest: Manifest, version: int) -> None:
-    """Check that all rows have sources, or none has.
-
-    Raises:
-        ValueError: Names the first row that differs.
-    """
+    """Check that all rows have sources, or none has."""
     rows = manifest.splits
     expected = any(row.sources is not None for row in rows) if version == VERSION else version == 2
     for row in rows:

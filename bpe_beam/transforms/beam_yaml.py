@@ -228,11 +228,7 @@ def _text_fields_with(rows: beam.pvalue.PCollection, field: str) -> list[tuple[s
 
 
 def _value(row: Any, field: str) -> Any:
-    """Return a field of a row.
-
-    Raises:
-        DataError: The field is null.
-    """
+    """Return a field of a row, which must not be null."""
     value = getattr(row, field)
     if value is None:
         raise DataError(f"a row has null as its {field}: filter such rows out first")

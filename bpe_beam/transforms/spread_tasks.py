@@ -86,11 +86,7 @@ class _JoinChunks(beam.DoFn):
     """The chunks of a task to the task."""
 
     def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
-        """Join the chunks of one task.
-
-        Raises:
-            DataError: The runner lost a chunk, or delivered one twice.
-        """
+        """Join the chunks of one task."""
         task, *others = from_chunks(element[1], "task")
         if others:
             raise DataError("the runner delivered a task twice")

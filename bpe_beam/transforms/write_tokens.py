@@ -165,11 +165,7 @@ class _SplitToChunks(beam.DoFn):
 
 
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
-    """Return the ids of each document.
-
-    Raises:
-        DataError: The element has no ids. Beam does not know the types of all elements beforehand.
-    """
+    """Return the ids of each document; Beam does not know the types of all elements beforehand."""
     value = without_key(element)
     fields = None if is_batch(value) else fields_of(value)
     documents = [value]
@@ -294,14 +290,9 @@ class _WriteShard(beam.DoFn):
 
 
 def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[npt.NDArray[np.uint32]]:
-    """Yield the ids of each document; equal documents have as many copies of each chunk.
+    """Yield the ids of each document, of sorted chunks.
 
-    Args:
-        spool: The file of the chunks.
-        chunks: The chunks, sorted.
-
-    Raises:
-        DataError: The copies of equal documents have different chunks, or a chunk is missing.
+    Equal documents have as many copies of each chunk.
     """
     for document, equal in groupby(chunks, key=lambda chunk: chunk.document):
         copied = list(equal)
@@ -366,10 +357,6 @@ class _WriteManifest(beam.DoFn):
 
 
 def _check_file(storage: Storage, url: str, size: int) -> None:
-    """Check that a file of a shard exists, before the manifest lists it.
-
-    Raises:
-        DataError: It does not exist, or has another size.
-    """
+    """Check that a file of a shard exists whole, before the manifest lists it."""
     if storage.size(url) != size:
         raise DataError(f"{url}: changed after it was written")

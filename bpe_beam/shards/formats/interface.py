@@ -55,11 +55,7 @@ class ShardWriter(Protocol):
         """
 
     def result(self) -> ShardFiles:
-        """Return what was written, after the `with` block.
-
-        Raises:
-            ValueError: The block has not ended, or ended with an exception.
-        """
+        """Return what was written, after a `with` block that ended without an exception."""
 
 
 class ShardReader(Protocol):
