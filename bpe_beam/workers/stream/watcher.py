@@ -180,7 +180,9 @@ class Watcher:
         stream = self.stream
         receipts = [result.receipt for result in results]
         manifest = manifest_of(window.plan, receipts, stream.encoding.tokenizer(), stream.settings)
-        totals = CorpusTotals(manifest.totals.documents, manifest.rejects.by_reason, manifest.rejects.lost)
+        totals = CorpusTotals(
+            manifest.totals.documents, manifest.rejects.by_reason, manifest.rejects.lost
+        )
         check_limits(
             folder,
             totals,
