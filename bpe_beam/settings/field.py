@@ -242,5 +242,9 @@ def identity_of(settings: Settings) -> dict[str, Any]:
     for each in own_options(type(settings)):
         value = getattr(settings, each.name)
         if each.identity == "always" or (each.identity == "if set" and value not in (None, ())):
-            identity[each.name] = msgspec.to_builtins(value)
+            identity[each.name] = _json(value)
     return identity
+
+
+def _json(value: Any) -> Any:
+    return [_json(each) for each in value] if isinstance(value, tuple) else value
