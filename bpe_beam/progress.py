@@ -87,10 +87,7 @@ class Snapshot(NamedTuple):
 
     @property
     def bytes(self) -> int | None:
-        """The counter `bytes`, in jobs over a corpus the bytes of text.
-
-        Without that counter: `done` if the unit is bytes, else None.
-        """
+        """The bytes of text in jobs over a corpus; without a counter, `done` if that is bytes."""
         return self.counters.get("bytes", self.done if self.unit == "bytes" else None)
 
     @property
@@ -102,10 +99,7 @@ class Snapshot(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """The percentage that is done, from 0 to 100; None if the total is unknown.
-
-        It is 100 only when everything is done.
-        """
+        """The percentage that is done, 100 only at the end; None if the total is unknown."""
         if self.total is None:
             return None
         return 100 if self.done >= self.total else max(0, 100 * self.done // self.total)
@@ -152,7 +146,7 @@ class _Lines:
         self._stream.flush()
 
 
-class JsonLines(_Lines):
+class _JsonLines(_Lines):
     """Shows a stage as JSON lines, without keys for unknown values."""
 
     def _line(self, snapshot: Snapshot, finished: bool) -> str:
@@ -172,7 +166,7 @@ class JsonLines(_Lines):
         return json.dumps(known, ensure_ascii=False)
 
 
-class PlainLines(_Lines):
+class _PlainLines(_Lines):
     """Shows a stage as lines of text, for files and pipes: less often the longer it takes."""
 
     most_seconds = _MOST_PLAIN_SECONDS
@@ -183,7 +177,7 @@ class PlainLines(_Lines):
         return f"{snapshot.stage}: {'done, ' if finished else done}{figures}"
 
 
-class TerminalBar:
+class _TerminalBar:
     """Shows a stage as one terminal line, which is overwritten and fits the terminal's width."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -195,36 +189,25 @@ class TerminalBar:
         self._write(snapshot, finished=False)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
-        """Show the end of the stage.
-
-        Args:
-            snapshot: The stage at its end.
-            finished: Whether it ended without an error.
-        """
+        """Show the end of the stage, which has `finished` if there was no error."""
         self._write(snapshot, finished)
         self._stream.write("\n")
         self._stream.flush()
 
     def _write(self, snapshot: Snapshot, finished: bool) -> None:
         # A line that fills the last column makes some terminals begin another.
-        line = bar_line(snapshot, _columns(self._stream) - 1, finished)
+        line = _bar_line(snapshot, _columns(self._stream) - 1, finished)
         if line != self._shown:
             self._stream.write("\r" + line.ljust(len(self._shown)))
             self._stream.flush()
             self._shown = line
 
 
-def bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
-    """Return a stage as one line: name, percentage, bar, and as many figures as fit.
+def _bar_line(snapshot: Snapshot, columns: int, finished: bool = False) -> str:
+    """Return a stage as one line of at most `columns` characters, with the figures that fit.
 
-    Args:
-        snapshot: The stage.
-        columns: The most characters that the line may have, at least 1.
-        finished: Whether the stage is done.
-
-    Returns:
-        A line such as `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. A bar without
-        room is left out.
+    For example `count  45% [####------] 1.2 of 2.7 GB, 15 s left, 80 MB/s`. A bar without room is
+    left out.
     """
     percent = snapshot.percent
     name = snapshot.stage if percent is None else f"{snapshot.stage} {percent:3d}%"
@@ -300,7 +283,7 @@ class Stage:
         name: str,
         total: int | None,
         unit: str,
-        display: TerminalBar | _Lines | None,
+        display: _TerminalBar | _Lines | None,
     ) -> None:
         self.name = name
         self.total = total
@@ -414,10 +397,10 @@ class Progress:
             total: How much there is to do; None if it is unknown.
             unit: What `done` counts, such as "bytes", "rounds", "merges".
         """
-        kinds: dict[str, Callable[[TextIO], TerminalBar | _Lines]] = {
-            "bar": TerminalBar,
-            "plain": PlainLines,
-            "json": JsonLines,
+        kinds: dict[str, Callable[[TextIO], _TerminalBar | _Lines]] = {
+            "bar": _TerminalBar,
+            "plain": _PlainLines,
+            "json": _JsonLines,
         }
         display = kinds[self.mode](self._stream) if self.mode in kinds else None
         return Stage(name, total, unit, display)

@@ -19,12 +19,12 @@ from waiting import wait_until
 
 from bpe_beam import progress
 from bpe_beam.progress import (
-    JsonLines,
-    PlainLines,
     Progress,
     Snapshot,
-    TerminalBar,
-    bar_line,
+    _bar_line,
+    _JsonLines,
+    _PlainLines,
+    _TerminalBar,
     report,
 )
 
@@ -46,7 +46,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 def test_a_json_line_says_all_there_is() -> None:
     stream = io.StringIO()
-    JsonLines(stream).show(at(5.0, 2, 8, documents=30, bytes=1000, other=7))
+    _JsonLines(stream).show(at(5.0, 2, 8, documents=30, bytes=1000, other=7))
     assert lines(stream) == [
         {
             "stage": "count",
@@ -69,14 +69,14 @@ def test_a_json_line_says_all_there_is() -> None:
 
 def test_a_counter_takes_no_place_of_a_key_that_there_is() -> None:
     stream = io.StringIO()
-    JsonLines(stream).show(Snapshot("s", 2, 8, "u", {"seconds": 7, "total": 9}, 5.0))
+    _JsonLines(stream).show(Snapshot("s", 2, 8, "u", {"seconds": 7, "total": 9}, 5.0))
     (line,) = lines(stream)
     assert (line["seconds"], line["total"]) == (5.0, 8)
 
 
 def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
     stream = io.StringIO()
-    display = JsonLines(stream)
+    display = _JsonLines(stream)
     for tenths in range(201):
         if not 120 <= tenths < 190:  # held up for seven seconds: nothing is made up for
             display.show(at(tenths / 10))
@@ -90,10 +90,10 @@ def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
 
 def test_a_json_line_has_no_key_for_what_cannot_be_known() -> None:
     stream = io.StringIO()
-    JsonLines(stream).show(at(5.0, 3))
-    JsonLines(stream).show(at(5.0, 0, 3))
-    JsonLines(stream).show(at(5.0, 4, 3))
-    JsonLines(stream).show(Snapshot("read", 50, 100, "bytes", {}, 5.0))
+    _JsonLines(stream).show(at(5.0, 3))
+    _JsonLines(stream).show(at(5.0, 0, 3))
+    _JsonLines(stream).show(at(5.0, 4, 3))
+    _JsonLines(stream).show(Snapshot("read", 50, 100, "bytes", {}, 5.0))
     unknown, unbegun, over, in_bytes = lines(stream)
     assert unknown == {"stage": "count", "done": 3, "unit": "splits", "seconds": 5.0}
     assert unbegun == {**unknown, "done": 0, "total": 3}
@@ -104,7 +104,7 @@ def test_a_json_line_has_no_key_for_what_cannot_be_known() -> None:
 
 def test_plain_lines_are_for_people() -> None:
     stream = io.StringIO()
-    display = PlainLines(stream)
+    display = _PlainLines(stream)
 
     def reading(seconds: float, done: int) -> Snapshot:
         counters = {"documents": 12_345, "bytes": 3 * done}
@@ -121,13 +121,13 @@ def test_plain_lines_are_for_people() -> None:
     display.close(reading(20.0, 5), finished=False)
     assert len(stream.getvalue().splitlines()) == 2
     unknown = io.StringIO()
-    PlainLines(unknown).show(at(5.0, 1234, rounds_left=2))
+    _PlainLines(unknown).show(at(5.0, 1234, rounds_left=2))
     assert unknown.getvalue() == "count: 1,234 splits, 2 rounds left\n"
 
 
 def test_plain_lines_come_less_often_the_longer_a_stage_takes() -> None:
     stream = io.StringIO()
-    display = PlainLines(stream)
+    display = _PlainLines(stream)
     shown = []
     for second in range(2 * 3600):
         before = len(stream.getvalue())
@@ -146,7 +146,7 @@ def test_a_bar_fits_its_terminal(columns: int) -> None:
     counters = {"documents": 12_345_678, "bytes": 4_000_000_000, "tokens": 987_654_321}
     for finished in (False, True):
         snapshot = Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
-        line = bar_line(snapshot, columns, finished)
+        line = _bar_line(snapshot, columns, finished)
         assert len(line) <= columns
         assert line.startswith("tokenize  44%"[:columns])
         assert ("[" in line) == (columns >= 26)
@@ -159,7 +159,7 @@ def test_a_bar_fits_its_terminal(columns: int) -> None:
 def test_a_bar_says_what_there_is_room_for() -> None:
     counters = {"documents": 12_345_678, "bytes": 4_000_000_000}
     snapshot = Snapshot("tokenize", 1_200_000_000, 2_700_000_000, "bytes", counters, 30.0)
-    assert [bar_line(snapshot, columns) for columns in (20, 40, 60, 100)] == [
+    assert [_bar_line(snapshot, columns) for columns in (20, 40, 60, 100)] == [
         "tokenize  44%",
         "tokenize  44% [##########--------------]",
         "tokenize  44% [#######---------] 1.2 GB of 2.7 GB, 38 s left",
@@ -317,7 +317,7 @@ def test_a_bar_on_a_terminal() -> None:
 
 def test_a_bar_is_written_over() -> None:
     stream = Terminal()
-    display = TerminalBar(stream)
+    display = _TerminalBar(stream)
     display.show(at(1.0, 10, 1000))
     display.show(at(1.0, 10, 1000))
     display.show(at(2.0, 1000))

@@ -178,8 +178,8 @@ class RejectWriter(contextlib.ExitStack):
     The file appears when the block ends without an error, and only if there was a reject. `add` is
     the `on_reject` of `read_split`.
 
-    Of a file with many rejects the first KEPT_BYTES of their bytes are kept, so that `rejects/`
-    does not become a copy of the corpus; the later ones are written with their positions alone.
+    Rejects after the first KEPT_BYTES of a file are written with their positions alone, so that
+    `rejects/` does not become a copy of the corpus.
 
     Args:
         storage: The storage client.
@@ -209,11 +209,7 @@ class RejectWriter(contextlib.ExitStack):
         return add_losses(self._losses)
 
     def add(self, reject: Reject) -> None:
-        """Write one reject.
-
-        Raises:
-            DataError: Storage fails.
-        """
+        """Write one reject."""
         if self._stream is None:
             self._stream = self.enter_context(self._storage.create(self._url))
         if self._kept + len(reject.data) > KEPT_BYTES:

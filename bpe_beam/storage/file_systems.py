@@ -42,11 +42,7 @@ _connecting = threading.Lock()
 
 
 def check_protocols(options: Mapping[str, Any]) -> None:
-    """Refuse options for a protocol that does not exist.
-
-    Raises:
-        UsageError: A protocol is unknown; names the nearest known one.
-    """
+    """Refuse options for a protocol that does not exist, by a UsageError."""
     import fsspec  # slow to import, and local files do without it
 
     known = {*fsspec.available_protocols(), *_EXTRAS}

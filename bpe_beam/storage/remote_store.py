@@ -53,16 +53,7 @@ class RemoteStore:
         return secrets_of(self.options)
 
     def connect(self, url: str, *, known: bool = False) -> tuple[Any, str]:
-        """Return the file system of a URL, and the path of the URL in that file system.
-
-        Args:
-            url: A URL.
-            known: See `file_systems.connect`.
-
-        Raises:
-            DataError: The file system cannot be made.
-            UsageError: The protocol or one of its options is unknown, or a package is missing.
-        """
+        """See `file_systems.connect`; any other failure is a DataError."""
         with named_errors(CONNECTING, url, self.secrets):
             return connect(self.options, url, known=known)
 
