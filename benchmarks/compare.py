@@ -10,7 +10,8 @@ commit and versions; an interrupted comparison goes on where it stopped, and row
 group at a time. Linux only.
 
 Groups of rows:
-- train: whole processes, JSON Lines to a vocabulary of 32,000, each corpus, all trainers.
+- train: whole processes, JSON Lines to a vocabulary of 32,000, each corpus, all trainers; and to
+  WordPiece in BERT's manner.
 - tokenize: whole processes, JSON Lines to ids by GPT-2's tokenizer: bpe-beam's Megatron shards;
   gigatoken's encode_files and one write. Also a corpus of 5 GB.
 - encode: one process, one thread: load, first text, a cold and a warm pass; corpora, tokenizers.
@@ -55,6 +56,9 @@ HERE = Path(__file__).parent
 OURS = "bpe-beam"
 OWN_ALGORITHM = "sentencepiece"
 VOCAB_SIZE = 32_000
+BERT = "bert"
+BERT_CONFIG = str(HERE.parent / "configs" / "wordpiece_30k.yaml")
+BERT_SIZE = 30_522
 LEAST_AGREEMENT = 0.99
 PEER_MEGABYTES = (100, 1_000)
 """The texts of the curves that the peer is run on: it learns a large vocabulary from a small text
@@ -77,7 +81,7 @@ class Row(NamedTuple):
     Attributes:
         task: count, train, tokenize, encode or decode.
         corpus: The name of a corpus; `mixed-N` has N MB.
-        tokenizer: The name of a tokenizer, if the task needs one.
+        tokenizer: The name of a tokenizer, if the task needs one; to train, `bert` or none.
         contestants: Who takes part.
     """
 
@@ -114,7 +118,8 @@ def rows_of(group: str, largest: float) -> list[Row]:
         largest: MB of the largest mixed corpus.
     """
     if group == "train":
-        return [Row("train", corpus, None, TRAINERS) for corpus in CORPORA]
+        found = [Row("train", corpus, None, TRAINERS) for corpus in CORPORA]
+        return [*found, Row("train", "english", BERT, (OURS, "tokenizers-0.23"))]
     if group == "tokenize":
         two = (OURS, "gigatoken")
         small = (*two, "tokenizers-1.0", "tokenizers-0.23")
@@ -132,7 +137,7 @@ def rows_of(group: str, largest: float) -> list[Row]:
             for corpus in CORPORA
         ]
         bert = tuple(name for name in ENCODERS if name.startswith((OURS, "tokenizers")))
-        return [*found, Row("encode", "english", "bert", bert)]
+        return [*found, Row("encode", "english", BERT, bert)]
     if group == "decode":
         return [Row("decode", corpus, "gpt2", ENCODERS) for corpus in ("english", "languages")]
     sizes = corpora.mixed_sizes(largest)
@@ -159,7 +164,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Return the commit of the tree, with `-changed` after it if files have changed."""
+    """Return the last commit that changed the package, and `-changed` if files differ from it."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -167,8 +172,9 @@ def commit() -> str:
         )
         return done.stdout.strip()
 
-    changed = git("status", "--porcelain", "-uno", "--", "../bpe_beam", "../setup.py")
-    return git("rev-parse", "--short=12", "HEAD") + ("-changed" if changed else "")
+    package = ("--", "../bpe_beam", "../setup.py")
+    changed = git("status", "--porcelain", "-uno", *package)
+    return git("log", "-1", "--format=%H", *package)[:12] + ("-changed" if changed else "")
 
 
 class Results:
@@ -318,11 +324,12 @@ class Comparison:
         installing = [sys.executable, str(HERE / "peers.py"), str(self.folder)]
         installing += ["--only", *wanted, "--tokenizers", *published]
         subprocess.run(installing, check=True)
-        bert = Path(self.tokenizer("bert"))
-        if any(row.tokenizer == "bert" for row in rows) and not bert.exists():
-            made = self.folder / "tokenizers" / "bert"
+        bert = Path(self.tokenizer(BERT))
+        encoding = any(row.tokenizer == BERT and row.task == "encode" for row in rows)
+        if encoding and not bert.exists():
+            made = self.folder / "tokenizers" / BERT
             command = [sys.executable, "-m", "bpe_beam", "train", "--overwrite", "--quiet"]
-            command += ["--config", str(HERE.parent / "configs" / "wordpiece_30k.yaml")]
+            command += ["--config", BERT_CONFIG]
             command += ["--input", *self.files("english"), "--output", str(made)]
             subprocess.run(command, check=True)
             (made / "tokenizer.json").rename(bert)
@@ -360,7 +367,9 @@ class Comparison:
             settings = {"paths": paths, "tokenizer": self.tokenizer(str(row.tokenizer))}
             return self.contestant_task(row.task, contestant, {**settings, "megabytes": size})
         if contestant != OURS:
-            special = {"vocab_size": VOCAB_SIZE}
+            wordpiece = row.tokenizer == BERT
+            size = BERT_SIZE if wordpiece else VOCAB_SIZE
+            special: dict[str, Any] = {"vocab_size": size, "wordpiece": wordpiece}
             if row.task == "tokenize":
                 special = {"tokenizer": self.tokenizer(str(row.tokenizer))}
             settings = {"paths": paths, "output": str(output), **special}
@@ -368,7 +377,8 @@ class Comparison:
         ours = [sys.executable, "-m", "bpe_beam", row.task, "--quiet", "--input", *paths]
         ours += ["--output", str(output), "--workers", str(self.arguments.threads)]
         if row.task == "train":
-            ours += ["--vocab-size", str(VOCAB_SIZE)]
+            size = ["--vocab-size", str(VOCAB_SIZE)]
+            ours += ["--config", BERT_CONFIG] if row.tokenizer == BERT else size
         if row.task == "tokenize":
             ours += ["--tokenizer", self.tokenizer(str(row.tokenizer))]
         return ours
@@ -435,7 +445,7 @@ class Comparison:
             shown = json.loads(done.stdout.splitlines()[-1])
             return {"tokens": shown["tokens"], "sha256": shown["sha256"]}
         if row.task == "train":
-            kept = self.folder / "answers" / f"{row.corpus}-{contestant}.tokens"
+            kept = self.folder / "answers" / f"{row.corpus}-{row.tokenizer}-{contestant}.tokens"
             kept.parent.mkdir(exist_ok=True)
             if contestant == OURS:
                 command = self.contestant_task("trained", contestant, {"output": str(output)})

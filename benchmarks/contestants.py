@@ -87,6 +87,22 @@ def train_tokenizers(paths: list[str], vocab_size: int) -> list[bytes]:
     return [byte_level(token) for token in sorted(vocab, key=vocab.__getitem__)]
 
 
+def train_wordpiece(paths: list[str], vocab_size: int) -> list[bytes]:
+    """Train in BERT's manner with Hugging Face's tokenizers, as configs/wordpiece_30k.yaml does."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size, min_frequency=2, limit_alphabet=1000, show_progress=False,
+        special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+    )  # fmt: skip
+    tokenizer.train_from_iterator(texts_of(paths), trainer)
+    vocab = tokenizer.get_vocab()
+    return [token.encode() for token in sorted(vocab, key=vocab.__getitem__)]
+
+
 def train_rustbpe(paths: list[str], vocab_size: int) -> list[bytes]:
     """Train with rustbpe."""
     import rustbpe
@@ -116,12 +132,13 @@ def train_sentencepiece(paths: list[str], vocab_size: int) -> list[bytes]:
 TRAINERS: dict[str, Callable[[list[str], int], list[bytes]]] = {
     "gigatoken": train_gigatoken,
     "tokenizers": train_tokenizers,
+    "tokenizers wordpiece": train_wordpiece,
     "rustbpe": train_rustbpe,
     "sentencepiece": train_sentencepiece,
 }
 
 
-def train(name: str, paths: list[str], vocab_size: int, output: str) -> None:
+def train(name: str, paths: list[str], vocab_size: int, output: str, wordpiece: bool) -> None:
     """Train, and write the tokens in the order of their ids, as lines of hexadecimal digits.
 
     Args:
@@ -129,8 +146,10 @@ def train(name: str, paths: list[str], vocab_size: int, output: str) -> None:
         paths: JSON Lines files.
         vocab_size: Entries of the vocabulary.
         output: The file to write.
+        wordpiece: Whether to train WordPiece instead of byte-level BPE.
     """
-    tokens = TRAINERS[package_of(name)](paths, vocab_size)
+    trainer = package_of(name) + " wordpiece" * wordpiece
+    tokens = TRAINERS[trainer](paths, vocab_size)
     Path(output).write_text("".join(f"{token.hex()}\n" for token in tokens))
 
 
@@ -141,8 +160,10 @@ def trained(name: str, output: str) -> None:
         name: The contestant.
         output: The folder, which gets a file `tokens` beside its name.
     """
-    vocab = json.loads(Path(output, "tokenizer.json").read_text())["model"]["vocab"]
-    tokens = [byte_level(token) for token in sorted(vocab, key=vocab.__getitem__)]
+    model = json.loads(Path(output, "tokenizer.json").read_text())["model"]
+    to_bytes = str.encode if model["type"] == "WordPiece" else byte_level
+    vocab = model["vocab"]
+    tokens = [to_bytes(token) for token in sorted(vocab, key=vocab.__getitem__)]
     Path(f"{output}.tokens").write_text("".join(f"{token.hex()}\n" for token in tokens))
 
 

@@ -106,6 +106,7 @@ KINDS = {
     ),
     "mixed": Kind(
         (
+            "glibc-source", "binutils-source", "gdb-source",
             "libghc-lens-doc", "node-typescript", "python3-botocore", "libcoq-mathcomp",
             "metamath-databases", "libeigen3-doc", "dolfin-doc", "libmed-doc", "ogre-1.12-doc",
             "qtbase5-doc-html", "libboost1.74-dev", "libstdc++-12-doc", "golang-google-api-dev",

@@ -46,21 +46,23 @@ class Results:
         self.content = content
         self.entries: list[Entry] = content["rows"]
 
-    def find(self, task: str, corpus: str, contestant: str, tokenizer: str | None = None) -> Entry:
-        """Return the entry of a contestant in a row; an empty one if there is none.
+    def find(self, task: str, corpus: str, contestant: str, tokenizer: str | None) -> Entry:
+        """Return the entry of a contestant in a row; one without runs if there is none.
 
         Args:
             task: The task.
             corpus: The corpus.
             contestant: The contestant.
-            tokenizer: The tokenizer, where a task has rows for several.
+            tokenizer: The tokenizer.
         """
-        for entry in self.entries:
-            if (entry["task"], entry["corpus"], entry["contestant"]) != (task, corpus, contestant):
-                continue
-            if tokenizer in (None, entry["tokenizer"]):
-                return entry
-        return {"status": "not measured", "runs": []}
+        key = {"task": task, "corpus": corpus, "contestant": contestant, "tokenizer": tokenizer}
+        matching = (e for e in self.entries if all(e[name] == key[name] for name in key))
+        return next(matching, {"status": "not measured", "runs": []})
+
+    def rows(self, task: str) -> list[tuple[str, str | None]]:
+        """Return the different (corpus, tokenizer) of a task, in their order."""
+        found = ((e["corpus"], e["tokenizer"]) for e in self.entries if e["task"] == task)
+        return list(dict.fromkeys(found))
 
     def different(self, name: str, task: str) -> list[str]:
         """Return the different values of a key in the entries of a task, in their order.
@@ -136,12 +138,13 @@ def whole_process(results: Results, task: str) -> str:
         return f"{median(entry, 'wall'):.2f} s, {median(entry, 'peak') / 1e6:,.0f} MB"
 
     rows = []
-    for corpus in results.different("corpus", task):
+    for corpus, tokenizer in results.rows(task):
         if corpus not in LABELS and results.size(corpus) < LARGE:
             continue  # of the curves over size
-        found = [results.find(task, corpus, name) for name in contestants]
+        found = [results.find(task, corpus, name, tokenizer) for name in contestants]
         size = f"{results.size(corpus) / 1e6:,.0f} MB"
-        rows.append([label(corpus).partition(",")[0], size, *map(cell, found)])
+        title = label(corpus).partition(",")[0] + (", WordPiece" if tokenizer == "bert" else "")
+        rows.append([title, size, *map(cell, found)])
     return table(["corpus", "JSON Lines", *contestants], rows)
 
 
@@ -161,11 +164,9 @@ def one_process(results: Results, task: str, phases: Sequence[str]) -> str:
         return " / ".join(f"{speed(entry, phase):,.0f}" for phase in phases)
 
     rows = []
-    for tokenizer in results.different("tokenizer", task):
-        for corpus in results.different("corpus", task):
-            found = [results.find(task, corpus, name, tokenizer) for name in contestants]
-            if any(entry["runs"] for entry in found):
-                rows.append([tokenizer, label(corpus), *map(cell, found)])
+    for corpus, tokenizer in results.rows(task):
+        found = [results.find(task, corpus, name, tokenizer) for name in contestants]
+        rows.append([str(tokenizer), label(corpus), *map(cell, found)])
     return table(["tokenizer", "corpus", *contestants], rows)
 
 
@@ -196,8 +197,8 @@ def curve(results: Results, task: str, contestant: str) -> list[tuple[float, flo
         contestant: The contestant.
     """
     found = []
-    for corpus in results.different("corpus", task):
-        entry = results.find(task, corpus, contestant)
+    for corpus, tokenizer in results.rows(task):
+        entry = results.find(task, corpus, contestant, tokenizer)
         if corpus.startswith("mixed-") and entry["runs"]:
             size = results.size(corpus) / 1e9
             seconds = median(entry, "wall")
@@ -225,8 +226,8 @@ def ratios(results: Results) -> list[tuple[str, str, float]]:
     """Return (task, row, times the peer's speed) of all rows that have both."""
     found = []
     for task in WHOLE:
-        for corpus in results.different("corpus", task):
-            ours, theirs = (results.find(task, corpus, name) for name in (OURS, PEER))
+        for corpus, tokenizer in results.rows(task):
+            ours, theirs = (results.find(task, corpus, n, tokenizer) for n in (OURS, PEER))
             ratio = median(theirs, "wall") / median(ours, "wall")
             if corpus in LABELS or results.size(corpus) >= LARGE:
                 found.append((task, f"{task}, {label(corpus)}", ratio))
