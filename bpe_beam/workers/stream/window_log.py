@@ -174,47 +174,6 @@ class Window(Struct, frozen=True):
     plan: Plan
     record: bytes
 
-    @staticmethod
-    def of(number: int, plan: Plan, stream: str) -> Window:
-        """Return a new window.
-
-        Args:
-            number: The window's number.
-            plan: Its files, with their tags, and its splits.
-            stream: The stream's fingerprint.
-        """
-        tags = tuple(file.tag for file in plan.files)
-        file = _WindowFile(_VERSION, stream, number, plan.to_json(), tags)
-        return Window(number, plan, with_checksum(file, indent=1))
-
-    @staticmethod
-    def read(data: bytes, number: int, stream: str, root: str, source: str) -> Window:
-        """Return the window in the bytes of a `window.json`.
-
-        Args:
-            data: The file's content.
-            number: The window's number.
-            stream: The stream's fingerprint.
-            root: The folder that the files' names start at.
-            source: The file's name for errors.
-
-        Raises:
-            DataError: The file is of another stream or an unknown version, or it was changed.
-        """
-        file = to_struct(read_signed(data, source, _VERSION), _WindowFile, source)
-        if (file.stream, file.number) != (stream, number):
-            raise DataError(f"{source} is of another stream; move it out of the output folder")
-        plan = Plan.from_json(file.plan, root)
-        plan.check_cover()
-        if len(file.tags) != len(plan.files):
-            raise DataError(
-                f"{source}: the plan has {len(plan.files)} files and {len(file.tags)} tags"
-            )
-        files = tuple(
-            structs.replace(each, tag=tag) for each, tag in zip(plan.files, file.tags, strict=True)
-        )
-        return Window(number, replace(plan, files=files), data)
-
     @property
     def name(self) -> str:
         """The name of the window's folder."""
@@ -323,7 +282,9 @@ class WindowLog:
         None: another watcher has added a window meanwhile, which must be read first.
         """
         assert self._next is not None
-        window = Window.of(self._next, plan, self._stream)
+        tags = tuple(file.tag for file in plan.files)
+        file = _WindowFile(_VERSION, self._stream, self._next, plan.to_json(), tags)
+        window = Window(self._next, plan, with_checksum(file, indent=1))
         url = self.folder(window).url
         self._storage.make_folder(url)
         if not write_once(self._storage, self._storage.join(url, WINDOW_FILE), window.record):
@@ -344,11 +305,27 @@ class WindowLog:
             data = storage.read_bytes(record)
         except NotFoundError:
             return None, False
-        window = Window.read(data, number, self._stream, self._root, record)
+        window = self._window(data, number, record)
         names = storage.list_names(url)
         if MANIFEST_FILE in names and (WORK in names or any(map(attempted_name, names))):
             self.folder(window).clear(of_watchers=True)  # the watcher that finished it was killed
         return window, MANIFEST_FILE not in names
+
+    def _window(self, data: bytes, number: int, source: str) -> Window:
+        """Return the window in the bytes of its `window.json`."""
+        file = to_struct(read_signed(data, source, _VERSION), _WindowFile, source)
+        if (file.stream, file.number) != (self._stream, number):
+            raise DataError(f"{source} is of another stream; move it out of the output folder")
+        plan = Plan.from_json(file.plan, self._root)
+        plan.check_cover()
+        if len(file.tags) != len(plan.files):
+            raise DataError(
+                f"{source}: the plan has {len(plan.files)} files and {len(file.tags)} tags"
+            )
+        files = tuple(
+            structs.replace(each, tag=tag) for each, tag in zip(plan.files, file.tags, strict=True)
+        )
+        return Window(number, replace(plan, files=files), data)
 
     def _add(self, window: Window | None, is_open: bool) -> None:
         if window is None:
