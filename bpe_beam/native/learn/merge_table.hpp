@@ -5,11 +5,11 @@
 // before and after a position are found without links. A listed pair has its count and the
 // positions where it was made; a position is live while the pair is still there.
 //
-// Only frequent pairs are listed: `list_pairs` counts all pairs, lists those of a count of `floor()`
-// and more, and drops what merges have left of the array. Between two calls a pair that a merge
-// makes is listed if it is that frequent; the count of one that is not can only fall, unless its
-// token was there before the merge. Then `is_complete()` is false until `list_pairs` has counted
-// again. So memory is for the pairs that may still be merged, not for all that ever were.
+// Only frequent pairs are listed: `list_pairs` gives each token one position, counts all pairs and
+// lists those of a count of `floor()` and more. Between two calls a pair that a merge makes is
+// listed if it is that frequent. The count of any other pair can only fall, unless a merge makes a
+// token that was there before; then `is_complete()` is false until `list_pairs` has counted again.
+// So memory is for the pairs that may still be merged, not for all that ever were.
 //
 // All merges together take O(n log n) in the symbols, and each `list_pairs` O(n). Memory: 12 bytes
 // a symbol, and 32 bytes and a slot of the index for each listed pair.
