@@ -117,7 +117,7 @@ def count_splits(case: Case) -> None:
     counted = case.each(lambda work: count_split(task, work), split_tasks(case.plan))
     places: list[list[RangeReference]] = [[] for _ in range(PARTITIONS)]
     for split in counted:
-        for partition, place in split.ranges:
+        for partition, place in split.outputs:
             places[partition].append(place)
     case.each(lambda i: write_partition(task, i, places[i]), range(PARTITIONS))
 

@@ -79,14 +79,11 @@ class LocalWorkers:
 
 @contextlib.contextmanager
 def local_workers(count: int, *, in_processes: bool = False) -> Iterator[LocalWorkers]:
-    """Return a context in which workers run.
+    """Yield workers for the time of a block.
 
     Args:
         count: How many tasks run at once, at least 1.
         in_processes: Whether worker processes run the tasks. With `count` 1, the thread runs them.
-
-    Yields:
-        The workers.
     """
     threads = ThreadPoolExecutor(count, "worker")
     wait_for_tasks = True

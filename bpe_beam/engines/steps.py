@@ -1,8 +1,7 @@
 """The steps of a job, for any engine: which tasks there are, and what travels between them.
 
-A job describes its steps once, as a function of an `Engine`. `local.py` runs each step on
-this machine as soon as it is described; `beam.py` makes a Beam pipeline of them. What a task does
-is in `workers/`; only references to files travel from one step to the next.
+A job describes its steps once, as a function of an `Engine`. What a task does is in `workers/`;
+only references to files travel from one step to the next.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Jobs whose driver does not wait for the pipeline: Dataflow's templates.
 
-The launcher of a template only writes the job's description (`--template_location`); Dataflow
-starts the pipeline afterwards. So the end of the job is a last step of the pipeline: on a worker,
-it runs the same job on the same folder, on the local engine. That run takes over the results of the
-pipeline, and runs again whatever is missing.
+The launcher of a template only writes the job's description (`--template_location`). The end of
+the job is a last step of the pipeline: on a worker, it runs the same job on the same folder, on the
+local engine. That run takes over the results of the pipeline, and makes what is missing.
 """
 
 from __future__ import annotations

@@ -28,12 +28,7 @@ def is_dataflow(runner: str | None) -> bool:
 def require_reachable(runner: str | None, **urls: Iterable[str]) -> None:
     """Refuse paths that Dataflow's workers cannot reach.
 
-    Args:
-        runner: The runner; with any other, every path passes.
-        urls: Paths and URLs by parameter. `@FILE` is read by the driver, and passes.
-
-    Raises:
-        UsageError: A path is of this machine, or a URL contains a password or a query.
+    These are paths of this machine, and URLs with a password or a query. The driver reads `@FILE`.
     """
     if not is_dataflow(runner):
         return

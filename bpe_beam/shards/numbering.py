@@ -1,8 +1,7 @@
 """The names of shards: numbers without gaps over the splits that have tokens.
 
-A worker knows the number of its split, but not which other splits have tokens. It writes its shard
-under the split's name in `work/`. When all splits are done, each shard gets its final name, which
-follows from the plan and the receipts alone.
+A worker does not know which other splits have tokens, so it writes its shard under the split's name
+in `work/`. The final names follow from the plan and the receipts of all splits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Reads a folder of token shards again, and compares it with its own manifest.
-
-`verify` needs nothing but the folder. A job that encodes the corpus again compares each split with
-`compare_split`.
-"""
+"""Reads a folder of token shards again, and compares it with its own manifest."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """`CountPairs`: counted words in, counts of adjacent symbol pairs out.
 
-`PairCountsFn` is the combiner: its accumulators are native tables that merge. `CountPairs` runs it
-on any size of input: each worker adds words to accumulators of limited size and sends these on in
-blocks of at most `BLOCK_BYTES`, by shards of pairs. So a frequent pair is one row of a worker's
-block like any other. Beam's own combiner lifting would limit the number of accumulators, not their
-bytes, and send each as one element.
+Each worker adds words to accumulators of limited size and sends these on in blocks of at most
+`BLOCK_BYTES`, by shards of pairs. Beam's own combiner lifting would limit the number of
+accumulators, not their bytes, and send each as one element.
 """
 
 from __future__ import annotations
@@ -68,15 +66,7 @@ class PairCountsFn(beam.CombineFn):
         return PairCounts()
 
     def add_input(self, accumulator: PairCounts, element: pa.RecordBatch) -> PairCounts:
-        """Return the accumulator, with the pairs of a batch of counted words added.
-
-        Args:
-            accumulator: The table that the pairs are added to.
-            element: A batch of `word` (string) and `count` (int64).
-
-        Raises:
-            DataError: The batch lacks a column, or has a count below 1; a sum exceeds 64 bits.
-        """
+        """See `beam.CombineFn.add_input`; the element is a batch of counted words."""
         words = text_column(element, "word")
         counts = _count_column(element)
         for start in range(0, len(words), _ROWS):

@@ -1,10 +1,8 @@
 """A correction of Beam's in-process runner, `FnApiRunner`, which can lose elements.
 
-With several workers (`--direct_running_mode=multi_threading` or `multi_processing`) that runner
-flushes each stream of elements once a second, from a thread of its own. That thread copies the
-buffered elements and then empties the buffer; an element that a worker adds between the two is lost
-without an error: 1.5 % of two million small elements in three seconds, with Beam 2.77. All other
-runners flush streams by size alone and lose nothing.
+With several workers that runner flushes each stream of elements once a second, from a thread that
+copies the buffered elements and then empties the buffer: an element that a worker adds between the
+two is lost without an error. All other runners flush streams by size alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """`TokenizeNewFiles`: the transform of the streaming job, from a folder to windows of shards.
 
 One element, which never ends, is the watcher: it lists the folder, writes new windows to the log,
-and returns their splits. Workers read, encode and write, and record each shard in the window's
-folder. The watcher reads these records and completes the window. The runner's state decides nothing
-about what is read, so it may be lost at any time.
+returns their splits, and completes windows by the records of their shards. The runner's state
+decides nothing about what is read, so it may be lost at any time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`WriteTokens`: token ids of a user's pipeline in, a folder of shards out.
 
 A `PCollection` has no order and no splits, so a hash of a document's ids decides its shard and its
-position there. Equal documents give equal bytes on every runner, whatever the order in which they
-arrive and however often they are retried.
+position there: equal documents give equal bytes, in whatever order they arrive.
 """
 
 from __future__ import annotations

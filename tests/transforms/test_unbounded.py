@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ from kept_elements import Keep, Kept, kept_in
 from bpe_beam import Tokenizer
 from bpe_beam.corpus.new_files import Watched
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.counts.word_counter import WordCounter
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.patterns import GPT2_PATTERN
 from bpe_beam.transforms import CountWords, Tokenize, count_words, document_fn, tokenize
 from bpe_beam.transforms.tokenize_new_files import TokenizeNewFiles
+from bpe_beam.transforms.window_tables import WindowTables
 from bpe_beam.workers import document_encoding as encoding
 from bpe_beam.workers.document_encoding import Encoding
 from bpe_beam.workers.stream.tokenize_window import Stream as StreamOfFiles
@@ -156,12 +159,12 @@ def test_gathering_is_bounded_within_a_bundle(monkeypatch) -> None:
 
 def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
     """For all steps, their copies and their threads, and though another is used in between."""
-    made: list[str] = []
+    made: list[bytes] = []
     from_json = Tokenizer.from_json
 
-    def counting(text: str) -> Tokenizer:
-        made.append(text)
-        return from_json(text)
+    def counting(data: bytes) -> Tokenizer:
+        made.append(data)
+        return from_json(data)
 
     encodings = [Encoding.of(OLD), Encoding.of(NEW, append="<|end|>"), Encoding.of(OLD)]
     copies = [pickle.loads(pickle.dumps(each)) for each in encodings * 2]
@@ -175,7 +178,7 @@ def test_a_process_makes_a_tokenizer_once(monkeypatch) -> None:
         thread.join()
     assert len(found) == 24
     assert len({id(each) for each in found}) == 2
-    assert sorted(made) == sorted([OLD.to_json(), NEW.to_json()])
+    assert sorted(made) == sorted([OLD.to_json().encode(), NEW.to_json().encode()])
 
 
 def test_a_few_are_held(monkeypatch) -> None:
@@ -335,7 +338,9 @@ def test_panes_that_accumulate_are_refused() -> None:
 def test_words_of_a_stream_are_not_held_for_long(monkeypatch) -> None:
     """If a runner's bundle lasts, words are handed on in the middle of it; not those of a batch."""
     for seconds, sent in ((0.0, True), (None, False)):
-        do_fn = count_words._CountInTables(CountWords(partitions=1, table_bytes=10**8), seconds)
+        count = CountWords(partitions=1)
+        tables = partial(WindowTables, partial(WordCounter, count.rules), 10**8, seconds)
+        do_fn = count_words._CountInTables(count, tables)
         do_fn.start_bundle()
         made = list(do_fn.process("a b", 0, GlobalWindows().assign(None)[0], 0))
         assert bool(made) == sent

@@ -313,10 +313,7 @@ class MegatronReader:
         return self.tokens(start, start + length)
 
     def locate(self, token: int) -> tuple[int, int]:
-        """Return the document of a token of the shard, and the token's position in the document.
-
-        Cost: reads the lengths up to there, 4 bytes a document.
-        """
+        """Return the document of a token of the shard, and the token's position in it."""
         _check_range("tokens", token, token + 1, self.token_count)
         start = 0
         for first in range(0, self._count, BLOCK):
@@ -355,11 +352,7 @@ class MegatronReader:
         return DTYPES[code], sequences
 
     def _check_index(self, pointers: RangeFile, documents: RangeFile) -> int:
-        """Compare the three arrays of the index and the size of the `.bin`; return the tokens.
-
-        The arrays are compared side by side: a sparse file with any number of documents fails at
-        its first block.
-        """
+        """Compare the arrays of the index side by side, and the `.bin`; return the tokens."""
         pointers_at = HEADER.size + 4 * self._count
         documents_at = pointers_at + 8 * self._count
         width = self.dtype.itemsize
