@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import msgspec
 import numpy as np
@@ -18,25 +18,25 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError, require
+from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.models import BPE, MAX_ID
+from bpe_beam.tokenizer.models import BPE, MAX_ID, byte_token
 from bpe_beam.tokenizer.native_encoder import make_model
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.recipe import BpeRecipe, MergingRecipe, Recipe, WordLevelRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols, find_symbols
+from bpe_beam.training.seen_symbols import SeenSymbols
 from bpe_beam.training.symbols import (
-    NO_ID,
+    KINDS,
+    PLAIN,
     Spelling,
     WordSymbols,
-    id_table,
-    spell,
+    chunks,
     spelling_of,
+    sums,
 )
 from bpe_beam.training.words import Words
 
-BYTE_TOKENS = tuple(f"<0x{byte:02X}>" for byte in range(256))
-"""The tokens of `byte_fallback`."""
+_NO_ID = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class InitialVocabulary:
         if self.base_tokenizer is not None:
             return None
         widths: npt.NDArray[np.uint32] = self._lengths.copy()
-        widths[self._table[self._table != NO_ID]] = 1
+        widths[self._table[self._table != _NO_ID]] = 1
         return widths
 
     def symbols(self, words: Words) -> WordSymbols:
@@ -90,7 +90,7 @@ class InitialVocabulary:
             DataError: A word has a character that was not found.
         """
         if self.base_tokenizer is None:
-            return spell(words, self.spelling, self._table, self.drops)
+            return self._spell(words)
         try:
             ids, offsets = self._encoder.encode_batch(words.data, words.offsets)
         except _native.MissingSymbolError as error:
@@ -136,7 +136,39 @@ class InitialVocabulary:
 
     @cached_property
     def _table(self) -> npt.NDArray[np.uint32]:
-        return id_table(self.spelling, self.ids, self.kept)
+        """The ids of the symbols of the characters that are kept, uint32[kinds, codes]."""
+        table = np.full((KINDS, self.spelling.codes), _NO_ID, np.uint32)
+        for character in self.kept:
+            code = self.spelling.code(character)
+            for kind in self.spelling.kinds:
+                table[kind, code] = self.ids.get(self.spelling.symbol(character, kind), _NO_ID)
+        return table
+
+    def _spell(self, words: Words) -> WordSymbols:
+        """Return the symbols of words without a base tokenizer; errors as `symbols`.
+
+        The first and the last character of a word are determined before any symbol is dropped.
+        """
+        if self.spelling.in_bytes:
+            plain = self._table[PLAIN][words.data]
+            if plain.max(initial=0) != _NO_ID:
+                return WordSymbols(plain, words.offsets, words.counts)
+            del plain
+        ids, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
+        end = 0
+        for chunk in chunks(words, self.spelling):
+            found = self._table[chunk.kinds, chunk.codes]
+            known = found != _NO_ID
+            if not (self.drops or known.all()):
+                strange = self.spelling.character(int(chunk.codes[~known][0]))
+                raise DataError(
+                    f"a word has {strange!r}, which no word had when the vocabulary was begun: the "
+                    "counts have changed since; begin again"
+                )
+            ids.append(found[known])
+            offsets.append(end + sums(known)[chunk.offsets[1:]])
+            end += len(ids[-1])
+        return WordSymbols(np.concatenate(ids), np.concatenate(offsets), words.counts)
 
     @cached_property
     def _encoder(self) -> _native.Encoder:
@@ -227,19 +259,6 @@ def needs_seen(recipe: MergingRecipe, base_tokenizer: Tokenizer | None = None) -
     return not (recipe.all_bytes or base.keys() >= byte_level.CHAR_TO_BYTE.keys())
 
 
-def find_symbols_for(words: Words, recipe: MergingRecipe) -> SeenSymbols:
-    """Return the symbols of words, for `begin_vocabulary`; those of parts can be `merged`.
-
-    Args:
-        words: Unique words.
-        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
-
-    Raises:
-        UsageError: A word contains the end-of-word symbol.
-    """
-    return find_symbols(words, spelling_of(recipe), with_counts=recipe.limit_alphabet is not None)
-
-
 def begin_vocabulary(
     recipe: MergingRecipe, seen: SeenSymbols | None, base_tokenizer: Tokenizer | None = None
 ) -> InitialVocabulary:
@@ -251,22 +270,20 @@ def begin_vocabulary(
         base_tokenizer: The tokenizer to continue, which must be BPE, if any.
     """
     spelling = spelling_of(recipe)
-    if seen is None:
-        assert not needs_seen(recipe, base_tokenizer)
-        seen = SeenSymbols(spelling, np.zeros((4, 0), np.bool_), {})
-    assert seen.spelling == spelling
+    seen = seen or SeenSymbols(spelling, {})
     drops = recipe.limit_alphabet is not None
     alphabet = seen.alphabet(_required_characters(recipe), recipe.limit_alphabet)
     if isinstance(recipe, BpeRecipe):
         base = {} if base_tokenizer is None else base_tokenizer.vocab
-        fallback = BYTE_TOKENS if recipe.byte_fallback and base_tokenizer is None else ()
-        ids = assign_ids(base, (*recipe.specials, *fallback, *alphabet))
+        fallback = recipe.byte_fallback and base_tokenizer is None
+        byte_tokens = map(byte_token, range(256 if fallback else 0))
+        ids = assign_ids(base, (*recipe.specials, *byte_tokens, *alphabet))
         kept = frozenset(filter(spelling.has_code, ids))
-        ids = assign_ids(ids, sorted(seen.symbols(spelling.kinds, kept)))
+        ids = assign_ids(ids, sorted(seen.symbols(kept)))
         with_spans = base_tokenizer is not None and recipe.max_token_length is not None
         return InitialVocabulary(spelling, ids, kept, drops, with_spans, base_tokenizer)
     kept = frozenset(filter(spelling.has_code, {*alphabet, *recipe.specials}))
-    symbols = seen.symbols(spelling.kinds, kept)
+    symbols = seen.symbols(kept)
     for character in set(recipe.initial_alphabet).intersection(alphabet):
         symbols |= {character, recipe.continuing_subword_prefix + character}
     ids = assign_ids({}, (*recipe.specials, *sorted(symbols)))
@@ -279,31 +296,33 @@ def check_distributed(recipe: Recipe) -> None:
     Raises:
         UsageError: Says why, and what to do instead.
     """
-    local = "set {merge_rounds} to local, with as much {driver_memory} as the words take"
-
-    def refuse_if(condition: bool, why: str, other: str = "") -> None:
-        problem = f"cannot be distributed: {why}"
-        require(not condition, problem, "merge_rounds", remedy=f"{local}{other}")
-
-    refuse_if(
-        isinstance(recipe, WordLevelRecipe),
-        "a word-level vocabulary has no merges, its words are sorted",
-    )
-    assert not isinstance(recipe, WordLevelRecipe)
-    refuse_if(
-        recipe.tie_break == "first_seen",
-        "first_seen needs to know where each pair occurs first among all words after every merge",
-        ", or choose another {tie_break}",
-    )
-    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
-        decoration = getattr(recipe, name, "") if isinstance(recipe, BpeRecipe) else ""
-        refuse_if(
-            recipe.max_token_length is not None and bool(decoration),
-            "max_token_length counts the characters that a token covers, and if the text contains "
-            f"the {name} {decoration!r} itself, the same token covers more in one position than in "
-            "another",
-            ", or leave out {max_token_length}",
+    if isinstance(recipe, WordLevelRecipe):
+        _refuse_rounds("a word-level vocabulary has no merges, its words are sorted")
+    if recipe.tie_break == "first_seen":
+        _refuse_rounds(
+            "first_seen needs to know where each pair occurs first among all words after every "
+            "merge",
+            ", or choose another {tie_break}",
         )
+    if recipe.max_token_length is None or not isinstance(recipe, BpeRecipe):
+        return
+    for name in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if decoration := getattr(recipe, name):
+            _refuse_rounds(
+                "max_token_length counts the characters that a token covers, and if the text "
+                f"contains the {name} {decoration!r} itself, the same token covers more in one "
+                "position than in another",
+                ", or leave out {max_token_length}",
+            )
+
+
+def _refuse_rounds(why: str, other_remedy: str = "") -> NoReturn:
+    raise UsageError(
+        f"cannot be distributed: {why}",
+        ("merge_rounds",),
+        f"set {{merge_rounds}} to local, with as much {{driver_memory}} as the words take"
+        f"{other_remedy}",
+    )
 
 
 def _required_characters(recipe: MergingRecipe) -> set[str]:
@@ -331,8 +350,6 @@ class _Stored(Spelling, frozen=True, forbid_unknown_fields=True, kw_only=True):
         Raises:
             ValueError: The values contradict each other.
         """
-        if len(self.end_symbol) > 1:
-            raise ValueError("more than one character - at `$.end_symbol`")
         spelling = Spelling(self.in_bytes, self.prefix, self.suffix, self.end_symbol)
         ids = {token: number for number, token in enumerate(self.tokens) if token is not None}
         if len(ids) + self.tokens.count(None) < len(self.tokens):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training import trainer_limits
-from bpe_beam.training.initial_vocabulary import begin_vocabulary, find_symbols_for, needs_seen
+from bpe_beam.training.initial_vocabulary import begin_vocabulary, needs_seen
 from bpe_beam.training.native_trainer import (
     Progress,
     TrainingResult,
@@ -15,6 +15,7 @@ from bpe_beam.training.native_trainer import (
     make_learner,
 )
 from bpe_beam.training.recipe import MergingRecipe
+from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import size_of
 from bpe_beam.training.words import Words
@@ -48,7 +49,7 @@ def learn_merges(
             than one trainer can process, or a word contains the end-of-word symbol.
         OverflowError: The sum of counts is beyond 64 bits.
     """
-    seen = find_symbols_for(words, recipe) if needs_seen(recipe, base_tokenizer) else None
+    seen = find_symbols(words, recipe) if needs_seen(recipe, base_tokenizer) else None
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
     symbols = start.symbols(words)

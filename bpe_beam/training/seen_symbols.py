@@ -1,60 +1,59 @@
-"""The symbols that words have: found in any part of the words, and merged over all parts.
-
-Finding them takes the memory of reading words in chunks (symbols.py), and 25 MB of tables for
-characters.
-"""
+"""The symbols that words have: found in any part of the words, and merged over all parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
+from msgspec.structs import replace
 
 from bpe_beam.errors import DataError, UsageError
-from bpe_beam.training.symbols import Spelling, chunks
+from bpe_beam.training.recipe import MergingRecipe
+from bpe_beam.training.symbols import KINDS, Spelling, chunks, spelling_of
 from bpe_beam.training.words import Words, first_word_with
 
-_KINDS = 4
 _LOW_BITS = 0xFFFFFFFF
-_SURROGATES = slice(0xD800, 0xE000)
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-@dataclass(frozen=True)
-class SeenSymbols:
+class SeenSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The symbols that words have.
 
     Attributes:
         spelling: How words are written.
-        seen: bool[4, codes]: whether a symbol occurs, by kind and code, up to the greatest code.
-        counts: How often each code occurs, words weighted by their counts; None: not counted.
+        kinds: The kinds of the symbols of each character: bit k is set for kind k.
+        counts: How often each character occurs, words weighted by their counts; None: not counted.
+
+    Raises:
+        ValueError: A text is not a character of the spelling, or `counts` has others than `kinds`.
     """
 
     spelling: Spelling
-    seen: npt.NDArray[np.bool_]
-    counts: Mapping[int, int] | None
+    kinds: dict[str, _Count]
+    counts: dict[str, _Count] | None = None
 
-    def symbols(self, kinds: Iterable[int], kept: Iterable[str]) -> set[str]:
-        """Return the symbols of some kinds whose characters are kept.
+    def __post_init__(self) -> None:
+        """Check the characters."""
+        strange = next((text for text in self.kinds if not self.spelling.has_code(text)), None)
+        if strange is not None:
+            raise ValueError(f"{strange[:40]!r} is not a character of these words")
+        if self.counts is not None and self.counts.keys() != self.kinds.keys():
+            raise ValueError("the counted characters are not those that were seen")
 
-        Args:
-            kinds: The kinds.
-            kept: The characters that are kept.
-        """
-        codes = {character: self.spelling.code(character) for character in kept}
+    def symbols(self, kept: Iterable[str]) -> set[str]:
+        """Return the symbols whose characters are kept."""
         return {
             self.spelling.symbol(character, kind)
-            for character, code in codes.items()
-            for kind in kinds
-            if code < self.seen.shape[1] and self.seen[kind, code]
+            for character in kept
+            for kind in self.spelling.kinds
+            if self.kinds.get(character, 0) >> kind & 1
         }
 
-    def alphabet(self, initial: Iterable[str], limit: int | None) -> list[str]:
+    def alphabet(self, initial: Collection[str], limit: int | None) -> list[str]:
         """Return the characters of the vocabulary by code point.
 
         Args:
@@ -62,15 +61,13 @@ class SeenSymbols:
             limit: The most characters, at least 0: after the initial ones the most frequent are
                 chosen, ties by code point. None: no limit.
         """
-        chosen = frozenset(initial)
         counts = self.counts or {}
-        codes = {self.spelling.character(code): code for code in self._codes()}
 
         def rank(character: str) -> tuple[bool, int, str]:
-            is_seen = character not in chosen
-            return is_seen, -counts[codes[character]] if is_seen else 0, character
+            is_seen = character not in initial
+            return is_seen, -counts[character] if is_seen else 0, character
 
-        characters = codes.keys() | chosen
+        characters = self.kinds.keys() | initial
         if limit is None or limit >= len(characters):
             return sorted(characters)
         return sorted(sorted(characters, key=rank)[:limit])
@@ -83,22 +80,16 @@ class SeenSymbols:
         """
         if self.spelling != other.spelling or (self.counts is None) != (other.counts is None):
             raise ValueError("symbols that were not found in the same way")
-        seen = np.zeros((_KINDS, max(self.seen.shape[1], other.seen.shape[1])), np.bool_)
-        for one in (self, other):
-            seen[:, : one.seen.shape[1]] |= one.seen
-        counts = None
-        if self.counts is not None and other.counts is not None:
-            counts = dict(self.counts)
-            for code, count in other.counts.items():
-                counts[code] = counts.get(code, 0) + count
-        return SeenSymbols(self.spelling, seen, counts)
+        kinds = {
+            character: self.kinds.get(character, 0) | other.kinds.get(character, 0)
+            for character in self.kinds.keys() | other.kinds
+        }
+        counts = None if self.counts is None else Counter(self.counts) + Counter(other.counts)
+        return SeenSymbols(self.spelling, kinds, counts)
 
     def to_bytes(self) -> bytes:
         """Return the symbols as JSON; equal symbols give equal bytes."""
-        counts = None if self.counts is None else [self.counts[code] for code in self._codes()]
-        runs = [_runs(row) for row in self.seen]
-        spelling = msgspec.structs.astuple(self.spelling)
-        return msgspec.json.encode(_Stored(*spelling, seen=runs, counts=counts))
+        return msgspec.json.encode(self, order="sorted")
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "seen symbols") -> SeenSymbols:
@@ -112,96 +103,43 @@ class SeenSymbols:
             DataError: The bytes are something else; the message has the position.
         """
         try:
-            stored = msgspec.json.decode(data, type=_Stored)
-            return stored.read()
+            return msgspec.json.decode(data, type=cls)
         except ValueError as error:
             raise DataError(f"{source}: {error}") from None
 
-    def _codes(self) -> list[int]:
-        codes: list[int] = np.flatnonzero(self.seen.any(axis=0)).tolist()
-        return codes
 
+def find_symbols(words: Words, recipe: MergingRecipe) -> SeenSymbols:
+    """Return the symbols of words, for `begin_vocabulary`; those of parts can be `merged`.
 
-class _Stored(Spelling, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The JSON of `SeenSymbols`.
-
-    Attributes:
-        seen: By kind, the codes where runs of seen symbols begin and end, in turn.
-        counts: The counts of all codes, ascending.
-    """
-
-    seen: Annotated[list[list[_Count]], msgspec.Meta(min_length=_KINDS, max_length=_KINDS)]
-    counts: list[_Count] | None
-
-    def read(self) -> SeenSymbols:
-        """Return the symbols.
-
-        Raises:
-            ValueError: The values contradict each other.
-        """
-        if len(self.end_symbol) > 1:
-            raise ValueError("more than one character - at `$.end_symbol`")
-        spelling = Spelling(self.in_bytes, self.prefix, self.suffix, self.end_symbol)
-        seen = np.zeros((_KINDS, spelling.codes), np.bool_)
-        for kind, bounds in enumerate(self.seen):
-            most = spelling.codes if kind in spelling.kinds else 0
-            ascending = bounds == sorted(set(bounds)) and len(bounds) % 2 == 0
-            if not ascending or max(bounds, default=0) > most:
-                raise ValueError(f"no runs of codes that such symbols have - at `$.seen[{kind}]`")
-            for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
-                seen[kind, begin:end] = True
-        if not spelling.in_bytes and seen[:, _SURROGATES].any():
-            raise ValueError("surrogates are not characters - at `$.seen`")
-        seen = _trimmed(seen)
-        if self.counts is None:
-            return SeenSymbols(spelling, seen, None)
-        codes = np.flatnonzero(seen.any(axis=0)).tolist()
-        if len(self.counts) != len(codes):
-            raise ValueError(
-                f"{len(self.counts)} counts of {len(codes)} characters - at `$.counts`"
-            )
-        return SeenSymbols(spelling, seen, dict(zip(codes, self.counts, strict=True)))
-
-
-def find_symbols(words: Words, spelling: Spelling, *, with_counts: bool) -> SeenSymbols:
-    """Return the symbols of words.
+    For characters this takes 25 MB, besides the memory of `chunks`.
 
     Args:
         words: Unique words; all, or a part.
-        spelling: How they are written.
-        with_counts: Whether to count how often each character occurs.
+        recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
 
     Raises:
         UsageError: A word contains the end-of-word symbol.
     """
+    spelling = spelling_of(recipe)
     if spelling.end_symbol:
         _refuse_end_symbol(words, spelling.end_symbol)
-    seen = np.zeros((_KINDS, spelling.codes), np.bool_)
+    with_counts = recipe.limit_alphabet is not None
+    seen = np.zeros((KINDS, spelling.codes), np.bool_)
     low, high = np.zeros((2, spelling.codes), np.int64)
     for chunk in chunks(words, spelling):
-        seen[chunk.kinds(spelling), chunk.codes] = True
+        seen[chunk.kinds, chunk.codes] = True
         if with_counts:
             weights = np.repeat(chunk.counts, np.diff(chunk.offsets))
             # In halves, whose sums stay within 64 bits.
             np.add.at(low, chunk.codes, weights & _LOW_BITS)
             np.add.at(high, chunk.codes, weights >> 32)
-    seen = _trimmed(seen)
+    (kinds,) = np.packbits(seen, axis=0, bitorder="little")
+    codes = np.flatnonzero(kinds).tolist()
+    found = SeenSymbols(spelling, {spelling.character(code): int(kinds[code]) for code in codes})
     if not with_counts:
-        return SeenSymbols(spelling, seen, None)
-    codes = np.flatnonzero(seen.any(axis=0)).tolist()
-    return SeenSymbols(spelling, seen, {c: int(low[c]) + (int(high[c]) << 32) for c in codes})
-
-
-def _runs(row: npt.NDArray[np.bool_]) -> list[int]:
-    """Return the codes where runs of true values begin and end, in turn."""
-    bounds: list[int] = np.flatnonzero(np.diff(row, prepend=False, append=False)).tolist()
-    return bounds
-
-
-def _trimmed(seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the columns up to the last with a true value."""
-    columns = np.flatnonzero(seen.any(axis=0))
-    return seen[:, : int(columns.max(initial=-1)) + 1]
+        return found
+    totals = [int(low[code]) + (int(high[code]) << 32) for code in codes]
+    return replace(found, counts=dict(zip(found.kinds, totals, strict=True)))
 
 
 def _refuse_end_symbol(words: Words, symbol: str) -> None:

@@ -1,32 +1,29 @@
 """Words as the symbols that a trainer begins with: characters or bytes, decorated or not.
 
 A symbol's *code* is its code point, or its byte. Words are read in chunks of at most `CHUNK_BYTES`
-(or one word that is longer); besides the result, that takes about 20 bytes for each byte of a
-chunk, and 18 MB of ids for characters.
+(or one word that is longer), which takes about 20 bytes of memory for each byte of a chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordPieceRecipe
 from bpe_beam.training.words import Words
 
 CHUNK_BYTES = 1 << 22
-NO_ID = 0xFFFFFFFF
-
-_CHARACTERS = 0x110000
 
 # The kinds of a symbol by its decoration, as bits.
 PLAIN, CONTINUING, LAST = 0, 1, 2
+KINDS = 4
+
+_CHARACTERS = 0x110000
 
 
 class Spelling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +39,7 @@ class Spelling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     in_bytes: bool
     prefix: str
     suffix: str
-    end_symbol: str
+    end_symbol: Annotated[str, msgspec.Meta(max_length=1)]
 
     @property
     def codes(self) -> int:
@@ -111,91 +108,20 @@ class WordSymbols(NamedTuple):
     spans: npt.NDArray[np.uint32] | None = None
 
 
-def id_table(
-    spelling: Spelling, ids: Mapping[str, int], kept: Iterable[str]
-) -> npt.NDArray[np.uint32]:
-    """Return the ids of symbols.
-
-    Args:
-        spelling: How words are written.
-        ids: Id by token.
-        kept: The characters whose symbols have ids.
-
-    Returns:
-        uint32[4, codes], by kind and code; `NO_ID` for a symbol without an id, and for every symbol
-        whose character is not kept.
-    """
-    table = np.full((4, spelling.codes), NO_ID, np.uint32)
-    for character in filter(spelling.has_code, kept):
-        code = spelling.code(character)
-        for kind in spelling.kinds:
-            table[kind, code] = ids.get(spelling.symbol(character, kind), NO_ID)
-    return table
-
-
-def spell(
-    words: Words, spelling: Spelling, table: npt.NDArray[np.uint32], drop: bool
-) -> WordSymbols:
-    """Return the symbols of words.
-
-    The first and the last character of a word are determined before any symbol is dropped.
-
-    Args:
-        words: Any words.
-        spelling: How they are written.
-        table: The ids, as `id_table` returned them.
-        drop: Whether to drop symbols without an id.
-
-    Raises:
-        DataError: A word has a symbol without an id, and `drop` is false.
-    """
-    if spelling.in_bytes:
-        plain = table[PLAIN][words.data]
-        if plain.max(initial=0) != NO_ID:
-            return WordSymbols(plain, words.offsets, words.counts)
-        del plain
-    ids, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
-    end = 0
-    for chunk in chunks(words, spelling):
-        found = table[chunk.kinds(spelling), chunk.codes]
-        known = found != NO_ID
-        if not (drop or known.all()):
-            strange = spelling.character(int(chunk.codes[~known][0]))
-            raise DataError(
-                f"a word has {strange!r}, which no word had when the vocabulary was begun: the "
-                "counts have changed since; begin again"
-            )
-        ids.append(found[known])
-        offsets.append(end + _sums(known)[chunk.offsets[1:]])
-        end += len(ids[-1])
-    return WordSymbols(np.concatenate(ids), np.concatenate(offsets), words.counts)
-
-
-@dataclass(frozen=True)
-class WordChunk:
+class WordChunk(NamedTuple):
     """Some words.
 
     Attributes:
         codes: uint8 or uint32, the codes of their symbols.
+        kinds: The kind of each symbol, or the one kind of all symbols.
         offsets: int64[words + 1], the begin of each word in `codes`, and the end of the last.
         counts: int64[words].
     """
 
     codes: npt.NDArray[np.unsignedinteger]
+    kinds: npt.NDArray[np.uint8] | int
     offsets: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
-
-    def kinds(self, spelling: Spelling) -> npt.NDArray[np.uint8] | int:
-        """Return the kind of each symbol, or the one kind of all symbols."""
-        if not spelling.prefix and not spelling.suffix:
-            return PLAIN
-        starts, ends = self.offsets[:-1], self.offsets[1:]
-        full = ends > starts
-        kinds = np.full(len(self.codes), CONTINUING if spelling.prefix else PLAIN, np.uint8)
-        kinds[starts[full]] = PLAIN
-        if spelling.suffix:
-            kinds[ends[full] - 1] |= LAST
-        return kinds
 
 
 def chunks(words: Words, spelling: Spelling) -> Iterator[WordChunk]:
@@ -219,15 +145,28 @@ def _chunk(words: Words, begin: int, end: int, spelling: Spelling) -> WordChunk:
     data = words.data[words.offsets[begin] : words.offsets[end]]
     counts = words.counts[begin:end]
     if spelling.in_bytes:
-        return WordChunk(data, offsets, counts)
+        return WordChunk(data, PLAIN, offsets, counts)
     codes = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), np.uint32)
-    offsets = _sums((data & 0xC0) != 0x80)[offsets]  # of bytes that begin a character
+    offsets = sums((data & 0xC0) != 0x80)[offsets]  # of bytes that begin a character
     if spelling.end_symbol:
         codes = np.insert(codes, offsets[1:], ord(spelling.end_symbol))
         offsets = offsets + np.arange(end - begin + 1)
-    return WordChunk(codes, offsets, counts)
+    return WordChunk(codes, _kinds(offsets, spelling), offsets, counts)
 
 
-def _sums(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _kinds(offsets: npt.NDArray[np.int64], spelling: Spelling) -> npt.NDArray[np.uint8] | int:
+    """Return the kind of each symbol of words, or the one kind of all."""
+    if not spelling.prefix and not spelling.suffix:
+        return PLAIN
+    starts, ends = offsets[:-1], offsets[1:]
+    full = ends > starts
+    kinds = np.full(offsets[-1], CONTINUING if spelling.prefix else PLAIN, np.uint8)
+    kinds[starts[full]] = PLAIN
+    if spelling.suffix:
+        kinds[ends[full] - 1] |= LAST
+    return kinds
+
+
+def sums(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Return how many flags are set before each position, and in total."""
     return np.concatenate([[0], np.cumsum(flags)])

@@ -20,7 +20,6 @@ from bpe_beam.training.initial_vocabulary import (
     InitialVocabulary,
     begin_vocabulary,
     check_distributed,
-    find_symbols_for,
     needs_seen,
 )
 from bpe_beam.training.merges import learn_merges
@@ -31,7 +30,7 @@ from bpe_beam.training.native_trainer import (
     make_learner,
 )
 from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.seen_symbols import SeenSymbols
+from bpe_beam.training.seen_symbols import SeenSymbols, find_symbols
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
@@ -87,7 +86,7 @@ def begun_in_parts(
     """Everything that travels does so as bytes."""
     seen = None
     if needs_seen(recipe, old):
-        written = [find_symbols_for(words_of(part), recipe).to_bytes() for part in parts]
+        written = [find_symbols(words_of(part), recipe).to_bytes() for part in parts]
         seen = reduce(SeenSymbols.merged, map(SeenSymbols.from_bytes, written))
     start = begin_vocabulary(recipe, seen, old)
     data = start.to_bytes()
@@ -104,7 +103,7 @@ def test_in_parts_as_at_once(recipe: BpeRecipe | WordPieceRecipe) -> None:
         words = some_words(made)
         parts = parts_of(words, made.choice([1, 2, 5]))
         start = begun_in_parts(parts, recipe)
-        at_once = begin_vocabulary(recipe, find_symbols_for(words_of(words), recipe))
+        at_once = begin_vocabulary(recipe, find_symbols(words_of(words), recipe))
         assert start.to_bytes() == at_once.to_bytes()
         spelled = [lists(start.symbols(words_of(part))) for part in parts]
         assert spelled == [
@@ -154,7 +153,7 @@ def test_all_bytes_need_no_look_at_the_words() -> None:
     for recipe in (BpeRecipe(300), BpeRecipe(300, limit_alphabet=100)):
         assert not needs_seen(recipe)
         unseen = begin_vocabulary(recipe, None)
-        seen = begin_vocabulary(recipe, find_symbols_for(words, recipe))
+        seen = begin_vocabulary(recipe, find_symbols(words, recipe))
         assert unseen.to_bytes() == seen.to_bytes()
     assert needs_seen(BpeRecipe(300, alphabet="seen"))
     assert needs_seen(WordPieceRecipe(300))
@@ -179,22 +178,22 @@ def test_what_a_symbol_covers() -> None:
     assert start.widths is not None
     assert start.widths.tolist() == [3, 1, *[1] * 256]
     piece = WordPieceRecipe(SIZE)
-    start = begin_vocabulary(piece, find_symbols_for(words, piece))
+    start = begin_vocabulary(piece, find_symbols(words, piece))
     assert start.widths is not None
     assert (start.widths[start.symbols(words).ids] == 1).all()
 
 
 def test_a_word_that_was_not_seen() -> None:
     for recipe in (BpeRecipe(SIZE, alphabet="seen"), BpeRecipe(SIZE, symbols="characters")):
-        start = begin_vocabulary(recipe, find_symbols_for(words_of([("ab", 1)]), recipe))
+        start = begin_vocabulary(recipe, find_symbols(words_of([("ab", 1)]), recipe))
         with pytest.raises(DataError, match="a word has 'c', which no word had"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
         old = Tokenizer.from_learned(["a", "b"], [])
-        start = begin_vocabulary(recipe, find_symbols_for(words_of([("ab", 1)]), recipe), old)
+        start = begin_vocabulary(recipe, find_symbols(words_of([("ab", 1)]), recipe), old)
         with pytest.raises(DataError, match="a word has a symbol that no word had"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
     decorated = BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="_")
-    start = begin_vocabulary(decorated, find_symbols_for(words_of([("ab", 1)]), decorated))
+    start = begin_vocabulary(decorated, find_symbols(words_of([("ab", 1)]), decorated))
     with pytest.raises(DataError, match="a word has 'a'"):
         start.symbols(words_of([("ba", 1)]))
 
@@ -205,12 +204,12 @@ def changed(data: bytes, **fields: Any) -> bytes:
 
 def seen_bytes() -> bytes:
     recipe = BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="_", limit_alphabet=9)
-    return find_symbols_for(words_of([("abc", 1), ("é", 2)]), recipe).to_bytes()
+    return find_symbols(words_of([("abc", 1), ("é", 2)]), recipe).to_bytes()
 
 
 def start_bytes() -> bytes:
     recipe = BpeRecipe(SIZE, symbols="characters", special_tokens=("<s>",))
-    seen = find_symbols_for(words_of([("abc", 1), ("é", 2)]), recipe)
+    seen = find_symbols(words_of([("abc", 1), ("é", 2)]), recipe)
     return begin_vocabulary(recipe, seen).to_bytes()
 
 
@@ -292,7 +291,7 @@ def test_what_may_be_learned_in_rounds() -> None:
 
 def test_empty_words() -> None:
     for recipe in RECIPES:
-        start = begin_vocabulary(recipe, find_symbols_for(words_of([]), recipe))
+        start = begin_vocabulary(recipe, find_symbols(words_of([]), recipe))
         symbols = start.symbols(words_of([]))
         assert len(symbols.ids) == 0
         assert symbols.offsets.tolist() == [0]

@@ -16,7 +16,6 @@ from bpe_beam.training.initial_vocabulary import (
     InitialVocabulary,
     begin_vocabulary,
     check_distributed,
-    find_symbols_for,
     needs_seen,
 )
 from bpe_beam.training.merge_batches import plain_batch
@@ -24,6 +23,7 @@ from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Row, TrainingResult, Vocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, batches_of, learn_round, threshold
+from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.segments import gather
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.words import Words
@@ -146,7 +146,7 @@ def test_as_one_learner(kind: str) -> None:
         words = some_words(made, letters)
         recipe = random_recipe(made, letters, **KINDS[kind])
         check_distributed(recipe)
-        seen = find_symbols_for(words, recipe) if needs_seen(recipe) else None
+        seen = find_symbols(words, recipe) if needs_seen(recipe) else None
         start = begin_vocabulary(recipe, seen)
         learned, took = learn_in_rounds(words, start, recipe, made)
         expected = learn_merges(words, recipe)
@@ -179,7 +179,7 @@ def test_going_on(kind: str, limit: int | None) -> None:
         recipe = recipe_like(old, random_recipe(made, letters, max_token_length=limit))
         check_distributed(recipe)
         words = some_words(made, letters)
-        start = begin_vocabulary(recipe, find_symbols_for(words, recipe), old)
+        start = begin_vocabulary(recipe, find_symbols(words, recipe), old)
         learned, _ = learn_in_rounds(words, start, recipe, made)
         expected = learn_merges(words, recipe, base_tokenizer=old)
         assert learned.merges == expected.merges, (words, recipe)
@@ -203,7 +203,7 @@ def test_likelihood_in_one_cut() -> None:
             tie_break=made.choice(["lowest_id", "greatest_bytes"]),
             max_token_length=made.choice([None, 3]),
         )
-        start = begin_vocabulary(recipe, find_symbols_for(words, recipe))
+        start = begin_vocabulary(recipe, find_symbols(words, recipe))
         symbols = start.symbols(words)
         state = (*_native.pack_symbols(symbols.ids, symbols.offsets), symbols.counts)
         vocabulary = Vocabulary(start, recipe)

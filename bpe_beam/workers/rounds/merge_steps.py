@@ -36,9 +36,10 @@ from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.storage.hashing import read_hashed
-from bpe_beam.training.initial_vocabulary import InitialVocabulary, find_symbols_for
+from bpe_beam.training.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, threshold
+from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.segments import width_of
 from bpe_beam.training.special_token_conflicts import refuse_spelled
 from bpe_beam.training.trainer_limits import Size
@@ -91,7 +92,7 @@ def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) ->
     """
     require_visible(task.folder.storage, task.folder.url, task.counts)
     batches = _part_words(task, PartSlice(part, 0, 1))
-    seen = find_symbols_for(gather_words(batches, in_order_of_place=False), recipe)
+    seen = find_symbols(gather_words(batches, in_order_of_place=False), recipe)
     parts = len(task.manifest.parts)
     data = seen.to_bytes()
     file = write_file(task, seen_file(part, parts), data)
