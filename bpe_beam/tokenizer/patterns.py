@@ -47,7 +47,7 @@ class NamedPattern(NamedTuple):
         spellings: The pattern as text, in the ways in which `tokenizer.json` files spell it. A new
             tokenizer gets the first.
         lookahead: How many characters after a cut must be known for the cut to be safe, at least 1;
-            proved in safe_cuts.py.
+            proved in docs/algorithm.md.
         cuts_before_upper: Whether a cut before an upper-case letter can be safe; proved there too.
     """
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 
+from bpe_beam import _native
 from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
 from bpe_beam.tokenizer.pretokenizers import steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.text_input import portions
 
 # Bytes of text that are collected before they are encoded: enough to make the calls cheap.
 _CHUNK_BYTES = 1 << 13
+
+_RUNS = (
+    "bert", "whitespace", "whitespace_split", "digits", "digits_individual", "punctuation",
+)  # fmt: skip
+"""The scanners of runs, which want one character after a cut."""
+
+_BY_SCANNER = {pattern.scanner: pattern for pattern in NAMED_PATTERNS.values()}
 
 SafeCuts = Callable[[bytes], Iterator[int]]
 """From the beginning of a text to the offsets where it may be split, the last first."""
@@ -22,8 +31,6 @@ def safe_cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
     steps = steps_of(spec.pre_tokenizer, last_as_bytes=spec.model_reads_bytes)
     if spec.normalizer is not None or len(steps) != 1 or steps[0][0] != "scan":
         return None
-    from bpe_beam.tokenizer.safe_cuts import safe_cuts
-
     return partial(safe_cuts, steps[0][1])
 
 
@@ -52,7 +59,7 @@ def encodable_chunks(
         waiting += portion
         if safe_cuts is None or len(waiting) < wanted:
             continue
-        cut = find_cut(bytes(waiting), safe_cuts, added, allowed)
+        cut = _find_cut(bytes(waiting), safe_cuts, added, allowed)
         if cut:
             yield bytes(waiting[:cut])
             del waiting[:cut]
@@ -63,25 +70,17 @@ def encodable_chunks(
         yield bytes(waiting)
 
 
-def find_cut(data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]) -> int:
+def _find_cut(
+    data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Collection[int]
+) -> int:
     """Return where the beginning of a text can be split so that both parts can be encoded alone.
 
-    A special token near the end may turn out to be a longer one. Only a token that begins before
-    `decided` is certain: all its bytes, and those of every longer token, are known. Before
-    `decided`, the extraction of special tokens is the same as in the whole text. The result is the
-    last safe offset after the last recognized token, but not within an unrecognized token, whose
-    rest may look like another token. Without such an offset it is the end of the last recognized
-    token.
-
-    Args:
-        data: The beginning of a text, in UTF-8, whole characters.
-        safe_cuts: The offsets where texts may be split.
-        added: The tokenizer's added tokens.
-        allowed: The ids of the added tokens that are recognized.
-
-    Returns:
-        The offset in bytes; 0 if there is none.
+    The result is the last safe offset after the last recognized token, but not within an
+    unrecognized token, whose rest may look like another token. Without such an offset it is the end
+    of the last recognized token; 0 if there is none.
     """
+    # A special token near the end may turn out to be a longer one. Only of a token that begins
+    # before `decided` all bytes are known, and those of every longer token.
     decided = max(len(data) - max(added.longest - 1, 0), 0)
     while 0 < decided < len(data) and data[decided] & 0xC0 == 0x80:
         decided -= 1
@@ -101,3 +100,53 @@ def find_cut(data: bytes, safe_cuts: SafeCuts, added: AddedTokens, allowed: Coll
         if not disallowed or disallowed[-1][1] <= cut:
             return cut
     return begin
+
+
+def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
+    """Yield the offsets where a text can be cut in two without changing its words.
+
+    Args:
+        scanner_name: One of `_native.SCANNERS`.
+        data: The beginning of a text, in UTF-8, whole characters. More may follow, and what
+            follows is not known.
+
+    Yields:
+        Offsets in bytes, the last first. Whatever follows `data`, the words of the whole text are
+        the words of `data[:offset]`, then those of the rest. One endless word, endless spaces and
+        the scanner `none` have no such offset. `docs/algorithm.md` has the proof.
+
+    Raises:
+        ValueError: There is no scanner of this name.
+    """
+    if scanner_name == "none":
+        return
+    pattern = _BY_SCANNER.get(scanner_name)
+    last = len(data)
+    for _ in range(pattern.lookahead if pattern else int(scanner_name in _RUNS)):
+        last = _start_of_last(data, last)
+    # Only the ends, as plain integers: a list of pairs would be many times the text.
+    for end in reversed(_native.scan_words(data, scanner_name)[:, 1].tolist()):
+        if end > last:
+            continue
+        # str.isspace holds for all that the patterns' \s does, and some controls more.
+        if pattern and data[_start_of_last(data, end) : end].decode().isspace():
+            continue
+        if pattern and not pattern.cuts_before_upper and _is_upper_like(data, end):
+            continue
+        yield end
+
+
+def _start_of_last(data: bytes, end: int) -> int:
+    """Return where the last character of `data[:end]` begins; 0 if there is none."""
+    start = end - 1
+    while start > 0 and data[start] & 0xC0 == 0x80:
+        start -= 1
+    return max(start, 0)
+
+
+def _is_upper_like(data: bytes, start: int) -> bool:
+    """Return whether the character that begins at `start` is one of U."""
+    end = start + 1
+    while end < len(data) and data[end] & 0xC0 == 0x80:
+        end += 1
+    return bool(_native.char_bits(ord(data[start:end].decode())) & _native.UPPER_LIKE)

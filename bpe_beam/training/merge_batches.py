@@ -1,51 +1,6 @@
 """Which of the best pairs may be merged at once, determined by their counts alone.
 
-Let p1, p2, ... be the pairs there are, the best first: by falling count, then by the tie rule. A
-batch is a beginning p1 .. pk of that list such that learning one merge at a time takes just these
-pairs, in this order. Two pairs *conflict* if the left of one is the right of the other: only then
-can their occurrences share a symbol. The batch ends
-
-1. before a pair that conflicts with a taken one,
-2. after a pair of equal symbols,
-3. before a pair whose joined token is known, to the vocabulary or as that of a taken pair; if p1 is
-   such a pair, after it,
-4. under `greatest_bytes`, before p(i+1) while any pair as frequent as it, p(i+1) or a later one,
-   conflicts with a taken pair. If the list is cut off in the middle of a level of equal counts,
-   that is not known of this level: of it p1 may be taken, no other.
-
-**Taken pairs keep their counts.** A merge takes away occurrences of pairs that share a symbol with
-it, and those it changes otherwise have its new token. By 1 no taken pair does either, by 3 no new
-token is a part of one. Pairs that are not taken only lose.
-
-**No pair with a new token comes first.** Let p1 .. pi be merged and (X, Y) have a new token. By 3
-each new token is made of one pair only, so every occurrence of (X, Y) is at a boundary of one and
-the same former pair (u, v), u the last symbol of X and v the first of Y, and count(X, Y) <= N(u,
-v), the count that the list has.
-
-- If (u, v) is a taken pair of two symbols: where it occurred, it was merged, and by 1 it occurred
-  at all its positions until then. No boundary is left; where `max_token_length` forbade to join u
-  and v, it forbids X and Y. So (X, Y) counts nothing. If it is still to be taken, X or Y was made
-  of a pair that conflicts with it, against 1.
-- It is no pair of equal symbols, by 2.
-- If (u, v) is not taken, it is not before p(i+1), so N(u, v) <= count of p(i+1) = (l, r). Let them
-  be equal: otherwise (X, Y) counts less. Under `lowest_id`, (u, v) has u > l, or u = l and v > r,
-  or is p(i+1) itself. A new token's id is above all others. So if X is new, X > l. Else X = u, and
-  Y is new: u > l, or u = l and Y > r. In each case (X, Y) comes after p(i+1). Pairs that are
-  missing at the end of the list are later than p(i+1) too. Under `greatest_bytes` the longer string
-  may be the greater; but X new means u is the right of a taken pair, Y new that v is the left of
-  one. So (u, v) conflicts with it, against 4.
-
-So p(i+1) is the best pair after p1 .. pi, counts what it counted, and p1 is always right.
-
-**No rule can be left out.** `abd` under `lowest_id` merges (a, b) and (ab, d), never (b, d): 1.
-`aaa` seven times and `bbc`: after (a, a) the pair (aa, a) counts 7, and (b, b) only 1: 2. `aece`
-twice, where `ae` is a special token of a low id: after (a, e), (ae, c) comes before (c, e). And
-three times `x ab` and `x a b`, five times `a b`, four times `y z`, with the token `ab` in the
-words before: after (a, b) the pair (x, ab) counts 6, more than (y, z): 3. `x a bc` and `x ab c`
-three times each, `a bc` and `ab c` five times, `y z` four times: (a, bc) and (ab, c) make the same
-token, (x, abc) counts 6: 3. `facc` under `greatest_bytes`: after (f, a) comes (fa, c), not (c, c),
-since (a, c) is as frequent: 4. `daba` with a list of two pairs, (d, a) and (b, a), of the first
-level: the third, (a, b), is (da, b) when (d, a) is merged, and comes before (b, a): 4.
+`docs/algorithm.md` ("A plain batch") has the four rules that end a batch, and proves them.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from bpe_beam.tokenizer.pretokenizers import (
     is_byte_level_name,
     pretokenizer_from_name,
 )
-from bpe_beam.tokenizer.safe_cuts import safe_cuts
+from bpe_beam.tokenizer.text_chunks import safe_cuts
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from bpe_beam import _native
-from bpe_beam.tokenizer.safe_cuts import safe_cuts
+from bpe_beam.tokenizer.text_chunks import safe_cuts
 
 pytestmark = pytest.mark.quick
 

@@ -14,7 +14,7 @@ from text_strategies import ALLOWED, FRAGMENTS, TEXTS
 from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import text_chunks
 from bpe_beam.tokenizer.added_tokens import AddedTokens
-from bpe_beam.tokenizer.safe_cuts import safe_cuts
+from bpe_beam.tokenizer.text_chunks import safe_cuts
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 
