@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from bpe_beam.tokenizer.regex.fragment import NOT_SUPPORTED, READ_OTHERWISE, Dialect, Reader
-from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE, known_property, loose
+from bpe_beam.tokenizer.regex.properties import known_property, loose
 
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 _CODES = {
@@ -119,11 +119,6 @@ def _read_property(reader: Reader, dialect: Dialect) -> CharacterSet:
             r"use a general category or a script, such as \p{Lu} and \p{Han}, or write a range",
         )
     return _alike(f"\\{'P' if negated else 'p'}{{{known}}}", loose(known))
-
-
-def keeps_under_ignore_case(found: CharacterSet) -> bool:
-    """Return whether `(?i:...)` changes nothing in a set outside of a class."""
-    return not found.name or found.name in WITHOUT_CASE
 
 
 def read_character(reader: Reader, dialect: Dialect) -> str:

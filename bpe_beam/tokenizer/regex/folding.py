@@ -27,11 +27,6 @@ def _joined_pairs() -> frozenset[str]:
     return frozenset(text[:2] for text in folded if len(text) > 1)
 
 
-def has_case(text: str) -> bool:
-    """Return whether a text has letters that are others in another case."""
-    return not text.lower() == text == text.upper() == text.casefold()
-
-
 def letters_of_range(low: str, high: str) -> str | None:
     """Return the characters of a range if some have case, else an empty text.
 
@@ -48,12 +43,7 @@ def letters_of_range(low: str, high: str) -> str | None:
     if last - first > _LONGEST_RANGE:
         return None
     text = "".join(map(chr, range(first, last + 1)))
-    return text if has_case(text) else ""
-
-
-def is_several(character: str) -> bool:
-    """Return whether a character may be several in another case."""
-    return len(character.casefold()) > 1
+    return "" if text.lower() == text == text.upper() == text.casefold() else text
 
 
 def may_join(before: frozenset[str], after: frozenset[str]) -> str | None:

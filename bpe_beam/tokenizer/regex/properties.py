@@ -13,7 +13,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-CATEGORIES = _names(
+_CATEGORIES = _names(
     """
     c casedletter cc cf closepunctuation cn cntrl co combiningmark connectorpunctuation control cs
     currencysymbol dashpunctuation decimalnumber digit enclosingmark finalpunctuation format
@@ -27,7 +27,7 @@ CATEGORIES = _names(
 )
 """General categories, short and long names."""
 
-SCRIPTS = _names(
+_SCRIPTS = _names(
     """
     adlam adlm aghb ahom anatolianhieroglyphs arab arabic armenian armi armn avestan avst bali
     balinese bamu bamum bass bassavah batak batk beng bengali bhaiksuki bhks bopo bopomofo brah
@@ -59,7 +59,7 @@ SCRIPTS = _names(
 )
 """Scripts, names of four letters and long names."""
 
-BINARY = _names(
+_BINARY = _names(
     """
     ahex alnum alpha alphabetic any ascii asciihexdigit assigned blank cased dash
     defaultignorablecodepoint di emoji emojicomponent emojimodifier emojimodifierbase
@@ -82,8 +82,12 @@ WITHOUT_CASE = _names(
 """Those that contain both cases of every letter that they contain, so that `(?i:...)` changes
 nothing in them."""
 
-_SCRIPT_KEYS = frozenset(("script", "sc"))
-_CATEGORY_KEYS = frozenset(("generalcategory", "gc"))
+_VALUES = {
+    "script": _SCRIPTS,
+    "sc": _SCRIPTS,
+    "generalcategory": _CATEGORIES,
+    "gc": _CATEGORIES,
+}
 
 
 def known_property(name: str, dialect: Dialect) -> str | None:
@@ -96,15 +100,12 @@ def known_property(name: str, dialect: Dialect) -> str | None:
     Returns:
         The same name, or the value after `Script=` and `gc=`.
     """
-    key, separator, value = name.partition("=")
+    key, separator, value = name.replace(":", "=").partition("=")
     if not separator:
-        key, separator, value = name.partition(":")
-    if not separator:
-        return name if loose(name) in CATEGORIES | SCRIPTS | BINARY else None
+        return name if loose(name) in _CATEGORIES | _SCRIPTS | _BINARY else None
     if dialect == "oniguruma":
         return None
-    values = {**dict.fromkeys(_SCRIPT_KEYS, SCRIPTS), **dict.fromkeys(_CATEGORY_KEYS, CATEGORIES)}
-    return value if loose(value) in values.get(loose(key), frozenset()) else None
+    return value if loose(value) in _VALUES.get(loose(key), ()) else None
 
 
 def loose(name: str) -> str:

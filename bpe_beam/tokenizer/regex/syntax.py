@@ -16,21 +16,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.regex.anchors import (
-    LINE_END,
-    line_start,
-    read_anchor,
-    read_spelled_anchor,
-    spelled_before,
-)
 from bpe_beam.tokenizer.regex.classes import ClassReader
-from bpe_beam.tokenizer.regex.escapes import (
-    keeps_under_ignore_case,
-    read_character,
-    read_set,
-    spelled,
-)
-from bpe_beam.tokenizer.regex.folding import has_case, is_several, may_join, turkish_variants
+from bpe_beam.tokenizer.regex.escapes import read_character, read_set, spelled, word_set
+from bpe_beam.tokenizer.regex.folding import may_join, turkish_variants
 from bpe_beam.tokenizer.regex.fragment import (
     NOT_SUPPORTED,
     READ_OTHERWISE,
@@ -39,7 +27,7 @@ from bpe_beam.tokenizer.regex.fragment import (
     Fragment,
     Reader,
 )
-from bpe_beam.tokenizer.regex.quantifiers import read_quantifier, repeated
+from bpe_beam.tokenizer.regex.properties import WITHOUT_CASE
 
 _DEEPEST = 50  # groups
 _LONGEST = 50_000  # characters, which take a second
@@ -54,23 +42,28 @@ _GROUP_FLAGS = re.compile(r"([a-zA-Z]+)?(-[a-zA-Z]+)?:")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z", re.ASCII)
 _SPECIAL = frozenset(r"\.[]{}()*+?^$|")
 _BLANKS = " \t\n\r\f\v"
-_ANY_LINE_BREAK = r"\R"
-
-
-class Translation(NamedTuple):
-    """One expression, spelled for both engines.
-
-    Attributes:
-        regex: For `regex`, version 1 with MULTILINE.
-        oniguruma: For Hugging Face's engine.
-    """
-
-    regex: str
-    oniguruma: str
+_LINE_START: dict[Dialect, Fragment] = {
+    # Oniguruma has no line after a line break that ends the text.
+    "regex": Fragment("^", r"(?:\A|(?<=\n))", 0, is_position=True),
+    "oniguruma": Fragment(r"(?:^(?!\Z)|\A)", "^", 0, is_position=True),
+}
+_LINE_END = Fragment("$", "$", 0, is_position=True)
+_WORD_ANCHORS = {
+    "b": "(?:(?<={word})(?!{word})|(?<!{word})(?={word}))",
+    "B": "(?:(?<={word})(?={word})|(?<!{word})(?!{word}))",
+    "m": "(?:(?<!{word})(?={word}))",
+    "M": "(?:(?<={word})(?!{word}))",
+}
+_MOST_REPEATS = 100_000  # Oniguruma's own limit
+_INTERVAL: dict[Dialect, re.Pattern[str]] = {
+    "regex": re.compile(r"\{(?!\})(\d*)(,?)(\d*)\}", re.ASCII),
+    "oniguruma": re.compile(r"\{(?!,?\})(\d*)(,?)(\d*)\}", re.ASCII),
+}
+_SIMPLE: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 @lru_cache(maxsize=256)
-def translate(expression: str, dialect: Dialect) -> Translation:
+def translate(expression: str, dialect: Dialect) -> Fragment:
     """Spell an expression for both engines.
 
     Args:
@@ -78,7 +71,8 @@ def translate(expression: str, dialect: Dialect) -> Translation:
         dialect: The engine whose rules it follows.
 
     Returns:
-        Spellings that match the same in every text, up to the engines' versions of Unicode.
+        The expression in spellings that match the same in every text, up to the engines' versions
+        of Unicode.
 
     Raises:
         UsageError: Names the construct that cannot be spelled alike, its position, and what to
@@ -92,7 +86,7 @@ def translate(expression: str, dialect: Dialect) -> Translation:
     fragment = _Parser(expression, dialect).parse()
     if dialect == "regex":
         _check_again(expression, fragment.oniguruma)
-    return Translation(fragment.regex, fragment.oniguruma)
+    return fragment
 
 
 def _check_again(expression: str, spelled: str) -> None:
@@ -188,7 +182,10 @@ class _Parser:
         least = 0
         spelled: list[tuple[str, str]] = []
         for fragment in reversed(fragments):
-            spelled.append(spelled_before(fragment, least))
+            if least and fragment in _LINE_START.values():
+                spelled.append(("^", "^"))
+            else:
+                spelled.append((fragment.regex, fragment.oniguruma))
             least += fragment.least
         spelled.reverse()
         return Fragment(
@@ -237,7 +234,7 @@ class _Parser:
         """Read the quantifiers after an atom."""
         reader = self.reader
         self._skip(flags)
-        quantifier = read_quantifier(reader, self.dialect)
+        quantifier = _read_quantifier(reader, self.dialect)
         if quantifier is None:
             return atom
         if atom.is_position:
@@ -248,9 +245,9 @@ class _Parser:
             self._check_joint(atom.last, atom, start)
         self._skip(flags)
         after = reader.at
-        if read_quantifier(reader, self.dialect) is not None:
+        if _read_quantifier(reader, self.dialect) is not None:
             reader.refuse(after, "repeats a repetition", "put the inner one into (?:...)")
-        return repeated(atom, quantifier, self.dialect)
+        return _repeated(atom, quantifier, self.dialect)
 
     def _atom(self, flags: Flags) -> Fragment:
         """Read what a quantifier may follow."""
@@ -259,7 +256,7 @@ class _Parser:
         character = reader.take()
         if character == "(":
             reader.at = start
-            anchor = read_spelled_anchor(reader) if self.dialect == "oniguruma" else None
+            anchor = _read_spelled_anchor(reader) if self.dialect == "oniguruma" else None
             reader.at += 0 if anchor else 1
             return anchor or self._parenthesis(flags, start)
         if character == "[":
@@ -269,15 +266,15 @@ class _Parser:
         if character == ".":
             return Fragment("(?s:.)", "(?m:.)") if flags.dot_all else Fragment(".", ".")
         if character == "^":
-            return line_start(self.dialect)
+            return _LINE_START[self.dialect]
         if character == "$":
-            return LINE_END
+            return _LINE_END
         if character in "*+?":
             reader.refuse(start, "repeats nothing", rf"write \{character} for the character")
         if character == "{":
             reader.at = start
             is_fuzzy = self.dialect == "regex" and _FUZZY.match(reader.text, start)
-            if is_fuzzy or read_quantifier(reader, self.dialect) is not None:
+            if is_fuzzy or _read_quantifier(reader, self.dialect) is not None:
                 reader.at = (reader.text.find("}", start) + 1) or len(reader.text)
                 reader.refuse(start, READ_OTHERWISE, r"write \{ for the character")
             reader.at = start + 1
@@ -288,7 +285,8 @@ class _Parser:
         text = spelled(character, _SPECIAL)
         if not flags.ignore_case:
             return Fragment(text, text)
-        if is_several(character):
+        letters = character.casefold()
+        if len(letters) > 1:
             self.reader.refuse(
                 start,
                 f"is several letters under (?i, which {READ_OTHERWISE}",
@@ -297,8 +295,7 @@ class _Parser:
         turkish = turkish_variants(character, self.dialect)
         if turkish is not None:
             text = f"(?-i:[{turkish}])"
-        letters = frozenset(character.casefold()) if has_case(character) else frozenset(character)
-        return Fragment(text, text, first=letters, last=letters)
+        return Fragment(text, text, first=frozenset(letters), last=frozenset(letters))
 
     def _escape(self, flags: Flags, start: int) -> Fragment:
         """Read an escape."""
@@ -306,28 +303,23 @@ class _Parser:
         letter = reader.next
         if letter in "123456789" and letter:
             return self._number_reference(flags, start)
-        if letter == "k" and self.dialect == "oniguruma":
+        if letter == ("k" if self.dialect == "oniguruma" else "g"):
             reader.take()
-            if reader.accept("<"):
-                return self._name_reference(reader.until(">", start), flags, start)
-            reader.refuse(start, NOT_SUPPORTED)
-        if letter == "g" and self.dialect == "regex":
-            reader.take()
-            if reader.accept("<"):
-                return self._name_reference(reader.until(">", start), flags, start)
-            reader.refuse(start, NOT_SUPPORTED)
+            if not reader.accept("<"):
+                reader.refuse(start, NOT_SUPPORTED)
+            return self._name_reference(reader.until(">", start), flags, start)
         if letter == "R":
             reader.take()
             if self.in_lookbehind:
                 reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", r"write [\r\n]")
-            return Fragment(_ANY_LINE_BREAK, _ANY_LINE_BREAK)
-        anchor = read_anchor(reader, self.dialect, in_lookbehind=bool(self.in_lookbehind))
+            return Fragment(r"\R", r"\R")
+        anchor = _read_anchor(reader, self.dialect, in_lookbehind=bool(self.in_lookbehind))
         if anchor is not None:
             return anchor
         found = read_set(reader, self.dialect)
         if found is None:
             return self._character(read_character(reader, self.dialect), flags, start)
-        if flags.ignore_case and not keeps_under_ignore_case(found):
+        if flags.ignore_case and found.name and found.name not in WITHOUT_CASE:
             reader.refuse(start, f"{READ_OTHERWISE} under (?i", "close (?i:...) before it")
         if flags.ignore_case:
             return Fragment(f"(?-i:{found.bare_regex})", f"(?-i:{found.bare_oniguruma})")
@@ -452,3 +444,119 @@ def _opening(outer: Flags, inner: Flags) -> str:
     if outer.ignore_case == inner.ignore_case:
         return "(?:"
     return "(?i:" if inner.ignore_case else "(?-i:"
+
+
+class _Quantifier(NamedTuple):
+    """A quantifier as it is written.
+
+    Attributes:
+        low: The fewest repeats.
+        high: The most; None for any number.
+        is_interval: Whether it is written with braces.
+        is_single: Whether it is an interval of one number.
+        suffix: `?`, `+` or nothing.
+    """
+
+    low: int
+    high: int | None
+    is_interval: bool = False
+    is_single: bool = False
+    suffix: str = ""
+
+    @property
+    def base(self) -> str:
+        """Its spelling without the suffix."""
+        for sign, bounds in _SIMPLE.items():
+            if bounds == (self.low, self.high):
+                return sign
+        if self.high is None:
+            return f"{{{self.low},}}"
+        return f"{{{self.low}}}" if self.low == self.high else f"{{{self.low},{self.high}}}"
+
+
+def _read_quantifier(reader: Reader, dialect: Dialect) -> _Quantifier | None:
+    """Read a quantifier with its suffix; None, with nothing read, if something else comes next."""
+    start = reader.at
+    if reader.next in _SIMPLE:
+        found = _Quantifier(*_SIMPLE[reader.take()])
+    else:
+        match = _INTERVAL[dialect].match(reader.text, start)
+        if match is None:
+            return None
+        reader.at = match.end()
+        low = int(match[1][:9] or 0)
+        high = low if not match[2] else int(match[3][:9]) if match[3] else None
+        if max(low, high or 0) > _MOST_REPEATS:
+            reader.refuse(start, f"repeats more than {_MOST_REPEATS:,} times")
+        if high is not None and high < low:
+            reader.refuse(start, "asks for more than it allows", "swap its numbers")
+        found = _Quantifier(low, high, is_interval=True, is_single=not match[2])
+    suffix = next((sign for sign in "?+" if reader.accept(sign)), "")
+    return found._replace(suffix=suffix)
+
+
+def _repeated(atom: Fragment, quantifier: _Quantifier, dialect: Dialect) -> Fragment:
+    """Return the fragment that a quantifier makes of an atom.
+
+    `{n,m}+` is possessive to `regex` and the repetition of a repetition to Oniguruma; `{n}?` is
+    lazy to `regex`, which changes nothing, and makes the whole optional to Oniguruma.
+    """
+    base, suffix = quantifier.base, quantifier.suffix
+    regex, oniguruma = atom.regex + base, atom.oniguruma + base
+    least = quantifier.low * atom.least
+    if suffix == "?" and quantifier.low == quantifier.high:
+        if dialect == "oniguruma" and quantifier.is_single:
+            regex, oniguruma, least = f"(?:{regex})?", f"(?:{oniguruma})?", 0
+    elif quantifier.is_interval and suffix == "+":
+        if dialect == "oniguruma":
+            regex, oniguruma = f"(?:{regex})+", f"(?:{oniguruma})+"
+        else:
+            regex, oniguruma = f"{regex}+", f"(?>{oniguruma})"
+    else:
+        regex, oniguruma = regex + suffix, oniguruma + suffix
+    return replace(atom, regex=regex, oniguruma=oniguruma, least=least)
+
+
+def _read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Fragment | None:
+    r"""Return an anchor after a backslash: `\A \z \Z \b \B`, and `\m \M` of `regex`.
+
+    Oniguruma supports few in a lookbehind. None, with nothing read, if something else comes next.
+    """
+    start = reader.at - 1
+    letter = reader.next
+    if letter == "A":
+        reader.take()
+        return Fragment(r"\A", r"\A", 0, is_position=True)
+    if letter in ("z", "Z"):
+        reader.take()
+        if in_lookbehind:
+            reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "put it outside")
+        if letter == "Z" and dialect == "oniguruma":
+            return Fragment(r"(?=\n?\Z)", r"\Z", 0, is_position=True)
+        return Fragment(r"\Z", r"\z", 0, is_position=True)
+    if letter not in _WORD_ANCHORS or (letter in "mM" and dialect == "oniguruma"):
+        return None
+    reader.take()
+    if dialect == "oniguruma":
+        spelled = _WORD_ANCHORS[letter].format(word=word_set(dialect).bare_regex)
+        return Fragment(spelled, f"\\{letter}", 0, is_position=True)
+    if in_lookbehind:
+        reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
+    return Fragment(f"\\{letter}", _word_anchor(letter), 0, is_position=True)
+
+
+def _read_spelled_anchor(reader: Reader) -> Fragment | None:
+    r"""Read what `\b` and its like of `regex` were written as, so that `regex` runs these again.
+
+    None, with nothing read, if something else comes next.
+    """
+    for letter in _WORD_ANCHORS:
+        spelled = _word_anchor(letter)
+        if reader.accept(spelled):
+            return Fragment(f"\\{letter}", spelled, 0, is_position=True)
+    return None
+
+
+def _word_anchor(letter: str) -> str:
+    """Return Oniguruma's spelling of a word boundary of `regex`."""
+    return _WORD_ANCHORS[letter].format(word=word_set("regex").bare_oniguruma)

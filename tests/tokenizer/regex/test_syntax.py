@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 import regex
 from regex_samples import FOR_HUGGING_FACE, FOR_REGEX
@@ -9,6 +11,7 @@ from regex_samples import FOR_HUGGING_FACE, FOR_REGEX
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, SCANNER_BY_SPELLING, Pattern
+from bpe_beam.tokenizer.regex.fragment import Dialect
 from bpe_beam.tokenizer.regex.properties import known_property
 from bpe_beam.tokenizer.regex.syntax import translate
 
@@ -135,8 +138,9 @@ def test_messages_name_the_place_and_the_remedy() -> None:
 @pytest.mark.parametrize("spelling", SCANNER_BY_SPELLING)
 def test_known_spellings_stay_as_they_are(spelling: str) -> None:
     """Both engines read them alike, so that a file keeps its text and a name its scanner."""
-    assert translate(spelling, "regex") == (spelling, spelling)
-    assert translate(spelling, "oniguruma") == (spelling, spelling)
+    for dialect in get_args(Dialect):
+        found = translate(spelling, dialect)
+        assert (found.regex, found.oniguruma) == (spelling, spelling)
 
 
 def test_spellings_of_a_named_pattern_get_its_scanner() -> None:
