@@ -16,7 +16,7 @@ import sys
 from bpe_beam.counts.artifact import iter_words
 from bpe_beam.counts.manifest import read_manifest
 from bpe_beam.storage import Storage
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.words import gather_words, memory_needed
 
@@ -32,7 +32,7 @@ def measure(folder: str, vocab_size: int) -> None:
     manifest = read_manifest(storage, folder)
     before = peak_bytes()
     words = gather_words(iter_words(storage, folder, manifest), in_order_of_place=False)
-    learn_merges(words, BpeRecipe(vocab_size))
+    learn(words, BpeRecipe(vocab_size))
     taken = peak_bytes() - before
     estimate = memory_needed(manifest.word_bytes, manifest.unique_words, vocab_size)
     print(

@@ -40,7 +40,7 @@ from bpe_beam.counts.word_table import PARTITIONS
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.shards.formats.megatron import MegatronReader, MegatronWriter
 from bpe_beam.storage import Storage
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import BpeRecipe
 from bpe_beam.training.words import Words, memory_needed, memory_of_tokens
 from bpe_beam.workers import count_split as counting
@@ -106,7 +106,7 @@ def a_tokenizer() -> Tokenizer:
     table = WordCounter()
     table.add_texts(pa.array([random_words(20_000)]))
     words = words_of(table)
-    learned = learn_merges(words, BpeRecipe(4000))
+    learned = learn(words, BpeRecipe(4000))
     return Tokenizer.from_learned(learned.vocab, learned.merges, [])
 
 
@@ -189,7 +189,7 @@ def learner(folder: Path) -> Found:
     offsets = np.arange(0, len(data) + 1, length, dtype=np.int64)
     given = Words(data, offsets, np.ones(words, np.int64))
     return Found(
-        peak(lambda: learn_merges(given, BpeRecipe(entries))),
+        peak(lambda: learn(given, BpeRecipe(entries))),
         memory_needed(len(data), words, entries),
     )
 
@@ -282,7 +282,7 @@ def tokenizer(folder: Path) -> Found:
     """Measure a tokenizer of 100,000 entries against its file's bytes."""
     table = WordCounter()
     table.add_texts(pa.array([random_words(60_000)]))
-    learned = learn_merges(words_of(table), BpeRecipe(100_000))
+    learned = learn(words_of(table), BpeRecipe(100_000))
     made = Tokenizer.from_learned(learned.vocab, learned.merges, [])
     text = made.to_json()
     return Found(peak(lambda: Tokenizer.from_json(text).encode("a")), 40 * len(text))

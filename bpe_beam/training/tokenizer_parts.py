@@ -41,12 +41,9 @@ from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import assign_ids
-from bpe_beam.training.merges import learn_merges
-from bpe_beam.training.native_trainer import Progress, TrainingResult
+from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe
 from bpe_beam.training.symbols import Spelling, spelling_of
-from bpe_beam.training.word_level import learn_word_level
-from bpe_beam.training.words import Words
 
 # The pre-tokenizers whose words have no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
@@ -57,23 +54,6 @@ _LOCATION = ErrorLocation(
     added=lambda _: "special_tokens",
     setting=lambda name: name,
 )
-
-
-def learn(words: Words, recipe: Recipe, on_progress: Progress | None = None) -> TrainingResult:
-    """Return the vocabulary of a recipe, learned from words.
-
-    Args:
-        words: Unique words; for `first_seen` in the order of their first occurrence.
-        recipe: What is trained.
-        on_progress: Called with the number of merges learned since the last call.
-
-    Raises:
-        UsageError: The vocabulary is too small, or the words do not fit the recipe.
-        OverflowError: The sum of counts is beyond 64 bits.
-    """
-    if isinstance(recipe, WordLevelRecipe):
-        return learn_word_level(words, recipe)
-    return learn_merges(words, recipe, on_progress)
 
 
 def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:

@@ -14,9 +14,10 @@ from bpe_beam.counts.word_table import WordTable, decode_block, encode_block, sc
 from bpe_beam.errors import DataError, UsageError, require_between
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
-from bpe_beam.training.tokenizer_parts import check_parts, learn, tokenizer_of
+from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks
 from bpe_beam.transforms.elements import is_batch

@@ -12,7 +12,7 @@ import random
 import tokenizers
 from counted_words import words_of
 
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
@@ -38,7 +38,7 @@ def test_equal_where_nothing_ties() -> None:
             )
             for rule in TIE_BREAKS
         ]
-        learned = [learn_merges(words_of(list(counts.items())), recipe) for recipe in recipes]
+        learned = [learn(words_of(list(counts.items())), recipe) for recipe in recipes]
         if len({one.merges for one in learned}) > 1:
             continue
         theirs = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))

@@ -8,7 +8,7 @@ import reference_bpe
 from counted_words import words_of
 
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe
 
@@ -17,7 +17,7 @@ Counted = Sequence[tuple[bytes, int]]
 
 def check(counted: Counted, recipe: BpeRecipe) -> TrainingResult:
     """Train, and compare vocabulary, merges and their counts; return the result."""
-    learned = learn_merges(words_of(counted), recipe)
+    learned = learn(words_of(counted), recipe)
     as_chars = [(byte_level.to_chars(word), count) for word, count in counted]
     vocab, merges = reference_bpe.learn_bpe(
         as_chars,

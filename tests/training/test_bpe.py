@@ -16,7 +16,7 @@ from reference_encoding import pretokenize
 from bpe_beam.counts.word_counter import WordCounter, WordRules
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import ALPHABETS, TIE_BREAKS, Alphabet, BpeRecipe, TieBreak
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.words import gather_words
@@ -91,7 +91,7 @@ class TestCases:
     def test_counts_beyond_64_bits(self, tie_break: TieBreak) -> None:
         recipe = BpeRecipe(vocab_size=270, tie_break=tie_break)
         with pytest.raises(OverflowError, match="beyond 64 bits"):
-            learn_merges(words_of([(b"ab", 2**62), (b"cd", 2**62)]), recipe)
+            learn(words_of([(b"ab", 2**62), (b"cd", 2**62)]), recipe)
 
     def test_nothing_to_learn(self, tie_break: TieBreak) -> None:
         for counted in ([], [(b"a", 5)], [(b"a", 1), (b"b", 1)]):
@@ -108,15 +108,15 @@ class TestCases:
         for least, alphabet in ((257, "bytes"), (4, "seen")):
             message = f"vocab_size must be at least {least} .*got {least - 1};"
             with pytest.raises(UsageError, match=message):
-                learn_merges(words, recipe(least - 1, alphabet))
-            assert len(learn_merges(words, recipe(least, alphabet)).merges) == 0
-            assert len(learn_merges(words, recipe(least + 1, alphabet)).merges) == 1
+                learn(words, recipe(least - 1, alphabet))
+            assert len(learn(words, recipe(least, alphabet)).merges) == 0
+            assert len(learn(words, recipe(least + 1, alphabet)).merges) == 1
 
     def test_progress(self, tie_break: TieBreak) -> None:
         words = words_of(words_of_bytes(random.Random(1), bytes(range(97, 123)), 2000))
         steps: list[int] = []
         recipe = BpeRecipe(vocab_size=2000, tie_break=tie_break)
-        learned = learn_merges(words, recipe, steps.append)
+        learned = learn(words, recipe, steps.append)
         assert sum(steps) == len(learned.merges) > 600
         assert len(steps) > 1
 
@@ -128,7 +128,7 @@ def test_the_order_of_words_matters_for_first_seen_alone() -> None:
     orders = [made.sample(counted, len(counted)) for _ in range(5)]
     for tie_break in TIE_BREAKS:
         recipe = BpeRecipe(vocab_size=320, tie_break=tie_break)
-        merges = {learn_merges(words_of(order), recipe).merges for order in orders}
+        merges = {learn(words_of(order), recipe).merges for order in orders}
         assert (len(merges) == 1) == (tie_break != "first_seen")
 
 
@@ -187,7 +187,7 @@ def test_from_texts(tie_break: TieBreak) -> None:
     texts = documents(60, seed=4)
     recipe = BpeRecipe(vocab_size=330, tie_break=tie_break, special_tokens=("<s>",))
     in_order = tie_break == "first_seen"
-    learned = learn_merges(gather_words(counted_texts(texts, in_order), in_order), recipe)
+    learned = learn(gather_words(counted_texts(texts, in_order), in_order), recipe)
     counts: dict[str, int] = {}
     for text in texts:
         for word in pretokenize(text):
@@ -225,7 +225,7 @@ def test_equal_to_hugging_face() -> None:
         theirs.train_from_iterator(texts, trainer)
         model = json.loads(theirs.to_str())["model"]
         recipe = BpeRecipe(vocab_size=vocab_size, min_frequency=min_frequency)
-        learned = learn_merges(gathered, recipe)
+        learned = learn(gathered, recipe)
         assert list(learned.vocab) == sorted(model["vocab"], key=model["vocab"].__getitem__)
         assert learned.merges == tuple(tuple(merge) for merge in model["merges"])
         assert len(learned.merges) >= (vocab_size - 256) * 0.9

@@ -24,7 +24,7 @@ from bpe_beam.training.continue_training import (
     continued,
     recipe_like,
 )
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 
@@ -35,7 +35,7 @@ SPLIT = "whitespace_split"
 
 def go_on(tokenizer: Tokenizer, words: list[tuple[str, int]], recipe: BpeRecipe) -> Tokenizer:
     like = recipe_like(tokenizer, recipe)
-    return continued(tokenizer, learn_merges(words_of(words), like, base_tokenizer=tokenizer), like)
+    return continued(tokenizer, learn(words_of(words), like, base_tokenizer=tokenizer), like)
 
 
 @pytest.mark.parametrize("tie_break", TIE_BREAKS)
@@ -60,14 +60,14 @@ def test_in_two_steps_as_in_one(symbols: Any, tie_break: Any) -> None:
                 "unk_token": made.choice([None, "<unk>"]),
             }
         few = BpeRecipe(300, **options, **decorations)
-        least = len(learn_merges(words_of(words), few).vocab) - made.randint(0, 8)
+        least = len(learn(words_of(words), few).vocab) - made.randint(0, 8)
         try:
             few = msgspec.structs.replace(few, vocab_size=max(1, least))
-            begun = tokenizer_of(learn_merges(words_of(words), few), few, "none", SPLIT)
+            begun = tokenizer_of(learn(words_of(words), few), few, "none", SPLIT)
         except UsageError:  # below the alphabet
             continue
         many = msgspec.structs.replace(few, vocab_size=320)
-        whole = tokenizer_of(learn_merges(words_of(words), many), many, "none", SPLIT)
+        whole = tokenizer_of(learn(words_of(words), many), many, "none", SPLIT)
         assert go_on(begun, words, BpeRecipe(320, **options)).to_json() == whole.to_json()
 
 
@@ -81,7 +81,7 @@ def test_on_other_words_as_the_reference(prefix: str) -> None:
             300, symbols="characters", continuing_subword_prefix=prefix, special_tokens=("<s>",)
         )
         smaller = msgspec.structs.replace(recipe, vocab_size=12)
-        learned_before = learn_merges(words_of(random_words(made, "ab#")), smaller)
+        learned_before = learn(words_of(random_words(made, "ab#")), smaller)
         old = tokenizer_of(learned_before, recipe, "none", SPLIT)
         model = old.spec.model
         assert isinstance(model, BPE)
@@ -159,7 +159,7 @@ def test_what_cannot_go_on() -> None:
     words = words_of([("ab", 1)])
     recipe = recipe_like(characters, BpeRecipe(1, symbols="characters"))
     with pytest.raises(UsageError, match="must be at least 2 "):
-        learn_merges(words, recipe, base_tokenizer=characters)
+        learn(words, recipe, base_tokenizer=characters)
 
 
 def test_all_other_parts_stay() -> None:

@@ -22,7 +22,7 @@ from bpe_beam.training.initial_vocabulary import (
     check_distributed,
     needs_seen,
 )
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import (
     TrainingResult,
     Vocabulary,
@@ -110,7 +110,7 @@ def test_in_parts_as_at_once(recipe: BpeRecipe | WordPieceRecipe) -> None:
             lists(at_once.symbols(words_of(words)))[i :: len(parts)] for i in range(len(parts))
         ]
         learned = learned_from(start, start.symbols(words_of(words)), recipe)
-        expected = learn_merges(words_of(words), recipe)
+        expected = learn(words_of(words), recipe)
         assert (learned.vocab, learned.merges) == (expected.vocab, expected.merges)
 
 
@@ -128,7 +128,7 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
     made = random.Random(f"{options} {limit}")
     for _ in range(15):
         few = BpeRecipe(SIZE, min_frequency=5, **options)
-        old = tokenizer_of(learn_merges(words_of(some_words(made)), few), few, "none", "none")
+        old = tokenizer_of(learn(words_of(some_words(made)), few), few, "none", "none")
         recipe = recipe_like(old, BpeRecipe(SIZE, special_tokens=("<n>",), max_token_length=limit))
         words = some_words(made)
         parts = parts_of(words, made.choice([1, 3]))
@@ -136,7 +136,7 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
         whole = start.symbols(words_of(words))
         spelled = [lists(start.symbols(words_of(part))) for part in parts]
         assert spelled == [lists(whole)[i :: len(parts)] for i in range(len(parts))]
-        expected = learn_merges(words_of(words), recipe, base_tokenizer=old)
+        expected = learn(words_of(words), recipe, base_tokenizer=old)
         learned = learned_from(start, whole, recipe)
         assert (learned.vocab, learned.merges) == (expected.vocab, expected.merges)
         if start.spelling.prefix:

@@ -18,8 +18,8 @@ from bpe_beam.training.initial_vocabulary import (
     check_distributed,
     needs_seen,
 )
+from bpe_beam.training.learn import learn
 from bpe_beam.training.merge_batches import plain_batch
-from bpe_beam.training.merges import learn_merges
 from bpe_beam.training.native_trainer import Row, TrainingResult, Vocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, batches_of, learn_round, threshold
@@ -149,7 +149,7 @@ def test_as_one_learner(kind: str) -> None:
         seen = find_symbols(words, recipe) if needs_seen(recipe) else None
         start = begin_vocabulary(recipe, seen)
         learned, took = learn_in_rounds(words, start, recipe, made)
-        expected = learn_merges(words, recipe)
+        expected = learn(words, recipe)
         assert learned.merges == expected.merges, (words, recipe)
         assert learned.vocab == expected.vocab
         assert learned.counts.tolist() == expected.counts.tolist()
@@ -174,14 +174,14 @@ def test_going_on(kind: str, limit: int | None) -> None:
     for _ in range(80):
         letters = made.choice(["ab", "ab#", "abc"])
         few = random_recipe(made, letters, **settings, **decoration)
-        before = learn_merges(some_words(made, letters), few)
+        before = learn(some_words(made, letters), few)
         old = tokenizer_of(before, few, "none", "none")
         recipe = recipe_like(old, random_recipe(made, letters, max_token_length=limit))
         check_distributed(recipe)
         words = some_words(made, letters)
         start = begin_vocabulary(recipe, find_symbols(words, recipe), old)
         learned, _ = learn_in_rounds(words, start, recipe, made)
-        expected = learn_merges(words, recipe, base_tokenizer=old)
+        expected = learn(words, recipe, base_tokenizer=old)
         assert learned.merges == expected.merges, (words, recipe)
         assert learned.vocab == expected.vocab
         assert learned.counts.tolist() == expected.counts.tolist()
@@ -215,7 +215,7 @@ def test_likelihood_in_one_cut() -> None:
         segments = gather(columns_of(block) for _, block in counts.blocks(1))
         found = learn_round(vocabulary, segments, recipe.min_frequency, cut=True)
         vocabulary.add(found.rows, found.counts)
-        learned, expected = vocabulary.result(), learn_merges(words, recipe)
+        learned, expected = vocabulary.result(), learn(words, recipe)
         assert learned.merges == expected.merges[: len(learned.merges)], (words, recipe)
         assert not found.at_end or learned.vocab == expected.vocab
         merges += len(learned.merges)

@@ -29,8 +29,9 @@ from bpe_beam.tokenizer.pretokenizers import (
     WhitespaceSplit,
 )
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.tokenizer_parts import learn, tokenizer_of
+from bpe_beam.training.tokenizer_parts import tokenizer_of
 
 pytestmark = pytest.mark.quick
 

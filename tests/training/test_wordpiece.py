@@ -8,9 +8,8 @@ import msgspec
 import pytest
 from counted_words import words_of
 
+from bpe_beam.training.learn import is_nearly_characters, learn
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.tokenizer_parts import learn
-from bpe_beam.training.wordpiece import is_nearly_characters
 
 pytestmark = pytest.mark.quick
 

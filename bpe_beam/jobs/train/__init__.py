@@ -38,10 +38,10 @@ from bpe_beam.storage.json_file import json_bytes, parse_json, to_struct
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.tokenizer.vocab_files import vocab_txt
 from bpe_beam.training.continue_training import continued
+from bpe_beam.training.learn import is_nearly_characters
 from bpe_beam.training.native_trainer import MAX_TEXT, TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, Recipe
 from bpe_beam.training.tokenizer_parts import tokenizer_of
-from bpe_beam.training.wordpiece import is_nearly_characters
 
 _LONG_TOKEN = 1_000
 """A token of more characters than this is worth a warning."""

@@ -18,11 +18,10 @@ from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import absolute
 from bpe_beam.training.initial_vocabulary import check_distributed
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import TrainingResult
-from bpe_beam.training.recipe import BpeRecipe, WordLevelRecipe
+from bpe_beam.training.recipe import WordLevelRecipe
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
-from bpe_beam.training.tokenizer_parts import learn
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
 
@@ -125,11 +124,7 @@ class Trainer:
         refuse_spelled(words, ambiguous_tokens(recipe, self._base_tokenizer))
         most = max(0, recipe.vocab_size - least_entries(recipe, self._base_tokenizer))
         with progress.stage("learn", most, "merges") as stage:
-            base = self._base_tokenizer
-            if base is not None and isinstance(recipe, BpeRecipe):
-                learned = learn_merges(words, recipe, stage.advance, base_tokenizer=base)
-            else:
-                learned = learn(words, recipe, stage.advance)
+            learned = learn(words, recipe, stage.advance, base_tokenizer=self._base_tokenizer)
             if len(learned.vocab) >= recipe.vocab_size:
                 # The alphabet, which only the words tell, took the rest of the entries.
                 stage.total = stage.snapshot().done

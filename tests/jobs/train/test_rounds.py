@@ -21,9 +21,9 @@ from bpe_beam.jobs.train.commits import remove_rounds
 from bpe_beam.jobs.train.rounds import rounds_left
 from bpe_beam.progress import Progress
 from bpe_beam.training import native_trainer as learning
+from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.tokenizer_parts import learn
 from bpe_beam.training.words import gather_words
 
 EVERYTHING = 10**9

@@ -1,11 +1,18 @@
-"""Merges from word counts in this process: BPE, WordPiece, and more merges for a base tokenizer."""
+"""Training in this process: merges of BPE and WordPiece, and the words of word level."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from bpe_beam.errors import require
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training import trainer_limits
-from bpe_beam.training.initial_vocabulary import begin_vocabulary, needs_seen
+from bpe_beam.training.initial_vocabulary import (
+    assign_ids,
+    begin_vocabulary,
+    needs_seen,
+    require_room,
+)
 from bpe_beam.training.native_trainer import (
     Progress,
     TrainingResult,
@@ -14,21 +21,27 @@ from bpe_beam.training.native_trainer import (
     find_merges,
     make_learner,
 )
-from bpe_beam.training.recipe import MergingRecipe
+from bpe_beam.training.recipe import Recipe, WordLevelRecipe
 from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import size_of
 from bpe_beam.training.words import Words
 
+# Fewer merges leave most words split, whatever the score.
+_MANY_MERGES = 1_000
+# The greatest share of the boundaries within words that may be left, as measured in
+# docs/algorithm.md.
+_MOST_UNJOINED = 1 / 3
 
-def learn_merges(
+
+def learn(
     words: Words,
-    recipe: MergingRecipe,
+    recipe: Recipe,
     on_progress: Progress | None = None,
     *,
     base_tokenizer: Tokenizer | None = None,
 ) -> TrainingResult:
-    """Learn a vocabulary by merges; docs/algorithm.md defines them.
+    """Learn a vocabulary from words; docs/algorithm.md defines the merges.
 
     A base tokenizer encodes the words first. New special tokens follow its ids, then the characters
     that it lacks, then what is learned.
@@ -49,6 +62,8 @@ def learn_merges(
             than one trainer can process, or a word contains the end-of-word symbol.
         OverflowError: The sum of counts is beyond 64 bits.
     """
+    if isinstance(recipe, WordLevelRecipe):
+        return _learn_word_level(words, recipe)
     seen = find_symbols(words, recipe) if needs_seen(recipe, base_tokenizer) else None
     start = begin_vocabulary(recipe, seen, base_tokenizer)
     vocabulary = Vocabulary(start, recipe)
@@ -71,3 +86,39 @@ def _check_positions(symbols: WordSymbols) -> None:
         f"the words have {positions:,} symbols and ends, and one trainer can process {most:,}",
         remedy="set {merge_rounds} to distributed, or use fewer words",
     )
+
+
+def _learn_word_level(words: Words, recipe: WordLevelRecipe) -> TrainingResult:
+    """Return the special tokens and the most frequent words, ties by text.
+
+    Words' bytes sort as their characters do. Only words as frequent as the last that can be taken
+    become strings.
+    """
+    ids = assign_ids({}, recipe.specials)
+    require_room(recipe.vocab_size, len(ids))
+    # Some words may be special tokens, which have ids already.
+    room = recipe.vocab_size
+    least = recipe.min_frequency
+    if len(words.counts) > room:
+        rank = len(words.counts) - room
+        least = max(least, int(np.partition(words.counts, rank)[rank]))
+    entries = []
+    for word in np.flatnonzero(words.counts >= least).tolist():
+        text = words.data[words.offsets[word] : words.offsets[word + 1]].tobytes()
+        entries.append((-int(words.counts[word]), text))
+    entries.sort()
+    taken = [text.decode() for _, text in entries if text.decode() not in ids]
+    vocab = assign_ids(ids, taken[: recipe.vocab_size - len(ids)])
+    totals = WordTotals(words.total, words.total_bytes, words.total, words.total)
+    return TrainingResult(vocab, (), np.zeros(0, np.int64), totals=totals)
+
+
+def is_nearly_characters(learned: TrainingResult) -> bool:
+    """Whether many merges joined little of the words, as WordPiece's likelihood does by default.
+
+    Then the frequent words are split, and rare sequences of rare characters are entries.
+    """
+    totals = learned.totals
+    if totals is None or totals.tokens is None or len(learned.merges) < _MANY_MERGES:
+        return False
+    return totals.tokens - totals.words > _MOST_UNJOINED * (totals.symbols - totals.words)

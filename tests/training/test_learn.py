@@ -12,9 +12,8 @@ from counted_words import random_words, words_of
 
 from bpe_beam.errors import UsageError
 from bpe_beam.training import symbols
-from bpe_beam.training.merges import learn_merges
+from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import TIE_BREAKS, BpeRecipe, WordLevelRecipe, WordPieceRecipe
-from bpe_beam.training.word_level import learn_word_level
 
 pytestmark = pytest.mark.quick
 
@@ -77,7 +76,7 @@ def test_bpe_over_characters(letters: str) -> None:
         size = larger(made, learn, options)
         vocab, merges = learn(vocab_size=size, **options)
         recipe = BpeRecipe(size, symbols="characters", **options)
-        learned = learn_merges(words_of(words), recipe)
+        learned = learn(words_of(words), recipe)
         assert list(learned.vocab) == vocab, (words, recipe)
         assert learned.merges == tuple(merges)
         learned_merges += len(merges)
@@ -100,7 +99,7 @@ def test_wordpiece(letters: str) -> None:
 
         size = larger(made, learn, options)
         vocab, merges = learn(vocab_size=size, **options)
-        learned = learn_merges(words_of(words), WordPieceRecipe(size, **options))
+        learned = learn(words_of(words), WordPieceRecipe(size, **options))
         assert list(learned.vocab) == vocab, (words, options)
         assert learned.merges == tuple(merges)
         learned_merges += len(merges)
@@ -119,23 +118,23 @@ def test_word_level() -> None:
             "min_frequency": made.choice([0, 1, 2, 3]),
         }
         vocab = reference_wordpiece.learn_word_level(words, **options)
-        assert list(learn_word_level(words_of(words), WordLevelRecipe(**options)).vocab) == vocab
+        assert list(learn(words_of(words), WordLevelRecipe(**options)).vocab) == vocab
 
 
 def test_a_word_that_holds_the_end_of_word_symbol() -> None:
     recipe = BpeRecipe(99, symbols="characters", end_of_word_symbol="_")
     with pytest.raises(UsageError, match="'_', which the word 'éa_b' has"):
-        learn_merges(words_of([("ab", 1), ("éa_b", 2), ("c", 1)]), recipe)
+        learn(words_of([("ab", 1), ("éa_b", 2), ("c", 1)]), recipe)
 
 
 def test_most_frequent_characters_are_counted_exactly() -> None:
     """2^53 + 1 against 2^53, in characters that sort the other way."""
     recipe = BpeRecipe(9, symbols="characters", limit_alphabet=1)
-    learned = learn_merges(words_of([("a", 2**53), ("é", 2**53 + 1)]), recipe)
+    learned = learn(words_of([("a", 2**53), ("é", 2**53 + 1)]), recipe)
     assert list(learned.vocab) == ["é"]
 
 
 def test_empty() -> None:
-    assert not learn_merges(words_of([]), BpeRecipe(9, symbols="characters")).vocab
-    assert list(learn_merges(words_of([]), WordPieceRecipe(9)).vocab) == ["[UNK]"]
-    assert list(learn_word_level(words_of([]), WordLevelRecipe(9)).vocab) == ["<unk>"]
+    assert not learn(words_of([]), BpeRecipe(9, symbols="characters")).vocab
+    assert list(learn(words_of([]), WordPieceRecipe(9)).vocab) == ["[UNK]"]
+    assert list(learn(words_of([]), WordLevelRecipe(9)).vocab) == ["<unk>"]
