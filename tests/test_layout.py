@@ -46,7 +46,6 @@ ELSEWHERE = {
     "tokenizer/spec.py": "tokenizer/test_tokenizer_json.py",
     "tokenizer/text_encoder.py": "tokenizer/test_tokenizer.py",
     "tokenizer/text_input.py": "tokenizer/test_tokenizer.py",
-    "training/segments.py": "training/test_rounds.py",
     "training/special_token_conflicts.py": "jobs/train/test_train.py",
     "training/symbols.py": "training/test_learn.py",
     "training/words.py": "training/test_bpe.py",

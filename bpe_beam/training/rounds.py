@@ -1,31 +1,22 @@
 """The merges that a round may take, from a small extract of words that are on workers; no Beam.
 
-A trainer over all words needs them in memory. In rounds it needs only where something can happen:
-
-**Infrequent-pair boundaries.** Let N(l, r) be how often l and r are adjacent in all words when the
-round begins, each word weighted by its count, and T a threshold. Words are cut at boundaries whose
-pair counts less than T, and the parts, *segments*, added up. From these the ordinary trainer with
-`min_frequency` T takes the very merges that it would take from the words, ties included, until a
-merge makes a token that had an id already. `docs/algorithm.md` says why, and
-`tests/helpers/reference_rounds.py` proves it and does it in plain Python. Cutting at fewer
-boundaries, or learning with a higher T than that of the cuts, is right as well.
-
-With T a quarter of the best count a round multiplies the merges about by three: some ten rounds for
-32,000, whatever the size of the corpus; `docs/algorithm.md` has figures.
-
-**Likelihood.** The score of WordPiece falls and rises with the symbols' frequencies; no count is
-too low for the best score. Only what counts less than `min_frequency` is never merged: there all
-words are cut once, single symbols kept for the frequencies' sake, and what is left must fit.
+A trainer over all words needs them in memory. In rounds it gets *segments*: words are cut at
+boundaries whose pair counts less than a threshold, and equal parts are added up. From these the
+ordinary trainer with `min_frequency` at the threshold takes the very merges that it would take from
+the words, until a merge makes a token that had an id already. `docs/algorithm.md` says why, for
+WordPiece too, and `tests/helpers/reference_rounds.py` proves it and does it in plain Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bpe_beam import _native
+from bpe_beam.counts.packed_words import Columns, PackedCounts, checked, columns_of
 from bpe_beam.training.native_trainer import (
     NewMerges,
     Row,
@@ -34,16 +25,19 @@ from bpe_beam.training.native_trainer import (
     make_learner,
 )
 from bpe_beam.training.symbols import WordSymbols
-from bpe_beam.training.trainer_limits import Room, Size
+from bpe_beam.training.trainer_limits import Room, Size, size_of
 
 DIVISOR = 4
 """The threshold of a round is the best count over this, unless that turns out too low."""
 
 _MOST_DIVISOR = 64
+_SMALL_TABLE = 1_000_000  # bytes of a table that is never too large
+
+Widths = npt.NDArray[np.uint32] | None
+"""The number of characters that each id covers; None where no rule needs it."""
 
 
-@dataclass(frozen=True)
-class ShardPairs:
+class ShardPairs(NamedTuple):
     """The figures of a shard of pairs.
 
     Attributes:
@@ -53,6 +47,14 @@ class ShardPairs:
 
     floor: int
     most: int
+
+
+class FrequentPairs(NamedTuple):
+    """The frequent pairs of a round, and how often each occurs in the words."""
+
+    lefts: npt.NDArray[np.uint32]
+    rights: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.int64]
 
 
 def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
@@ -128,3 +130,77 @@ def batches_of(rows: Sequence[Row], known: int) -> list[npt.NDArray[np.uint32]]:
             batches[-1].append(row)
             made = row[2] + 1
     return [np.array(batch, np.uint32) for batch in batches if batch]
+
+
+def gather(packed: Iterable[Columns], widths: Widths = None) -> WordSymbols:
+    """Return packed segments as one sequence.
+
+    Args:
+        packed: Packed segments, in blocks.
+        widths: Gives the segments their spans.
+    """
+    symbols, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
+    counts = [np.zeros(0, np.int64)]
+    end = 0
+    for data, bounds, more in packed:
+        with checked("segments"):
+            unpacked, ends = _native.unpack_symbols(data, bounds)
+        symbols.append(unpacked)
+        offsets.append(ends[1:] + end)
+        counts.append(more)
+        end += len(unpacked)
+    ids = np.concatenate(symbols)
+    spans = None if widths is None else widths[ids]
+    return WordSymbols(ids, np.concatenate(offsets), np.concatenate(counts), spans)
+
+
+def cut_to_fit(
+    read: Callable[[], Iterable[Columns]],
+    frequent: FrequentPairs,
+    floor: int,
+    room: Room,
+    widths: Widths,
+) -> tuple[WordSymbols, int] | None:
+    """Cut segments again, by higher thresholds, until a trainer has room for them.
+
+    Reads all segments for each threshold that it tries, each half as high again as the one before.
+    Takes no more than the room's memory.
+
+    Args:
+        read: Returns the packed segments, each time it is called.
+        frequent: All pairs that count at least `floor`.
+        floor: The threshold of the segments.
+        room: The room of the trainer.
+        widths: See `gather`.
+
+    Returns:
+        The segments, added up, and their threshold; None if not even those of the pairs with the
+        highest count fit.
+    """
+    most = int(frequent.counts.max(initial=0))
+    while floor < most:
+        floor = min(max(floor + 1, floor * 3 // 2), most)
+        kept = frequent.counts >= floor
+        pairs = _native.FrequentPairs(frequent.lefts[kept], frequent.rights[kept])
+        segments = _added_up(read(), pairs, room, widths)
+        if segments is not None:
+            return segments, floor
+    return None
+
+
+def _added_up(
+    packed: Iterable[Columns], pairs: _native.FrequentPairs, room: Room, widths: Widths
+) -> WordSymbols | None:
+    """Return segments, cut and added up; None as soon as there are too many."""
+    table = PackedCounts()
+    for columns in packed:
+        with checked("segments"):
+            cut = pairs.segments(*columns, singles=False)
+        table.add(cut)
+        # A segment has at least two symbols.
+        if not room.fits(Size(len(table), 2 * len(table), 2 * len(table))):
+            return None
+        if table.memory_bytes > max(room.memory, _SMALL_TABLE):
+            return None
+    segments = gather((columns_of(block) for _, block in table.blocks(1)), widths)
+    return segments if room.fits(size_of(segments)) else None

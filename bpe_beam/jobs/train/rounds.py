@@ -40,13 +40,15 @@ from bpe_beam.training.native_trainer import NewMerges, TrainingResult, Vocabula
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import (
     DIVISOR,
+    FrequentPairs,
     ShardPairs,
     batches_of,
+    cut_to_fit,
+    gather,
     learn_round,
     next_divisor,
 )
 from bpe_beam.training.seen_symbols import SeenSymbols
-from bpe_beam.training.segments import FrequentPairs, cut_to_fit, gather
 from bpe_beam.training.special_token_conflicts import ambiguous_tokens
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room

@@ -40,7 +40,6 @@ from bpe_beam.training.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, threshold
 from bpe_beam.training.seen_symbols import find_symbols
-from bpe_beam.training.segments import width_of
 from bpe_beam.training.special_token_conflicts import refuse_spelled
 from bpe_beam.training.trainer_limits import Size
 from bpe_beam.training.words import gather_words, weighted_total
@@ -356,7 +355,7 @@ def _width_of_columns(columns: Columns, widths: npt.NDArray[np.uint32] | None) -
     if widths is None:
         return symbols_of(columns)
     symbols, _ = _native.unpack_symbols(columns[0], columns[1])
-    return width_of(symbols, widths)
+    return int(widths[symbols].sum(dtype=np.int64))
 
 
 def floor_of(task: RoundTask, words: Size, shards: Iterable[ShardPairs]) -> int | None:
