@@ -31,21 +31,12 @@ SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 _MAX_INT64 = 2**63 - 1
 
 
-class _Sized(msgspec.Struct, frozen=True):
-    """The only setting that may be a positional argument.
+class _Entries(msgspec.Struct, frozen=True):
+    """The settings of every recipe.
 
     Attributes:
         vocab_size: Number of entries at which training stops, special tokens and alphabet
             included; 1 to `MAX_VOCAB_SIZE`.
-    """
-
-    vocab_size: int
-
-
-class _Entries(_Sized, frozen=True, kw_only=True):
-    """The settings of every recipe.
-
-    Attributes:
         min_frequency: The least count of a pair that is merged, or of a word that is kept; 0 means
             1.
         special_tokens: The first entries of the vocabulary, in this order.
@@ -55,6 +46,7 @@ class _Entries(_Sized, frozen=True, kw_only=True):
             by blanks, such as `[CLS] $A [SEP]`. Empty: none.
     """
 
+    vocab_size: int
     min_frequency: int = 0
     special_tokens: tuple[str, ...] = ()
     unk_token: str | None = None
@@ -75,10 +67,8 @@ class _Entries(_Sized, frozen=True, kw_only=True):
 
     def _check_template(self) -> None:
         parts = self.template.split()
-        if not parts:
-            return
         require(
-            parts.count("$A") == 1,
+            not parts or parts.count("$A") == 1,
             f"must contain $A, the text, once, got {self.template!r}",
             "template",
         )
@@ -97,7 +87,7 @@ class _Entries(_Sized, frozen=True, kw_only=True):
         return (self.unk_token, *self.special_tokens)
 
 
-class _Merging(_Entries, frozen=True, kw_only=True):
+class _Merging(_Entries, frozen=True):
     """The settings of recipes whose vocabulary is learned by merges.
 
     Attributes:
@@ -131,7 +121,7 @@ class _Merging(_Entries, frozen=True, kw_only=True):
             require_between("max_token_length", self.max_token_length, 1, _MAX_INT64)
 
 
-class BpeRecipe(_Merging, frozen=True, kw_only=True):
+class BpeRecipe(_Merging, frozen=True):
     """How BPE is trained; see docs/algorithm.md.
 
     Attributes:
@@ -224,7 +214,7 @@ class BpeRecipe(_Merging, frozen=True, kw_only=True):
         return self.symbols == "bytes" and self.alphabet != "seen"
 
 
-class WordPieceRecipe(_Merging, frozen=True, kw_only=True):
+class WordPieceRecipe(_Merging, frozen=True):
     """How WordPiece is trained by likelihood; see docs/algorithm.md.
 
     Attributes:
@@ -245,7 +235,7 @@ class WordPieceRecipe(_Merging, frozen=True, kw_only=True):
         _require_unicode("continuing_subword_prefix", (self.continuing_subword_prefix,))
 
 
-class WordLevelRecipe(_Entries, frozen=True, kw_only=True):
+class WordLevelRecipe(_Entries, frozen=True):
     """How a word-level vocabulary is made: the most frequent words.
 
     Attributes:
