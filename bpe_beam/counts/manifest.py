@@ -199,24 +199,24 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
         for number, part in enumerate(self.parts):
             if part.name != part_name(number, count):
                 raise ValueError(
-                    f"part {number} of {count} is {part.name}, not {part_name(number, count)}: a "
-                    "part is missing, or there twice"
+                    f"parts[{number}].name must be {part_name(number, count)!r}, got "
+                    f"{part.name!r}: a part is missing or repeated"
                 )
             by_source = part.sources is not None
             if by_source != (self.sources is not None) or not known.issuperset(part.sources or ()):
-                raise ValueError(f"{part.name} has other sources than the folder")
+                raise ValueError(f"{part.name}: its sources must be sources of the folder")
         for name in ("unique_words", "word_bytes"):
             total = sum(getattr(part, name) for part in self.parts)
             if total != getattr(self, name):
                 raise ValueError(
-                    f"{name} is {getattr(self, name):,}; the parts add up to {total:,}"
+                    f"{name} must be {total:,}, the sum of the parts, got {getattr(self, name):,}"
                 )
         for source, totals in (self.sources or {}).items():
             rows = sum((part.sources or {}).get(source, 0) for part in self.parts)
             if rows != totals.unique_words:
                 raise ValueError(
-                    f"source {source!r} has {totals.unique_words:,} unique words; the parts add up "
-                    f"to {rows:,}"
+                    f"unique_words of source {source!r} must be {rows:,}, the sum of the parts, "
+                    f"got {totals.unique_words:,}"
                 )
 
 
@@ -261,7 +261,9 @@ def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest,
     if not storage.exists(url):
         refuse_other(storage, folder, COUNTS)
         if storage.exists(storage.join(folder, JOB_FILE)):
-            raise UsageError(f"{folder} is not finished: run its job again, which resumes it")
+            raise UsageError(
+                f"{folder} is not finished: run its job again; it resumes where it was"
+            )
         raise UsageError(f"{folder} is no counts folder: it has no {MANIFEST_FILE}")
     try:
         data = storage.read_bytes(url)

@@ -77,14 +77,14 @@ class AddedTokens:
             if tokens == "all":
                 return list(self.specials.values())
             raise UsageError(
-                f'allowed_special={tokens!r}: must be "all" or a collection of special tokens, '
-                f"such as [{tokens!r}]"
+                f'allowed_special must be "all" or a collection of special tokens, got {tokens!r}; '
+                f"for one token give [{tokens!r}]"
             )
         for token in tokens:
             if token not in self.specials:
                 raise UsageError(
-                    f"allowed_special: {shortened(token)} is not a special token of this "
-                    f"tokenizer; it has {shortened(list(self.specials))}"
+                    "allowed_special must have special tokens of this tokenizer, got "
+                    f"{shortened(token)}; the special tokens are {shortened(list(self.specials))}"
                 )
         return [self.specials[token] for token in tokens]
 

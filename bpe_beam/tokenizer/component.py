@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct
 
-from bpe_beam.errors import UsageError
+from bpe_beam.errors import UsageError, require_choice
 from bpe_beam.limits import MAX_VOCAB_SIZE
 
 TokenId = Annotated[int, Meta(ge=0, lt=MAX_VOCAB_SIZE)]
@@ -27,6 +27,30 @@ class Component(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type
     def json_type(self) -> str:
         """The "type" in files."""
         return str(self.__struct_config__.tag)
+
+
+class MetaspaceComponent(Component, frozen=True):
+    """The settings of the pre-tokenizer and the decoder `Metaspace`.
+
+    Attributes:
+        replacement: The visible character for a space.
+        prepend_scheme: Which stretches of text get the character in front, if they do not begin
+            with it: `always` all, `never` none, `first` only the first of the whole text. The
+            decoder removes it from the first token, but for `never`.
+        split: Whether the pre-tokenizer splits.
+
+    Raises:
+        UsageError: The replacement is not one character, or the scheme is unknown.
+    """
+
+    replacement: str = "\u2581"
+    prepend_scheme: str = "always"
+    split: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the replacement and the scheme."""
+        check_character("replacement", self.replacement)
+        require_choice("prepend_scheme", self.prepend_scheme, ("always", "first", "never"))
 
 
 class OneKey(Struct, frozen=True, forbid_unknown_fields=True):

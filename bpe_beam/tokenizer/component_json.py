@@ -100,6 +100,6 @@ def _modern_metaspace(node: Node) -> Node:
         prefix.expect(True, False)
         if not prefix.value:
             if entries.get("prepend_scheme", "never") != "never":
-                prefix.refuse("must not be false where prepend_scheme is not never")
+                prefix.refuse('must be true where prepend_scheme is not "never", got false')
             current["prepend_scheme"] = "never"
     return Node(node.source, node.path, current)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError, UsageError, require_choice
+from bpe_beam.errors import DataError
 from bpe_beam.tokenizer import byte_level
-from bpe_beam.tokenizer.component import Component, TokenId, check_character
+from bpe_beam.tokenizer.component import Component, MetaspaceComponent, TokenId, check_character
 from bpe_beam.tokenizer.patterns import Pattern
-from bpe_beam.tokenizer.pretokenizers import PREPEND_SCHEMES
 
 _REPLACEMENT = "\ufffd".encode()
 # The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
@@ -122,27 +121,8 @@ class WordPieceDecoder(_Decoder, frozen=True, tag="WordPiece"):
         return decoded
 
 
-class MetaspaceDecoder(_Decoder, frozen=True, tag="Metaspace"):
-    """Replaces a visible character by a space; in the first token, removes it.
-
-    Attributes:
-        replacement: The character.
-        prepend_scheme: When the pre-tokenizer adds one before the text: "always", "first" or
-            "never". With "never" the first token is decoded like any other.
-        split: Only stored; has no effect.
-
-    Raises:
-        UsageError: The replacement is not one character, or the scheme is unknown.
-    """
-
-    replacement: str = "\u2581"
-    prepend_scheme: str = "always"
-    split: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the replacement and the scheme."""
-        check_character("replacement", self.replacement)
-        require_choice("prepend_scheme", self.prepend_scheme, PREPEND_SCHEMES)
+class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
+    """Replaces a visible character by a space; in the first token, removes it."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         """See `_Decoder.apply`."""
@@ -191,7 +171,7 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
         stop: The most characters to remove at the end, at least 0.
 
     Raises:
-        UsageError: The content is not one character, or a number is below 0.
+        UsageError: The content is not one character.
     """
 
     content: str
@@ -199,11 +179,8 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
     stop: TokenId
 
     def __post_init__(self) -> None:
-        """Check the content and the numbers."""
+        """Check the content."""
         check_character("content", self.content)
-        for name, number in (("start", self.start), ("stop", self.stop)):
-            if number < 0:
-                raise UsageError(f"{name} must be at least 0, got {number}")
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
         """See `_Decoder.apply`."""

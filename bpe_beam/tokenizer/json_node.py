@@ -152,16 +152,6 @@ class Node(msgspec.Struct, frozen=True):
         """Return the value, which must be a string."""
         return self._of_type(str, "a string")
 
-    def boolean(self) -> bool:
-        """Return the value, which must be true or false."""
-        return self._of_type(bool, "true or false")
-
-    def count(self) -> int:
-        """Return the value, which must be an integer of 0 or more."""
-        if type(self.value) is not int or self.value < 0:
-            self.refuse(f"{shortened(self.value)} is not an integer of 0 or more")
-        return self.value
-
     def _of_type(self, kind: type[T], name: str) -> T:
         if not isinstance(self.value, kind):
             self.refuse(f"{shortened(self.value)} is not {name}")

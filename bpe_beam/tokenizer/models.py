@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -48,6 +48,15 @@ class ErrorLocation(Struct, frozen=True):
     setting: Callable[[str], str] = lambda name: f"model.{name}"
 
 
+OF_ARGUMENTS = ErrorLocation(
+    token=lambda token: f"vocab: {shortened(token)}",
+    merge=lambda rank: f"merges[{rank}]",
+    added=lambda _: "special_tokens",
+    setting=lambda name: name,
+)
+"""The names where a caller passes the parts of a tokenizer."""
+
+
 class BPE(Component, frozen=True, dict=True):
     """Byte-pair encoding.
 
@@ -86,7 +95,11 @@ class BPE(Component, frozen=True, dict=True):
             UsageError: A value is invalid; the message has its location and the condition.
         """
         check_vocab(self.vocab, location)
-        check_unknown(self.unk_token, self.vocab, location)
+        if self.unk_token is not None and self.unk_token not in self.vocab:
+            raise UsageError(
+                f"{location.setting('unk_token')}: {shortened(self.unk_token)} is not in the "
+                "vocabulary"
+            )
         rank = len(self.merge_ids)
         if rank < len(self.merges):
             left, right = self.merges[rank]
@@ -140,8 +153,6 @@ class WordPiece(Component, frozen=True):
             )
         most = self.max_input_chars_per_word
         name = location.setting("max_input_chars_per_word")
-        if most < 0:
-            raise UsageError(f"{name} must be at least 0, got {most}")
         # The time of a word is its length times the longest token that it can contain.
         if most > MAX_TOKEN_CHARS:
             for token in self.vocab:
@@ -196,23 +207,6 @@ def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:
             )
         if not token:
             raise UsageError(f"{location.token(token)}: an empty token")
-
-
-def check_unknown(unk_token: str | None, vocab: Collection[str], location: ErrorLocation) -> None:
-    """Check that the unknown token is in the vocabulary.
-
-    Args:
-        unk_token: The token; None if the model has none.
-        vocab: The tokens of the model.
-        location: The names of values in messages.
-
-    Raises:
-        UsageError: The token is not in the vocabulary.
-    """
-    if unk_token is not None and unk_token not in vocab:
-        raise UsageError(
-            f"{location.setting('unk_token')}: {shortened(unk_token)} is not in the vocabulary"
-        )
 
 
 def byte_token(byte: int) -> str:

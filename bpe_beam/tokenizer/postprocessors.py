@@ -84,12 +84,10 @@ class BertProcessing(_PostProcessor, frozen=True):
         return [self.cls], [self.sep]
 
 
-class RobertaProcessing(_PostProcessor, frozen=True):
+class RobertaProcessing(BertProcessing, frozen=True):
     """RoBERTa's: BERT's frame, and offsets trimmed as by ByteLevel's post-processor.
 
     Attributes:
-        sep: The token after the text, and its id.
-        cls: The token before it, and its id.
         trim_offsets: Whether to trim the offsets.
         add_prefix_space: As in `ByteLevelPostProcessor`.
     """
@@ -102,10 +100,6 @@ class RobertaProcessing(_PostProcessor, frozen=True):
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """See `_PostProcessor.trim`."""
         return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
-
-    def frame(self) -> Frame:
-        """Return the special tokens before and after a text."""
-        return [self.cls], [self.sep]
 
 
 class TemplateReference(Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,16 +10,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from bpe_beam.errors import UsageError, require_choice
-from bpe_beam.tokenizer.component import Component, check_character
+from bpe_beam.tokenizer.component import Component, MetaspaceComponent, check_character
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS, Pattern
 
 Steps = list[tuple[Any, ...]]
 
 BEHAVIORS = ("Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous")
 """The values of `behavior`: how the matches of a pattern are kept."""
-
-PREPEND_SCHEMES = ("always", "first", "never")
-"""The values of `prepend_scheme`: which stretches of text get the replacement in front."""
 
 
 class ByteLevelPreTokenizer(Component, frozen=True, tag="ByteLevel"):
@@ -87,24 +84,8 @@ class CharDelimiterSplit(Component, frozen=True):
         return [("split", ("literal", self.delimiter.encode()), "Removed", False)]
 
 
-class Metaspace(Component, frozen=True):
-    """Replaces spaces by a visible character, and splits before each.
-
-    Attributes:
-        replacement: The visible character.
-        prepend_scheme: Which stretches of text get the character in front, if they do not begin
-            with it: `always` all, `never` none, `first` only the first of the whole text.
-        split: Whether to split.
-    """
-
-    replacement: str = "\u2581"
-    prepend_scheme: str = "always"
-    split: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the replacement and the scheme."""
-        check_character("replacement", self.replacement)
-        require_choice("prepend_scheme", self.prepend_scheme, PREPEND_SCHEMES)
+class Metaspace(MetaspaceComponent, frozen=True):
+    """Replaces spaces by a visible character, and splits before each."""
 
     def steps(self) -> Steps:
         """Return the description for the native code."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from msgspec import Struct
 
 from bpe_beam.errors import UsageError
@@ -163,34 +161,3 @@ def byte_level_spec(
                 "alphabet"
             )
     return spec
-
-
-def from_learned(
-    vocab: Sequence[str], merges: Iterable[tuple[str, str]], special_tokens: Sequence[str]
-) -> TokenizerSpec:
-    """Return a byte-level BPE tokenizer from its vocabulary and merges.
-
-    Args:
-        vocab: Tokens in the byte-level alphabet and the special tokens, in order of ids.
-        merges: Pairs of tokens by rank.
-        special_tokens: The tokens of the vocabulary that are special.
-
-    Raises:
-        UsageError: A token is listed twice, a token of a merge is not in the vocabulary, or a
-            special token is missing or has the text of another token of the model.
-    """
-    ids: dict[str, int] = {}
-    for token_id, token in enumerate(vocab):
-        if ids.setdefault(token, token_id) != token_id:
-            raise UsageError(f"vocab[{token_id}]: {shortened(token)} is listed twice")
-    for token in special_tokens:
-        if token not in ids:
-            raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")
-    by_id = sorted(special_tokens, key=lambda token: ids[token])
-    added = tuple(AddedToken(ids[token], token) for token in by_id)
-    location = ErrorLocation(
-        token=lambda token: f"vocab: {shortened(token)}",
-        merge=lambda rank: f"merges[{rank}]",
-        added=lambda _: "special_tokens",
-    )
-    return byte_level_spec(BPE(ids, [(left, right) for left, right in merges]), added, location)

@@ -12,12 +12,14 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from bpe_beam.errors import UsageError
+from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import text_input, tokenizer_json
-from bpe_beam.tokenizer.added_tokens import AddedTokens
+from bpe_beam.tokenizer.added_tokens import AddedToken, AddedTokens
 from bpe_beam.tokenizer.deadline import deadline_of
-from bpe_beam.tokenizer.models import BPE
+from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS
 from bpe_beam.tokenizer.native_encoder import holds_gil
-from bpe_beam.tokenizer.spec import TokenizerSpec, from_learned
+from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 from bpe_beam.tokenizer.text_encoder import TextEncoder
 
 # Modules for other files, for batches and for fingerprints are imported where they are used: most
@@ -157,7 +159,17 @@ class Tokenizer:
             UsageError: A token is listed twice, a token of a merge is not in the vocabulary, or a
                 special token is missing or has the text of another token of the model.
         """
-        return cls(from_learned(vocab, merges, special_tokens))
+        ids: dict[str, int] = {}
+        for token_id, token in enumerate(vocab):
+            if ids.setdefault(token, token_id) != token_id:
+                raise UsageError(f"vocab[{token_id}]: {shortened(token)} is listed twice")
+        for token in special_tokens:
+            if token not in ids:
+                raise UsageError(f"special_tokens: {shortened(token)} is not in the vocabulary")
+        by_id = sorted(special_tokens, key=lambda token: ids[token])
+        added = tuple(AddedToken(ids[token], token) for token in by_id)
+        model = BPE(ids, [(left, right) for left, right in merges])
+        return cls(byte_level_spec(model, added, OF_ARGUMENTS))
 
     def to_json(self) -> str:
         """Return the text of the tokenizer's `tokenizer.json`; equal tokenizers give equal text."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from bpe_beam.errors import require
-from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import (
     BPEDecoder,
@@ -21,7 +20,7 @@ from bpe_beam.tokenizer.decoders import (
     SequenceDecoder,
     WordPieceDecoder,
 )
-from bpe_beam.tokenizer.models import BPE, ErrorLocation, Model, WordLevel, WordPiece
+from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS, Model, WordLevel, WordPiece
 from bpe_beam.tokenizer.normalizers import (
     WORD_END,
     Normalizer,
@@ -47,13 +46,6 @@ from bpe_beam.training.symbols import Spelling, spelling_of
 
 # The pre-tokenizers whose words have no whitespace.
 _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
-
-_LOCATION = ErrorLocation(
-    token=lambda token: f"vocab: {shortened(token)}",
-    merge=lambda rank: f"merges[{rank}]",
-    added=lambda _: "special_tokens",
-    setting=lambda name: name,
-)
 
 
 def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
@@ -114,7 +106,7 @@ def tokenizer_of(
         _post_processor_of(recipe, ids),
         _decoder_of(recipe, pretokenizer),
     )
-    spec.check(_LOCATION)
+    spec.check(OF_ARGUMENTS)
     return Tokenizer(spec)
 
 

@@ -349,8 +349,6 @@ def test_parts_of_counts(made: Made, tmp_path: Path, what: str, version: int) ->
         path.write_bytes(pretty({**value, "version": 1}))
     else:
         path.write_bytes(signed(value))
-    message = (
-        "the parts add up to" if what == "another sum" else "a part is missing, or there twice"
-    )
+    message = "the sum of the parts" if what == "another sum" else "a part is missing or repeated"
     with pytest.raises(DataError, match=message):
         read_counts(STORAGE, str(tmp_path / "counts"))
