@@ -173,28 +173,26 @@ def _fault(table: pa.Table, part: CountsPart) -> str | None:
             return f"the column {name} has nulls"
     if pc.min(table["count"]).as_py() < 1:
         return "a count is below 1"
-    words = table["word"]
-    if pc.min(pc.binary_length(words)).as_py() < 1:
+    if pc.min(pc.binary_length(table["word"])).as_py() < 1:
         return "a word is empty"
-    start = 0
-    for source, rows in _sources(table, part):
-        if source is not None and not pc.all(pc.equal(table["source"][start:rows], source)).as_py():
+    for source, own in _slices(table, part):
+        if source is not None and not pc.all(pc.equal(own["source"], source)).as_py():
             return "its sources are not those of the manifest, in order"
-        own = words[start:rows]
-        if not pc.all(pc.less(own[:-1], own[1:]), min_count=0).as_py():
+        words = own["word"]
+        if not pc.all(pc.less(words[:-1], words[1:]), min_count=0).as_py():
             return "its words are out of order"
-        start = rows
     return None
 
 
-def _sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, int]]:
-    """Yield each source, in order, and the row behind its last word; the source may be None."""
-    end = 0
-    for source, rows in (
-        {None: table.num_rows}.items() if part.sources is None else sorted(part.sources.items())
-    ):
-        end += rows
-        yield source, end
+def _slices(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield each source, in order, with its rows; without sources, None with all rows."""
+    start = 0
+    sources: list[tuple[str | None, int]] = [(None, table.num_rows)]
+    if part.sources is not None:
+        sources = [*sorted(part.sources.items())]
+    for source, rows in sources:
+        yield source, table.slice(start, rows)
+        start += rows
 
 
 def iter_sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None, pa.Table]]:
@@ -204,11 +202,8 @@ def iter_sources(table: pa.Table, part: CountsPart) -> Iterator[tuple[str | None
         table: The part, as `read_part` returned it.
         part: Its description. Without sources, the only source is None.
     """
-    start = 0
-    for source, end in _sources(table, part):
-        own = table.slice(start, end - start)
+    for source, own in _slices(table, part):
         yield source, own if source is None else own.drop_columns(["source"])
-        start = end
 
 
 def iter_words(
@@ -223,35 +218,31 @@ def iter_words(
         storage: The storage client.
         folder: The counts folder.
         manifest: Its manifest.
-        factors: See `added_up`; only with sources.
+        factors: See `added_up`.
 
     Raises:
         DataError: See `read_part`; or counts are beyond 64 bits.
     """
     for part in manifest.parts:
-        table = read_part(storage, folder, manifest, part)
-        if part.sources is not None:
-            table = added_up(table, part, manifest.with_places, factors)
-        yield table
+        yield added_up(read_part(storage, folder, manifest, part), part, factors)
 
 
 def added_up(
-    table: pa.Table,
-    part: CountsPart,
-    with_places: bool,
-    factors: Mapping[str, int] | None = None,
+    table: pa.Table, part: CountsPart, factors: Mapping[str, int] | None = None
 ) -> pa.Table:
     """Return the words of a part in order, those of all sources added up.
 
     Args:
-        table: The part, as `read_part` returned it.
+        table: The part, as `read_part` returned it; returned as it is if it has no sources.
         part: Its description.
-        with_places: Whether it has positions.
         factors: The factor of the counts of each source; 0 drops the source. None: 1 for all.
 
     Raises:
         DataError: A count, or a sum of counts, is beyond 64 bits.
     """
+    if part.sources is None:
+        return table
+    with_places = "first_document" in table.schema.names
     every = WordTable(with_places=with_places)
     for source, words in iter_sources(table, part):
         factor = 1 if factors is None else factors[str(source)]

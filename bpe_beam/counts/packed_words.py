@@ -203,12 +203,11 @@ def read_words(storage: Storage, url: str, sha256: str) -> Iterator[Columns]:
         require_sha256(hashing.hash.hexdigest(), sha256, url)
 
 
-class _HashingReader:
+class _HashingReader(io.RawIOBase):
     """A file that is hashed while it is read from its begin to its end, as Arrow reads it."""
 
-    closed = False
-
     def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
         self._file = file
         self.hash = hashlib.sha256()
 
@@ -221,9 +220,6 @@ class _HashingReader:
     def readable(self) -> bool:
         """Return True."""
         return True
-
-    def close(self) -> None:
-        """Do nothing: the caller closes the file."""
 
 
 def _batches(file: Any, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:

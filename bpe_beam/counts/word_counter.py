@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -75,7 +76,7 @@ class WordCounter(WordTable):
         texts: pa.Array,
         places: pa.Array | None = None,
         *,
-        max_bytes: int | None = None,
+        max_bytes: int = 0,
         on_full: Callable[[Blocks], None] | None = None,
     ) -> int:
         """Count the words of a batch of texts.
@@ -84,10 +85,10 @@ class WordCounter(WordTable):
             texts: string or large_string, without nulls; valid UTF-8.
             places: uint64, each text's position in the corpus, ascending in the corpus's order;
                 needed only if the table keeps positions.
-            max_bytes: The memory that the table may take, in bytes, at least 0; None: no limit.
+            max_bytes: With `on_full`, the memory that the table may take, in bytes.
             on_full: Called before the table would take more, in the middle of a text too. It gets
                 the words so far, as `blocks` returns them, while the table starts empty; it must
-                not use the table.
+                not use the table. None: no limit.
 
         Returns:
             The number of words in the texts, each occurrence counted.
@@ -98,14 +99,10 @@ class WordCounter(WordTable):
         data, offsets = string_buffers(texts)
         documents = None if places is None else places.to_numpy(zero_copy_only=False)
         to_count = (self._pipeline, self._special_ids, data, offsets, documents)
-        if max_bytes is None or on_full is None:
+        if on_full is None:
             return int(self._table.add_texts(*to_count))
-        hand_over = on_full  # mypy does not know in a lambda that on_full is not None
-        return int(
-            self._table.add_texts(
-                *to_count,
-                max_bytes,
-                PARTITIONS,
-                lambda parts: hand_over(self._blocks(parts, BLOCK_BYTES)),
-            )
-        )
+
+        def hand_over(parts: list[Any]) -> None:
+            on_full(self._blocks(parts, BLOCK_BYTES))
+
+        return int(self._table.add_texts(*to_count, max_bytes, PARTITIONS, hand_over))

@@ -24,30 +24,15 @@ BYTE_TO_CHAR: tuple[str, ...] = _alphabet()
 CHAR_TO_BYTE: dict[str, int] = {char: byte for byte, char in enumerate(BYTE_TO_CHAR)}
 """The byte of each of the alphabet's 256 characters."""
 
-# str.translate takes characters as numbers; latin-1 maps each byte to the character of its value.
-_FROM_LATIN_1 = {byte: char for byte, char in enumerate(BYTE_TO_CHAR)}
-
 
 def to_chars(data: bytes) -> str:
-    """Return bytes in the byte-level alphabet.
-
-    Args:
-        data: Any bytes.
-
-    Returns:
-        One character a byte.
-    """
-    return data.decode("latin-1").translate(_FROM_LATIN_1)
+    """Return bytes in the byte-level alphabet, one character a byte."""
+    # latin-1 maps each byte to the character of its value.
+    return data.decode("latin-1").translate(BYTE_TO_CHAR)
 
 
 def to_bytes(chars: str) -> bytes:
     """Return the bytes that `to_chars` wrote.
-
-    Args:
-        chars: Characters of the byte-level alphabet.
-
-    Returns:
-        One byte a character.
 
     Raises:
         DataError: A character is not in the alphabet; the message has it and its position.

@@ -152,7 +152,7 @@ def test_weighted(tmp_path: Path) -> None:
     part = manifest.parts[0]
     table = read_part(STORAGE, str(tmp_path), manifest, part)
     factors = {"zh": 3, "en": 0, "größe": 7}
-    found = added_up(table, part, False, factors)
+    found = added_up(table, part, factors)
     twin: Counter[str] = Counter()
     for source, words in expected(some_texts()).items():
         for word, count in words.items():
@@ -174,11 +174,11 @@ def test_products_and_sums_beyond_64_bits_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     part = write_sources_part(STORAGE, str(tmp_path), NAME, {"a": _one("x", most)}, False)
     table = pq.read_table(tmp_path / NAME)
-    assert added_up(table, part, False, {"a": 1})["count"].to_pylist() == [most]
+    assert added_up(table, part, {"a": 1})["count"].to_pylist() == [most]
     with pytest.raises(DataError, match="a count multiplied by 2 is beyond 64 bits"):
-        added_up(table, part, False, {"a": 2})
+        added_up(table, part, {"a": 2})
     with pytest.raises(DataError, match="beyond 64 bits"):
-        added_up(table, part, False, {"a": 2**70})
+        added_up(table, part, {"a": 2**70})
 
 
 def _one(word: str, count: int) -> WordCounter:

@@ -65,7 +65,7 @@ def test_a_part_of_them(
     for source, words in twin.items():
         for word, count in words.items():
             total[word] += count * every[source]
-    found = added_up(table, part, False, every)
+    found = added_up(table, part, every)
     assert dict(zip(found["word"].to_pylist(), found["count"].to_pylist(), strict=True)) == +total
     assert part.unique_words == len({word for words in twin.values() for word in words})
 

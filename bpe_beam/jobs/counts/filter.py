@@ -90,7 +90,7 @@ def _filter_part(
         frequent = pc.greater_equal(table["count"], settings.min_count)
         return write_part(*output, table.filter(frequent).to_batches(), base.with_places)
     factors = {name: int(name in sources) for name in base.sources or ()}
-    totals = added_up(table, part, base.with_places, factors)
+    totals = added_up(table, part, factors)
     words = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
     tables: dict[str, WordTable] = {}
     for source, rows in iter_sources(table, part):

@@ -108,7 +108,7 @@ def most_frequent(
     best: list[Word] = []
     for part in manifest.parts:
         table = read_part(storage, folder, manifest, part)
-        words = table if part.sources is None else added_up(table, part, False, factors)
+        words = added_up(table, part, factors)
         words = words.filter(pc.greater_equal(words["count"], min_count))
         words = words.select(["word", "count"]).sort_by(
             [("count", "descending"), ("word", "ascending")]

@@ -219,9 +219,8 @@ def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]
 
 def _part_words(task: RoundTask, wanted: PartSlice) -> Iterator[pa.RecordBatch]:
     part = task.manifest.parts[wanted.part]
-    table = read_part(task.folder.storage, task.counts, task.manifest, part)
-    if part.sources is not None:
-        table = added_up(table, part, task.manifest.with_places, task.factors)
+    whole = read_part(task.folder.storage, task.counts, task.manifest, part)
+    table = added_up(whole, part, task.factors)
     begin, end = (table.num_rows * i // wanted.slices for i in (wanted.number, wanted.number + 1))
     yield from table.slice(begin, end - begin).to_batches(max_chunksize=BATCH_WORDS)
 
