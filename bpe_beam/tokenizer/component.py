@@ -48,7 +48,6 @@ class MetaspaceComponent(Component, frozen=True):
     split: bool = True
 
     def __post_init__(self) -> None:
-        """Check the replacement and the scheme."""
         check_character("replacement", self.replacement)
         require_choice("prepend_scheme", self.prepend_scheme, ("always", "first", "never"))
 
@@ -61,7 +60,6 @@ class OneKey(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     def __post_init__(self) -> None:
-        """Check the number of keys."""
         values = [getattr(self, name) for name in self.__struct_fields__]
         if len(values) - values.count(UNSET) != 1:
             keys = " or ".join(f'{{"{key}": ...}}' for key in self.__struct_encode_fields__)

@@ -179,7 +179,6 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
     stop: TokenId
 
     def __post_init__(self) -> None:
-        """Check the content."""
         check_character("content", self.content)
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:

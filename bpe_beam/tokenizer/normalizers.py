@@ -94,7 +94,6 @@ class Prepend(_Normalizer, frozen=True):
     prepend: str
 
     def native(self) -> tuple[Any, ...]:
-        """Return the description for the native code."""
         return ("prepend", self.prepend.encode())
 
 
@@ -110,7 +109,6 @@ class Replace(_Normalizer, frozen=True):
     content: str
 
     def native(self) -> tuple[Any, ...]:
-        """Return the description for the native code."""
         matcher = ("word_end",) if self.pattern.regex == WORD_END else self.pattern.native()
         return ("replace", matcher, self.content.encode())
 
@@ -131,7 +129,6 @@ class BertNormalizer(_Normalizer, frozen=True):
     lowercase: bool = True
 
     def native(self) -> tuple[Any, ...]:
-        """Return the description for the native code."""
         accents = self.lowercase if self.strip_accents is None else self.strip_accents
         return ("bert", self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
 
@@ -146,7 +143,6 @@ class NormalizerSequence(_Normalizer, frozen=True, tag="Sequence"):
     normalizers: tuple[Normalizer, ...]
 
     def native(self) -> tuple[Any, ...]:
-        """Return the description for the native code."""
         return ("sequence", [normalizer.native() for normalizer in self.normalizers])
 
 

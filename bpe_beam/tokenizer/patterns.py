@@ -137,7 +137,6 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
     regex: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check that the expression can be run."""
         super().__post_init__()
         # A pattern with a scanner is known to be valid, and `regex` takes a while to import.
         if self.regex is not UNSET and self.scanner is None:

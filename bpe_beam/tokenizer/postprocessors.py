@@ -80,7 +80,6 @@ class BertProcessing(_PostProcessor, frozen=True):
     cls: tuple[str, TokenId] = ("[CLS]", 101)
 
     def frame(self) -> Frame:
-        """Return the special tokens before and after a text."""
         return [self.cls], [self.sep]
 
 
@@ -129,7 +128,6 @@ class TemplatePiece(OneKey, frozen=True, rename={"text": "Sequence", "special": 
     special: TemplateReference | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the keys and the text."""
         super().__post_init__()
         if self.text is not UNSET and self.text.id not in ("A", "B"):
             raise UsageError(f'a text of a template must be "A" or "B", got {self.text.id!r}')
@@ -152,7 +150,6 @@ class SpecialToken(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Check that there is one id for each token."""
         if len(self.ids) != len(self.tokens):
             raise UsageError(
                 f"template: special token {self.id!r} has {len(self.ids)} ids and "
@@ -178,7 +175,6 @@ class TemplateProcessing(_PostProcessor, frozen=True):
     special_tokens: Mapping[str, SpecialToken]
 
     def __post_init__(self) -> None:
-        """Check the template of one text."""
         texts = [piece.text.id for piece in self.single if piece.text is not UNSET]
         if texts != ["A"]:
             found = " ".join(f"${name}" for name in texts[:5]) or "none"
@@ -190,7 +186,6 @@ class TemplateProcessing(_PostProcessor, frozen=True):
                 )
 
     def frame(self) -> Frame:
-        """Return the special tokens before and after a text."""
         before: list[tuple[str, int]] = []
         after: list[tuple[str, int]] = []
         side = before
@@ -217,7 +212,6 @@ class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
     processors: tuple[PostProcessor, ...]
 
     def __post_init__(self) -> None:
-        """Check that at most one of them adds tokens."""
         framing = [part.json_type for part in self.processors if part.frame() != ([], [])]
         if len(framing) > 1:
             raise UsageError(

@@ -33,7 +33,7 @@ class ByteLevelPreTokenizer(Component, frozen=True, tag="ByteLevel"):
     use_regex: bool = True
 
     def steps(self) -> Steps:
-        """Return the description for the native code, without the byte-level alphabet."""
+        # Without the byte-level alphabet: see `steps_of`.
         prefix: Steps = [("prepend", b" ", False)] if self.add_prefix_space else []
         return [*prefix, ("scan", "gpt2")] if self.use_regex else prefix
 
@@ -44,7 +44,6 @@ class _Scanned(Component, frozen=True):
     SCANNER: ClassVar[str]
 
     def steps(self) -> Steps:
-        """Return the description for the native code."""
         return [("scan", self.SCANNER)]
 
 
@@ -76,11 +75,9 @@ class CharDelimiterSplit(Component, frozen=True):
     delimiter: str
 
     def __post_init__(self) -> None:
-        """Check that the delimiter is one character."""
         check_character("delimiter", self.delimiter)
 
     def steps(self) -> Steps:
-        """Return the description for the native code."""
         return [("split", ("literal", self.delimiter.encode()), "Removed", False)]
 
 
@@ -88,7 +85,6 @@ class Metaspace(MetaspaceComponent, frozen=True):
     """Replaces spaces by a visible character, and splits before each."""
 
     def steps(self) -> Steps:
-        """Return the description for the native code."""
         symbol = self.replacement.encode()
         steps: Steps = [("rewrite", ("replace", ("literal", b" "), symbol))]
         if self.prepend_scheme != "never":
@@ -108,7 +104,6 @@ class Digits(Component, frozen=True):
     individual_digits: bool
 
     def steps(self) -> Steps:
-        """Return the description for the native code."""
         return [("scan", "digits_individual" if self.individual_digits else "digits")]
 
 
@@ -122,11 +117,9 @@ class Punctuation(Component, frozen=True):
     behavior: str = "Isolated"
 
     def __post_init__(self) -> None:
-        """Check the behavior."""
         require_choice("behavior", self.behavior, BEHAVIORS)
 
     def steps(self) -> Steps:
-        """Return the description for the native code."""
         if self.behavior == "Isolated":
             return [("scan", "punctuation")]
         return [("split", ("punctuation",), self.behavior, False)]
@@ -146,11 +139,9 @@ class Split(Component, frozen=True):
     invert: bool
 
     def __post_init__(self) -> None:
-        """Check the behavior."""
         require_choice("behavior", self.behavior, BEHAVIORS)
 
     def steps(self) -> Steps:
-        """Return the description for the native code."""
         scanner = self.pattern.scanner
         # These patterns match all of a text, so keeping the matches is splitting between them.
         kept = self.behavior == ("Removed" if self.invert else "Isolated")
@@ -169,7 +160,6 @@ class PreTokenizerSequence(Component, frozen=True, tag="Sequence"):
     pretokenizers: tuple[PreTokenizer, ...]
 
     def steps(self) -> Steps:
-        """Return the description for the native code; see `steps_of`."""
         return steps_of(self)
 
 

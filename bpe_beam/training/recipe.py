@@ -53,7 +53,6 @@ class _Entries(msgspec.Struct, frozen=True):
     template: str = ""
 
     def __post_init__(self) -> None:
-        """Check each setting."""
         require_between("vocab_size", self.vocab_size, 1, MAX_VOCAB_SIZE)
         require_between("min_frequency", self.min_frequency, 0, _MAX_INT64)
         require(
@@ -105,7 +104,6 @@ class _Merging(_Entries, frozen=True):
     max_token_length: int | None = None
 
     def __post_init__(self) -> None:
-        """Check each setting."""
         super().__post_init__()
         require_choice("tie_break", self.tie_break, TIE_BREAKS)
         for character in self.initial_alphabet:
@@ -151,7 +149,6 @@ class BpeRecipe(_Merging, frozen=True):
     for_wordpiece: bool = False
 
     def __post_init__(self) -> None:
-        """Check each setting, and those that exclude each other."""
         super().__post_init__()
         require_choice("symbols", self.symbols, SYMBOLS)
         if self.alphabet is not None:
@@ -230,7 +227,6 @@ class WordPieceRecipe(_Merging, frozen=True):
     continuing_subword_prefix: str = "##"
 
     def __post_init__(self) -> None:
-        """Check each setting."""
         super().__post_init__()
         _require_unicode("continuing_subword_prefix", (self.continuing_subword_prefix,))
 

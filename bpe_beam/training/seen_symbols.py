@@ -37,7 +37,6 @@ class SeenSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     counts: dict[str, _Count] | None = None
 
     def __post_init__(self) -> None:
-        """Check the characters."""
         strange = next((text for text in self.kinds if not self.spelling.has_code(text)), None)
         if strange is not None:
             raise ValueError(f"{strange[:40]!r} is not a character of these words")
