@@ -3,8 +3,7 @@
 A part has the words of one partition, sorted by their bytes: `word` (string) and `count` (int64),
 and on request the position where each word occurs first. With sources it has the column `source`
 before them, and is sorted by source first. Parts depend on the documents alone, not on the files
-that they came in, nor on how those were split. The manifest names the normalizer and the
-pre-tokenizer that made the words, so that nobody trains on words of another kind.
+that they came in, nor on how those were split.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ROW_GROUP = 1 << 20
 def write_part(
     storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], with_places: bool
 ) -> CountsPart:
-    """Write a part without sources, whole or not at all; equal blocks give equal bytes.
+    """Write a part, whole or not at all; equal words give equal bytes.
 
     Args:
         storage: The storage client.
@@ -59,18 +58,7 @@ def write_sources_part(
     tables: Mapping[str, WordTable],
     with_places: bool,
 ) -> CountsPart:
-    """Write a part with sources, whole or not at all; equal tables give equal bytes.
-
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-        name: The name of the part, see `part_name`.
-        tables: The partition's words by source; emptied as they are written.
-        with_places: Whether the tables have positions.
-
-    Returns:
-        The part as the manifest has it.
-    """
+    """See `write_part`; the words of each source are in a table, which is emptied."""
     sources = {source: len(tables[source]) for source in sorted(tables) if len(tables[source])}
     every = WordTable()
 
@@ -212,17 +200,7 @@ def iter_words(
     manifest: CountsManifest,
     factors: Mapping[str, int] | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the words of each part in order, those of all sources added up.
-
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-        manifest: Its manifest.
-        factors: See `added_up`.
-
-    Raises:
-        DataError: See `read_part`; or counts are beyond 64 bits.
-    """
+    """See `read_part` and `added_up`; yields the words of each part in order."""
     for part in manifest.parts:
         yield added_up(read_part(storage, folder, manifest, part), part, factors)
 

@@ -44,7 +44,7 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     Attributes:
         name: The name of the file, without a folder: readers of the manifest open it.
         unique_words: The number of its words, each counted once.
-        word_bytes: Bytes of its words, each counted once.
+        word_bytes: Bytes of these.
         bytes: The size of the file.
         sha256: The SHA-256 of the file.
         sources: The number of its words by source, sorted by name; None without sources.
@@ -69,14 +69,7 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class SourceTotals(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one source has.
-
-    Attributes:
-        documents: The number of documents read.
-        text_bytes: UTF-8 bytes of their texts.
-        words: The number of words, each occurrence counted.
-        unique_words: The number of words, each counted once.
-    """
+    """The amounts of one source, as `CountsManifest` has those of all."""
 
     documents: Count
     text_bytes: Count
@@ -224,23 +217,14 @@ def part_name(partition: int, partitions: int) -> str:
     """Return the file name of a part.
 
     Args:
-        partition: The partition's number, from 0.
-        partitions: The number of partitions.
+        partition: Its number, from 0.
+        partitions: The number of parts.
     """
     return f"part-{partition:05}-of-{partitions:05}.parquet"
 
 
 def read_manifest(storage: Storage, folder: str) -> CountsManifest:
-    """Return the manifest of a counts folder.
-
-    Args:
-        storage: The storage client.
-        folder: The counts folder.
-
-    Raises:
-        UsageError: The folder is no counts folder, or it is not finished.
-        DataError: The manifest is damaged.
-    """
+    """See `read_hashed_manifest`; returns the manifest alone."""
     return read_hashed_manifest(storage, folder)[0]
 
 

@@ -65,11 +65,7 @@ def symbols_of(columns: Columns) -> int:
 
 
 def checked(what: str) -> AbstractContextManager[None]:
-    """Return a context whose native functions raise a DataError for words that are not packed.
-
-    Args:
-        what: The words in the error.
-    """
+    """Return a context whose native functions raise a DataError for `what` that is not packed."""
     return data_errors(f"{what}: no packed words")
 
 

@@ -1,9 +1,7 @@
 """A table of adjacent symbol pairs and 64-bit counts: packed words in, Arrow out.
 
-The native table with Arrow on both sides; symbols are ids below 2^32. One table takes 16 bytes a
-slot, between 5/16 and 5/8 full: 26 to 51 bytes a pair, and half as much again while it grows; 32
-bytes a pair more while `blocks` runs. `memory_bytes` is the sum, so that a caller can write the
-pairs out before the table grows too large.
+The native table with Arrow on both sides; symbols are ids below 2^32. One table takes 26 to 51
+bytes a pair, half as much again while it grows, and 32 bytes a pair more while `blocks` runs.
 """
 
 from __future__ import annotations
@@ -47,7 +45,6 @@ class PairCounts(CountTable):
         super().__init__(_native.PairTable())
 
     def __reduce__(self) -> tuple[Callable[[bytes], PairCounts], tuple[bytes]]:
-        """Return how pickle makes the table again."""
         return PairCounts.from_bytes, (self.to_bytes(),)
 
     def add_words(
@@ -184,11 +181,7 @@ class PairCounts(CountTable):
 
 
 def decode_pairs(data: bytes | pa.Buffer) -> pa.RecordBatch:
-    """Return the block of pairs that `encode_block` encoded.
-
-    Raises:
-        DataError: The bytes are no such block.
-    """
+    """Return the block of pairs that `encode_block` encoded, or raise DataError."""
     with data_errors("a block of pair counts cannot be read"):
         block = pa.ipc.read_record_batch(pa.py_buffer(data), PAIR_SCHEMA)
         block.validate(full=True)

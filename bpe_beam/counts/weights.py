@@ -1,8 +1,8 @@
 """Weights of sources: the factors of their counts, as integers over 2^20.
 
-A weight is rounded once. From then on all numbers are integers, so that a tokenizer is the same on
-every machine: the counts of a source are multiplied by its numerator, and thresholds by the
-denominator. Both are divided by the power of two that all of them have in common.
+A weight is rounded once; from then on all numbers are integers. The counts of a source are
+multiplied by its numerator, and thresholds by the denominator, both divided by the power of two
+that all of them have in common.
 """
 
 from __future__ import annotations

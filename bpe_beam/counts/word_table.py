@@ -1,8 +1,7 @@
 """A table of words and 64-bit counts: texts in, Arrow out.
 
 The native table with Arrow on both sides. One table takes 24 bytes a slot, at most 5/8 full, and
-the bytes of words over 15 bytes; with positions 16 bytes a slot more. `memory_bytes` is the sum, so
-that a caller can write the words out before the table grows too large.
+the bytes of words over 15 bytes; with positions 16 bytes a slot more.
 """
 
 from __future__ import annotations
@@ -50,22 +49,17 @@ def schema_of(with_places: bool, with_sources: bool = False) -> pa.Schema:
 
 
 class CountTable:
-    """A native table of counts. Not for several threads at once; they would wait for each other.
-
-    Args:
-        table: The native table.
-    """
+    """A native table of counts. Not for several threads at once; they would wait for each other."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
 
     def __len__(self) -> int:
-        """The number of different keys."""
         return len(self._table)
 
     @property
     def memory_bytes(self) -> int:
-        """The memory of the table in bytes."""
+        """The bytes of the table: a caller can write it out before it grows too large."""
         return int(self._table.memory_bytes)
 
     def clear(self) -> None:

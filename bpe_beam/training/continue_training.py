@@ -89,15 +89,7 @@ def check_same_words(base: Tokenizer, normalizer: str, pretokenizer: str) -> Non
 
 
 def check_continued(base: Tokenizer, recipe: BpeRecipe) -> None:
-    """Refuse, before anything is learned, a base tokenizer that could not be continued.
-
-    Args:
-        base: The tokenizer to continue.
-        recipe: The settings, as `recipe_like` returned them.
-
-    Raises:
-        UsageError: `continued` would refuse the tokenizer.
-    """
+    """See `continued`: refuse what it would refuse, before anything is learned."""
     ids = assign_ids(base.vocab, recipe.specials)
     continued(base, TrainingResult(ids, merges_of(base), np.zeros(0, np.int64)), recipe)
 

@@ -1,8 +1,7 @@
 """Special tokens that a byte-level model might also learn from the text.
 
 `Ġthe` as a special token and `Ġthe`, as a merge makes it of the bytes of ` the`, would be one entry
-with two meanings, which a tokenizer cannot have. So the words are searched before anything is
-learned: no merge makes a sequence of bytes that no word contains.
+with two meanings. So the words are searched first: no merge makes bytes that no word contains.
 """
 
 from __future__ import annotations

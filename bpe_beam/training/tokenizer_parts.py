@@ -66,16 +66,7 @@ def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
 
 
 def check_parts(recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
-    """Refuse, before anything is learned, a recipe whose tokenizer could not be made.
-
-    Args:
-        recipe: What is trained.
-        normalizer: Name of the normalizer.
-        pretokenizer: Name of the pre-tokenizer.
-
-    Raises:
-        UsageError: `tokenizer_of` would refuse the recipe.
-    """
+    """See `tokenizer_of`: refuse what it would refuse, before anything is learned."""
     nothing = TrainingResult(assign_ids({}, recipe.specials), (), np.zeros(0, np.int64))
     tokenizer_of(nothing, recipe, normalizer, pretokenizer)
 
