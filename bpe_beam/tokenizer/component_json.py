@@ -5,6 +5,8 @@ msgspec reads each component by the types of its fields; `msgspec.to_builtins` w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Any, get_args
 
 from bpe_beam.errors import UsageError
@@ -49,44 +51,34 @@ def read_component(node: Node, family: str) -> Any:
     if node.value is None:
         return None
     classes = {one.__struct_config__.tag: one for one in get_args(FAMILIES[family])}
-    return _Reader(node, classes).read(node, depth=0)
+    return _read(node, classes, 0, count(1))
 
 
-class _Reader:
-    """Reads one component and those in it, and counts them."""
-
-    def __init__(self, root: Node, classes: dict[str, Any]) -> None:
-        self._root = root
-        self._classes = classes
-        self._found = 0
-
-    def read(self, node: Node, depth: int) -> Any:
-        """Return the component at a node, `depth` sequences deep; errors as `read_component`."""
-        self._found += 1
-        if depth > MAX_DEPTH:
-            node.refuse(f"components must be nested at most {MAX_DEPTH} deep")
-        if self._found > MAX_COMPONENTS:
-            self._root.refuse(f"must have at most {MAX_COMPONENTS} components in total, got more")
-        entries = node.object()
-        kind = node.field("type")
-        if "type" not in entries:
-            kind.refuse("missing")
-        component_class = self._classes.get(kind.string())
-        if component_class is None:
-            kind.refuse(
-                f"{shortened(kind.value)} is not supported; must be one of "
-                f"{', '.join(self._classes)}"
-            )
-        if kind.value != "Sequence":
-            node = _modern_metaspace(node) if kind.value == "Metaspace" else node
-            return node.struct(component_class, *_OMITTED.get(kind.value, ()))
-        (key,) = component_class.__struct_fields__
-        items = node.fields("type", key)[key].items()
-        components = tuple(self.read(item, depth + 1) for item in items)
-        try:
-            return component_class(components)
-        except UsageError as error:
-            node.refuse(str(error))
+def _read(node: Node, classes: dict[str, Any], depth: int, numbers: Iterator[int]) -> Any:
+    """Return the component at a node, `depth` sequences deep; `numbers` counts all components."""
+    if depth > MAX_DEPTH:
+        node.refuse(f"components must be nested at most {MAX_DEPTH} deep")
+    if next(numbers) > MAX_COMPONENTS:
+        node.refuse(f"there must be at most {MAX_COMPONENTS} components in total, this is one more")
+    entries = node.object()
+    kind = node.field("type")
+    if "type" not in entries:
+        kind.refuse("missing")
+    component_class = classes.get(kind.string())
+    if component_class is None:
+        kind.refuse(
+            f"{shortened(kind.value)} is not supported; must be one of {', '.join(classes)}"
+        )
+    if kind.value != "Sequence":
+        node = _modern_metaspace(node) if kind.value == "Metaspace" else node
+        return node.struct(component_class, *_OMITTED.get(kind.value, ()))
+    (key,) = component_class.__struct_fields__
+    items = node.fields("type", key)[key].items()
+    components = tuple(_read(item, classes, depth + 1, numbers) for item in items)
+    try:
+        return component_class(components)
+    except UsageError as error:
+        node.refuse(str(error))
 
 
 def _modern_metaspace(node: Node) -> Node:

@@ -41,8 +41,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(plain) == len(pairs):
         return plain
     repeated = _RepeatedKey(plain)
-    counts = Counter(key for key, _ in pairs)
-    repeated.key = next(key for key, count in counts.items() if count > 1)
+    ((repeated.key, _),) = Counter(key for key, _ in pairs).most_common(1)
     return repeated
 
 

@@ -48,13 +48,15 @@ def read(
     """
     ranks = _read_lines(data, source)
     vocab = {byte_level.to_chars(token): rank for token, rank in ranks}
-    merges, by_token = _merges([token for token, _ in ranks], source)
+    rows, doubtful = _rank_merges([token for token, _ in ranks], source)
+    names = list(vocab)
+    merges = [(names[left], names[right]) for left, right, _ in rows]
     by_id = sorted(special_tokens.items(), key=lambda entry: entry[1])
     added = tuple(AddedToken(token_id, text) for text, token_id in by_id)
-    model = BPE(vocab, merges, ignore_merges=True, rank_by_token=by_token)
+    model = BPE(vocab, merges, ignore_merges=True, rank_by_token=doubtful is not None)
     pre_tokenizer = pretokenizer_from_name(pretokenizer, byte_level=True)
     spec = TokenizerSpec(model, added, pre_tokenizer=pre_tokenizer, decoder=ByteLevelDecoder())
-    lines = {token: number for number, token in enumerate(vocab, start=1)}
+    lines = {token: number for number, token in enumerate(names, start=1)}
     spec.check(
         ErrorLocation(
             token=lambda token: f"{source}: line {lines[token]}",
@@ -127,13 +129,6 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
         ranks[rank] = token
         seen[token] = rank
     return [(token, rank) for rank, token in sorted(ranks.items())]
-
-
-def _merges(tokens: list[bytes], source: str) -> tuple[list[tuple[str, str]], bool]:
-    """Return the merges of tokens by rank, and whether their rank is that of the merged token."""
-    rows, doubtful = _rank_merges(tokens, source)
-    names = [byte_level.to_chars(token) for token in tokens]
-    return [(names[left], names[right]) for left, right, _ in rows], doubtful is not None
 
 
 def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int | None]:

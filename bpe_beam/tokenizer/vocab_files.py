@@ -84,10 +84,10 @@ def read_vocab_and_merges(
             position.
     """
     ids = read_vocab(Node(vocab_source, "the vocabulary", parse(vocab, vocab_source)))
-    pairs, lines = _read_merges(merges, merges_source)
+    pairs, first_line = _read_merges(merges, merges_source)
     location = ErrorLocation(
         token=lambda token: f"{vocab_source}: {shortened(token)}",
-        merge=lambda rank: f"{merges_source}: line {lines[rank]}",
+        merge=lambda rank: f"{merges_source}: line {first_line + rank}",
         added=lambda _: "special_tokens",
     )
     check_vocab(ids, location)
@@ -101,21 +101,20 @@ def read_vocab_and_merges(
     return byte_level_spec(BPE(vocab=ids, merges=pairs), by_id, location)
 
 
-def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[int]]:
-    """Return the merges, and the number of the line of each."""
+def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], int]:
+    """Return the merges, and the number of the first one's line."""
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{source}: {len(data)} bytes; a tokenizer has at most {MAX_FILE_BYTES}")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"{source}: byte {error.start}: not UTF-8: {error.reason}") from None
-    pairs: list[tuple[str, str]] = []
-    numbers: list[int] = []
     # Not splitlines, which would also split at characters that are not line breaks here.
-    for number, line in enumerate(text.rstrip("\n").split("\n"), start=1):
+    lines = text.rstrip("\n").split("\n") if text.strip() else []
+    first = 2 if text.startswith(_VERSION) else 1
+    pairs: list[tuple[str, str]] = []
+    for number, line in enumerate(lines[first - 1 :], start=first):
         line = line.removesuffix("\r")
-        if (number == 1 and line.startswith(_VERSION)) or not text.strip():
-            continue
         left, space, right = line.partition(" ")
         if not (left and space and right) or " " in right:
             raise UsageError(
@@ -123,5 +122,4 @@ def _read_merges(data: bytes, source: str) -> tuple[list[tuple[str, str]], list[
                 "between them"
             )
         pairs.append((left, right))
-        numbers.append(number)
-    return pairs, numbers
+    return pairs, first

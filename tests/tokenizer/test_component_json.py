@@ -41,5 +41,5 @@ def test_too_many_parts(name: str) -> None:
         data = json.dumps(file(BPE, **{name: part}))
         if number < MAX_COMPONENTS:
             Tokenizer.from_json(data)
-    with pytest.raises(UsageError, match=f"{name}: must have at most 100 components in total"):
+    with pytest.raises(UsageError, match=rf"{name}\..*: there must be at most 100 components"):
         Tokenizer.from_json(data)
