@@ -131,7 +131,7 @@ def write_folder(storage: Storage, folder: str, words: int, seed: int) -> Counts
             keep = words * (i + 1) // PARTITIONS - words * i // PARTITIONS
             blocks = summed(thinned(Path(spilled, str(i)), keep))
             name = part_name(i, PARTITIONS)
-            parts.append(write_part(storage, folder, name, blocks, with_places=False))
+            parts.append(write_part(storage, folder, name, {None: blocks}, with_places=False))
             Path(spilled, str(i)).unlink()
     manifest = CountsManifest(
         normalizer="none",

@@ -8,7 +8,9 @@ that they came in, nor on how those were split.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +27,11 @@ _ROW_GROUP = 1 << 20
 
 
 def write_part(
-    storage: Storage, folder: str, name: str, blocks: Iterable[pa.RecordBatch], with_places: bool
+    storage: Storage,
+    folder: str,
+    name: str,
+    words: Mapping[str | None, Iterable[pa.RecordBatch]],
+    with_places: bool,
 ) -> CountsPart:
     """Write a part, whole or not at all; equal words give equal bytes.
 
@@ -33,46 +39,50 @@ def write_part(
         storage: The storage client.
         folder: The counts folder.
         name: The name of the part, see `part_name`.
-        blocks: The partition's words in order; kept in memory until a row group is full.
-        with_places: Whether the blocks have positions.
+        words: The partition's words in order, by source; without sources, the only key is None.
+            Blocks are kept in memory until a row group is full.
+        with_places: Whether the words have positions.
 
     Returns:
         The part as the manifest has it.
     """
+    by_source = None not in words
+    rows: Counter[str] = Counter()
+    every = WordTable()
     word_bytes = 0
 
-    def measured() -> Iterator[pa.RecordBatch]:
-        nonlocal word_bytes
-        for block in blocks:
-            word_bytes += _word_bytes(block)
-            yield block
-
-    rows, file = _write(storage, folder, name, measured(), schema_of(with_places))
-    return CountsPart(name, rows, word_bytes, file.bytes, file.sha256)
-
-
-def write_sources_part(
-    storage: Storage,
-    folder: str,
-    name: str,
-    tables: Mapping[str, WordTable],
-    with_places: bool,
-) -> CountsPart:
-    """See `write_part`; the words of each source are in a table, which is emptied."""
-    sources = {source: len(tables[source]) for source in sorted(tables) if len(tables[source])}
-    every = WordTable()
-
     def blocks() -> Iterator[pa.RecordBatch]:
-        for source in sources:
-            for _, block in tables[source].blocks(partitions=1):
-                every.add_block(block.select(["word", "count"]))
-                yield _with_source(block, source)
-            tables[source].clear()
+        nonlocal word_bytes
+        for source in sorted(words, key=str):
+            for block in words[source]:
+                if source is None:
+                    word_bytes += _word_bytes(block)
+                    yield block
+                else:
+                    rows[source] += block.num_rows
+                    every.add_block(block.select(["word", "count"]))
+                    yield _with_source(block, source)
 
-    schema = schema_of(with_places, with_sources=True)
-    _, file = _write(storage, folder, name, blocks(), schema)
-    word_bytes = sum(_word_bytes(block) for _, block in every.blocks(partitions=1))
-    return CountsPart(name, len(every), word_bytes, file.bytes, file.sha256, sources)
+    unique_words, file = _write(storage, folder, name, blocks(), schema_of(with_places, by_source))
+    if by_source:
+        unique_words = len(every)
+        word_bytes = sum(_word_bytes(block) for block in every.drain())
+    sources = dict(rows) if by_source else None
+    return CountsPart(name, unique_words, word_bytes, file.bytes, file.sha256, sources)
+
+
+def words_of(
+    tables: Mapping[str, WordTable], by_source: bool
+) -> Mapping[str | None, Iterable[pa.RecordBatch]]:
+    """Return the words of tables, for `write_part`; they are removed from the tables.
+
+    Args:
+        tables: The tables by source; without sources, at most one.
+        by_source: Whether there are sources.
+    """
+    if by_source:
+        return {source: table.drain() for source, table in tables.items()}
+    return {None: chain.from_iterable(table.drain() for table in tables.values())}
 
 
 def _with_source(block: pa.RecordBatch, source: str) -> pa.RecordBatch:
@@ -230,8 +240,7 @@ def added_up(
             words = words.set_column(1, "count", _times(words["count"], factor))
         for block in words.to_batches():
             every.add_block(block)
-    blocks = [block for _, block in every.blocks(partitions=1)]
-    return pa.Table.from_batches(blocks, schema_of(with_places))
+    return pa.Table.from_batches(every.drain(), schema_of(with_places))
 
 
 def _times(counts: pa.ChunkedArray, factor: int) -> pa.ChunkedArray:

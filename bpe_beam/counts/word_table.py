@@ -108,6 +108,12 @@ class WordTable(CountTable):
         """
         yield from self._blocks(self._table.split(partitions), max_bytes)
 
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """Yield all words, sorted by their bytes, then remove them."""
+        for _, block in self.blocks(partitions=1):
+            yield block
+        self.clear()
+
     def _blocks(self, parts: Iterable[Any], max_bytes: int) -> Blocks:
         """Yield the blocks of the native table's partitions."""
         schema = schema_of(self.with_places)

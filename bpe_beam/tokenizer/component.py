@@ -74,7 +74,7 @@ def check_character(name: str, value: str) -> None:
         value: The value.
 
     Raises:
-        UsageError: It has fewer or more characters.
+        UsageError: It has fewer or more.
     """
     if len(value) != 1:
         raise UsageError(f"{name} must be one character, got {value[:40]!r}")

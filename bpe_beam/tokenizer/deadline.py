@@ -68,9 +68,7 @@ def search_within(seconds: float, search: Callable[[float], T]) -> T:
     """Run a search of the `regex` package with a limit on this thread's CPU time.
 
     The timeout of `regex` counts the CPU time of the whole process, so that it comes early where
-    other threads work. Such a search runs again, with twice the timeout. One that never ends is
-    given up all the same: the last timeout is at most twice what all threads of the process
-    worked while this one worked for less than `seconds`.
+    other threads work. Such a search runs again, with twice the timeout.
 
     Args:
         seconds: CPU seconds of this thread that one run of the search may take, above 0.

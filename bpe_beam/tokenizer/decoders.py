@@ -47,13 +47,8 @@ class _Decoder(Component, frozen=True):
 class ByteLevelDecoder(_Decoder, frozen=True, tag="ByteLevel"):
     """Joins the bytes of tokens in the byte-level alphabet.
 
-    The bytes of a token with a character outside of the alphabet are its own text.
-
-    Attributes:
-        add_prefix_space: Only stored, like the next two; they have no effect in a decoder, as in
-            Hugging Face.
-        trim_offsets: See above.
-        use_regex: See above.
+    The bytes of a token with a character outside of the alphabet are its own text. The settings
+    have no effect, as in Hugging Face.
     """
 
     add_prefix_space: bool = False

@@ -99,7 +99,7 @@ def parse(data: bytes | str, source: str) -> Any:
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A value in a JSON file with its path, which every error has.
+    """A value in a JSON file with its path; its methods raise UsageError with both.
 
     Attributes:
         source: The name of the file in messages.
@@ -112,7 +112,7 @@ class Node(msgspec.Struct, frozen=True):
     value: Any
 
     def refuse(self, why: str) -> NoReturn:
-        """Raise UsageError with the file and path before the reason."""
+        """Raise UsageError for this value."""
         path = self.path
         if len(path) > _SHOWN_PATH:
             path = f"{path[: _SHOWN_PATH // 2]}...{path[-_SHOWN_PATH // 2 :]}"
@@ -157,14 +157,11 @@ class Node(msgspec.Struct, frozen=True):
         return self.value
 
     def fields(self, *required: str, optional: Collection[str] = ()) -> dict[str, Node]:
-        """Return the object's fields; the value of an optional key that is missing is None.
+        """Return the object's fields, by key; an unknown key, or a missing one, is refused.
 
         Args:
             required: The keys that the object must have.
-            optional: The other keys that it may have.
-
-        Raises:
-            UsageError: The value is not an object, has an unknown key, or lacks a required one.
+            optional: The other keys that it may have; the value of a missing one is None.
         """
         value = self.object()
         keys = (*required, *optional)
@@ -202,14 +199,11 @@ class Node(msgspec.Struct, frozen=True):
                 waiting.append(node.items())
 
     def struct(self, kind: type[S], *optional: str) -> S:
-        """Return the object as a struct.
+        """Return the object as a struct of which it has all keys but `optional` ones.
 
         Args:
             kind: The class of the struct.
             optional: The keys that the object may omit; their fields have defaults.
-
-        Raises:
-            UsageError: A key is unknown or missing, or a value is not valid for the struct.
         """
         type_key = kind.__struct_config__.tag_field
         keys = (*([type_key] if type_key else []), *kind.__struct_encode_fields__)
@@ -217,14 +211,7 @@ class Node(msgspec.Struct, frozen=True):
         return self.convert(kind)
 
     def convert(self, kind: type[S]) -> S:
-        """Return the object as a struct; keys whose fields have defaults may be missing.
-
-        Args:
-            kind: The class of the struct.
-
-        Raises:
-            UsageError: As `struct`.
-        """
+        """Return the object as a struct; keys whose fields have defaults may be missing."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:

@@ -22,10 +22,7 @@ MAX_ID = MAX_VOCAB_SIZE - 1
 """The greatest id: the formats of token ids have 31 bits for an id."""
 
 MAX_TOKEN_CHARS = 4_096
-"""The longest added token, in characters: each is searched for at every position of a text.
-
-A model's own tokens may be longer: a text with a long run of one letter makes them.
-"""
+"""The longest added token, in characters; a model's own tokens may be longer."""
 
 MAX_CONTENT_CHARS = 1 << 23
 """The most characters of all added tokens together, and of a WordPiece vocabulary. Both are stored
@@ -122,8 +119,8 @@ class BPE(Component, frozen=True, dict=True):
         """Return the token of a merge, without the prefix of the right token.
 
         Args:
-            left: The left token.
-            right: The right token.
+            left: Its left token.
+            right: Its right token.
         """
         return left + right.removeprefix(self.continuing_subword_prefix or "")
 
@@ -183,15 +180,7 @@ Model = BPE | WordPiece | WordLevel
 
 
 def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:
-    """Check that all ids are valid and different, and that no token is empty.
-
-    Args:
-        vocab: Id by token.
-        location: The names of values in messages.
-
-    Raises:
-        UsageError: A token or id is invalid.
-    """
+    """See `BPE.check`: check that all ids are valid and different, and that no token is empty."""
     from bpe_beam import _native
 
     if _native.is_plain_vocab(vocab, MAX_ID):
@@ -232,14 +221,14 @@ def tokens_by_id(vocab: Mapping[str, int], ids: Iterable[int]) -> dict[int, str]
 
 
 def check_id(token_id: object, name: str) -> int:
-    """Return a token's id, checked.
+    """Return a token's id, which must be an integer from 0 to MAX_ID.
 
     Args:
         token_id: The value.
         name: The name of the value in messages.
 
     Raises:
-        UsageError: The value is not an integer from 0 to MAX_ID.
+        UsageError: It is something else.
     """
     if isinstance(token_id, bool) or not isinstance(token_id, int):
         raise UsageError(f"{name}: the id {shortened(token_id)} is not an integer")

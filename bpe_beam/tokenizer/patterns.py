@@ -76,11 +76,7 @@ def _gpt2_spellings() -> Iterator[str]:
 
 
 def _cl100k_spellings(numbers: str) -> Iterator[str]:
-    """Yield the known spellings of a pattern of cl100k's family.
-
-    Args:
-        numbers: The pattern of a word of digits, in which the family differs.
-    """
+    """Yield the known spellings of a pattern of cl100k's family, which differs in `numbers`."""
     for contraction in _CL100K_CONTRACTIONS:
         start = rf"{contraction}|{_BEFORE}"
         yield rf"{start}\p{{L}}+|{numbers}|{_SIGNS}+[\r\n]*|{_SPACES}"
@@ -146,12 +142,10 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
     def from_regex(cls, expression: str) -> Pattern:
         """Return the pattern that means what an expression means to the `regex` package.
 
-        Args:
-            expression: As the `regex` package takes it (version 1; `^` and `$` are at the ends of
-                lines).
+        It is spelled for Hugging Face's engine: in a file it means the same there.
 
-        Returns:
-            The pattern, spelled for Hugging Face's engine: in a file it means the same there.
+        Args:
+            expression: For version 1 of `regex`, with `^` and `$` at the ends of lines.
 
         Raises:
             UsageError: `regex` does not take the expression, or it cannot be spelled so.
@@ -189,14 +183,9 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
         return _compile(self.expression)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return all matches, from the left, none inside another, as Hugging Face finds them.
+        """Return (start, end) of all matches, in characters, as Hugging Face finds them.
 
-        Args:
-            text: The text to search.
-
-        Returns:
-            (start, end) of each match, in characters. A match may be empty, but not where the match
-            before it ended, and not in an empty text.
+        A match may be empty, but not where the match before it ended, and not in an empty text.
 
         Raises:
             DataError: The search takes more CPU time than the text has left.
@@ -254,13 +243,9 @@ class Pattern(OneKey, frozen=True, rename={"text": "String", "regex": "Regex"}):
         return ("regex", self.byte_spans)
 
     def byte_spans(self, data: bytes) -> list[tuple[int, int]]:
-        """Return all matches in UTF-8; a byte that is not UTF-8 is a character of no class.
+        """Return (start, end) of all matches in UTF-8, in bytes; see `spans`.
 
-        Args:
-            data: The text to search.
-
-        Returns:
-            (start, end) of each match, in bytes.
+        A byte that is not UTF-8 is a character of no class.
         """
         # A malformed byte becomes a lone surrogate, which is neither letter, number nor space.
         text = data.decode("utf-8", "surrogateescape")

@@ -138,7 +138,7 @@ class TokenizerSpec(Struct, frozen=True):
 def byte_level_spec(
     model: BPE, added_tokens: tuple[AddedToken, ...], location: ErrorLocation
 ) -> TokenizerSpec:
-    """Return a tokenizer with a model and the other components of GPT-2's.
+    """Return a tokenizer with this model and the other components of GPT-2's.
 
     Args:
         model: The model; its tokens are in the byte-level alphabet.

@@ -107,13 +107,11 @@ def safe_cuts(scanner_name: str, data: bytes) -> Iterator[int]:
 
     Args:
         scanner_name: One of `_native.SCANNERS`.
-        data: The beginning of a text, in UTF-8, whole characters. More may follow, and what
-            follows is not known.
+        data: The beginning of a text, in UTF-8, whole characters.
 
     Yields:
         Offsets in bytes, the last first. Whatever follows `data`, the words of the whole text are
-        the words of `data[:offset]`, then those of the rest. One endless word, endless spaces and
-        the scanner `none` have no such offset. `docs/algorithm.md` has the proof.
+        the words of `data[:offset]`, then those of the rest: `docs/algorithm.md` has the proof.
 
     Raises:
         ValueError: There is no scanner of this name.

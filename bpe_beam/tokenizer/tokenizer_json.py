@@ -1,9 +1,7 @@
 """Hugging Face's `tokenizer.json`, read and written: the artifact of training.
 
-Reading is strict. A setting that is not supported is refused, with its JSON path and the supported
-values, since ignoring it would give other tokens without an error. The written bytes depend on
-the `TokenizerSpec` alone. They equal those of Hugging Face's own pretty `save` of the same
-tokenizer (two spaces, no newline at the end).
+A setting that is not supported is refused, with its JSON path and the supported values: ignoring it
+would give other tokens. The written bytes equal those of Hugging Face's own pretty `save`.
 """
 
 from __future__ import annotations

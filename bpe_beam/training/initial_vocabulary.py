@@ -1,8 +1,7 @@
 """The vocabulary before the first merge, and words spelled in it.
 
-In three steps, so that words may be on many workers: their symbols are found part by part and
-merged (unless the recipe alone determines the symbols), the vocabulary is made, and each part is
-spelled.
+Words may be on many workers: their symbols are found part by part and merged, unless the recipe
+alone determines the symbols; then the vocabulary is made, and each part is spelled.
 """
 
 from __future__ import annotations
@@ -223,10 +222,7 @@ def require_room(vocab_size: int, entries: int) -> None:
 
     Args:
         vocab_size: Number of entries at which training stops.
-        entries: Number of entries before training.
-
-    Raises:
-        UsageError: There are more than `vocab_size`.
+        entries: Number of entries before it.
     """
     require(
         vocab_size >= entries,
@@ -244,14 +240,11 @@ def merges_of(base_tokenizer: Tokenizer) -> tuple[tuple[str, str], ...]:
 
 
 def needs_seen(recipe: MergingRecipe, base_tokenizer: Tokenizer | None = None) -> bool:
-    """Whether the words determine the first entries of the vocabulary.
+    """Return whether the words determine the first entries; not if all 256 bytes are entries.
 
     Args:
         recipe: The settings; to continue a tokenizer, as `recipe_like` returned them.
         base_tokenizer: The tokenizer to continue, if any.
-
-    Returns:
-        False if all 256 bytes are entries anyway: by the recipe, or in the base tokenizer.
     """
     if not isinstance(recipe, BpeRecipe) or recipe.symbols != "bytes":
         return True

@@ -28,7 +28,7 @@ from msgspec.structs import asdict
 
 from bpe_beam import progress
 from bpe_beam.corpus.read_settings import ReadSettings
-from bpe_beam.counts.artifact import write_part, write_sources_part
+from bpe_beam.counts.artifact import words_of, write_part
 from bpe_beam.counts.manifest import CountsPart, check_sources, part_name
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import PARTITIONS, WordTable, decode_block, encode_block
@@ -259,12 +259,9 @@ def write_partition(
 
 
 def _write(task: CountTask, name: str, tables: dict[str, WordTable]) -> CountsPart:
-    to = (task.folder.storage, task.folder.url, name)
-    with_places = task.rules.with_places
-    if task.by_source:
-        return write_sources_part(*to, tables, with_places)
-    blocks = (block for table in tables.values() for _, block in table.blocks(partitions=1))
-    return write_part(*to, blocks, with_places)
+    words = words_of(tables, task.by_source)
+    folder = task.folder
+    return write_part(folder.storage, folder.url, name, words, task.rules.with_places)
 
 
 def _add(task: CountTask, tables: dict[str, WordTable], ranges: Iterable[RangeReference]) -> None:

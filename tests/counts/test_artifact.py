@@ -69,14 +69,14 @@ class TestParts:
             folder = tmp_path / str(max_bytes)
             folder.mkdir()
             blocks = blocks_of(some_counts(), 0, max_bytes)
-            parts.add(write_part(STORAGE, str(folder), "part", blocks, False))
+            parts.add(write_part(STORAGE, str(folder), "part", {None: blocks}, False))
             file = pq.ParquetFile(folder / "part")
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             assert sizes[:-1] == [row_group] * (len(sizes) - 1)
         assert len(parts) == 1
 
     def test_a_partition_without_words(self, tmp_path: Path) -> None:
-        part = write_part(STORAGE, str(tmp_path), "part", [], False)
+        part = write_part(STORAGE, str(tmp_path), "part", {None: []}, False)
         assert (part.unique_words, part.word_bytes) == (0, 0)
         table = pq.read_table(tmp_path / "part")
         assert table.schema == WORD_SCHEMA
@@ -88,13 +88,13 @@ class TestParts:
             raise RuntimeError("the shuffle broke")
 
         with pytest.raises(RuntimeError, match="the shuffle broke"):
-            write_part(STORAGE, str(tmp_path), "part", blocks(), False)
+            write_part(STORAGE, str(tmp_path), "part", {None: blocks()}, False)
         assert list(tmp_path.iterdir()) == []
 
     def test_large_counts(self, tmp_path: Path) -> None:
         large = [2**31, 2**53 + 1, 2**63 - 1]
         block = pa.record_batch([pa.array("abc", pa.large_string()), large], schema=WORD_SCHEMA)
-        write_part(STORAGE, str(tmp_path), "part", [block], False)
+        write_part(STORAGE, str(tmp_path), "part", {None: [block]}, False)
         assert pq.read_table(tmp_path / "part")["count"].to_pylist() == large
 
 

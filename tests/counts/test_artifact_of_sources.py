@@ -22,7 +22,8 @@ from bpe_beam.counts.artifact import (
     iter_sources,
     iter_words,
     read_part,
-    write_sources_part,
+    words_of,
+    write_part,
 )
 from bpe_beam.counts.manifest import (
     MAX_SOURCES,
@@ -69,8 +70,8 @@ def tables_of(texts: dict[str, list[str]], with_places: bool = False) -> dict[st
 def write_folder(folder: Path, with_places: bool = False) -> CountsManifest:
     """A finished counts folder of one part, as the job leaves it."""
     texts = some_texts()
-    part = write_sources_part(
-        STORAGE, str(folder), NAME, tables_of(texts, with_places), with_places
+    part = write_part(
+        STORAGE, str(folder), NAME, words_of(tables_of(texts, with_places), True), with_places
     )
     totals = {
         name: SourceTotals(
@@ -170,9 +171,9 @@ def test_products_and_sums_beyond_64_bits_are_refused(tmp_path: Path) -> None:
         words = pa.record_batch([pa.array(["x"], pa.large_string()), [most]], schema_of(False))
         tables[source].add_block(words)
     with pytest.raises(DataError, match="beyond 64 bits"):
-        write_sources_part(STORAGE, str(tmp_path), NAME, tables, False)
+        write_part(STORAGE, str(tmp_path), NAME, words_of(tables, True), False)
     assert list(tmp_path.iterdir()) == []
-    part = write_sources_part(STORAGE, str(tmp_path), NAME, {"a": _one("x", most)}, False)
+    part = write_part(STORAGE, str(tmp_path), NAME, {"a": _one("x", most).drain()}, False)
     table = pq.read_table(tmp_path / NAME)
     assert added_up(table, part, {"a": 1})["count"].to_pylist() == [most]
     with pytest.raises(DataError, match="a count multiplied by 2 is beyond 64 bits"):
@@ -194,19 +195,15 @@ def test_the_same_bytes_in_any_order_of_sources(
 ) -> None:
     monkeypatch.setattr(artifact, "_ROW_GROUP", row_group)
     texts = some_texts()
-    parts = {
-        msgspec.json.encode(
-            write_sources_part(
-                STORAGE, str(tmp_path), NAME, tables_of({n: texts[n] for n in names}), False
-            )
-        )
-        for names in (["zh", "größe", "en"], ["en", "größe", "zh"], ["größe", "zh", "en"])
-    }
+    parts = set()
+    for names in (["zh", "größe", "en"], ["en", "größe", "zh"], ["größe", "zh", "en"]):
+        words = words_of(tables_of({name: texts[name] for name in names}), True)
+        parts.add(msgspec.json.encode(write_part(STORAGE, str(tmp_path), NAME, words, False)))
     assert len(parts) == 1
 
 
 def test_a_source_without_words_in_a_part(tmp_path: Path) -> None:
-    part = write_sources_part(STORAGE, str(tmp_path), NAME, {"a": WordCounter()}, False)
+    part = write_part(STORAGE, str(tmp_path), NAME, {"a": WordCounter().drain()}, False)
     assert (part.rows, part.sources) == (0, {})
     assert pq.read_table(tmp_path / NAME).schema == schema_of(False, with_sources=True)
 

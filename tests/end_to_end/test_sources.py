@@ -165,7 +165,7 @@ def test_a_job_that_broke_goes_on(
     given = ("--input", f"{corpus}/**/*.*", "--output", tmp_path / "out", *WORDS, *SOURCES)
     given += ("--range-bytes", "2KB", "--quiet")
     with monkeypatch.context() as patch:
-        patch.setattr(counting, "write_sources_part", broken)
+        patch.setattr(counting, "write_part", broken)
         ran = run("count", *given)
     assert (ran.code, ran.err) == (1, "bpe-beam count: the disk is full\n")
     receipts = list((tmp_path / "out").glob("work/run-*/work/counts-*.json"))

@@ -40,7 +40,7 @@ def write_folder(folder: Path, with_places: bool = False, max_bytes: int = 5000)
             STORAGE,
             str(folder),
             part_name(partition, PARTITIONS),
-            blocks_of(counts, partition, max_bytes),
+            {None: blocks_of(counts, partition, max_bytes)},
             with_places,
         )
         for partition in range(PARTITIONS)

@@ -49,7 +49,7 @@ def counts_folder(folder: Path, words: Mapping[str, int], pretokenizer: str = "g
         blocks[partition].append(block)
     folder.mkdir(parents=True, exist_ok=True)
     parts = tuple(
-        write_part(STORAGE, str(folder), part_name(i, PARTITIONS), blocks[i], False)
+        write_part(STORAGE, str(folder), part_name(i, PARTITIONS), {None: blocks[i]}, False)
         for i in range(PARTITIONS)
     )
     manifest = CountsManifest(

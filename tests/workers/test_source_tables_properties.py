@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe_beam.corpus.batches import BATCH_SCHEMA
-from bpe_beam.counts.artifact import added_up, read_part, write_sources_part
+from bpe_beam.counts.artifact import added_up, read_part, words_of, write_part
 from bpe_beam.counts.manifest import CountsManifest, SourceTotals
 from bpe_beam.counts.word_counter import WordRules
 from bpe_beam.counts.word_table import WordTable
@@ -45,7 +45,7 @@ def test_a_part_of_them(
             _gather(tables, gathered)
     _gather(tables, gathered)
     storage = Storage()
-    part = write_sources_part(storage, "memory://parts", "part", gathered, False)
+    part = write_part(storage, "memory://parts", "part", words_of(gathered, True), False)
     twin: dict[str, Counter[str]] = {}
     for source, text in (row for rows in batches for row in rows):
         twin.setdefault(source, Counter()).update(text.split())

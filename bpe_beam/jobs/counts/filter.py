@@ -16,8 +16,8 @@ from bpe_beam.counts.artifact import (
     added_up,
     iter_sources,
     read_part,
+    words_of,
     write_part,
-    write_sources_part,
 )
 from bpe_beam.counts.manifest import (
     CountsManifest,
@@ -88,7 +88,7 @@ def _filter_part(
     output = (storage, settings.output, part_name(partition, len(base.parts)))
     if part.sources is None:
         frequent = pc.greater_equal(table["count"], settings.min_count)
-        return write_part(*output, table.filter(frequent).to_batches(), base.with_places)
+        return write_part(*output, {None: table.filter(frequent).to_batches()}, base.with_places)
     factors = {name: int(name in sources) for name in base.sources or ()}
     totals = added_up(table, part, factors)
     words = totals["word"].filter(pc.greater_equal(totals["count"], settings.min_count))
@@ -98,7 +98,7 @@ def _filter_part(
             tables[source] = WordTable(with_places=base.with_places)
             for block in rows.filter(pc.is_in(rows["word"], words)).to_batches():
                 tables[source].add_block(block)
-    return write_sources_part(*output, tables, base.with_places)
+    return write_part(*output, words_of(tables, by_source=True), base.with_places)
 
 
 def _words(

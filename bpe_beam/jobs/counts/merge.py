@@ -20,8 +20,8 @@ from bpe_beam.corpus.plan import MAX_FILES
 from bpe_beam.counts.artifact import (
     iter_sources,
     read_part,
+    words_of,
     write_part,
-    write_sources_part,
 )
 from bpe_beam.counts.manifest import (
     CountsManifest,
@@ -164,10 +164,8 @@ def _merge_part(
                 tables[name].add_block(block)
         files += len(manifest.inputs)
     name = part_name(partition, len(counts[0][1].parts))
-    if counts[0][1].sources is not None:
-        return write_sources_part(storage, output, name, tables, with_places)
-    blocks = (block for each in tables.values() for _, block in each.blocks(partitions=1))
-    return write_part(storage, output, name, blocks, with_places)
+    words = words_of(tables, by_source=counts[0][1].sources is not None)
+    return write_part(storage, output, name, words, with_places)
 
 
 def _moved(table: pa.Table, before: int, files: int, url: str) -> pa.Table:
