@@ -87,9 +87,7 @@ class PackedCounts(CountTable):
     def blocks(
         self, shards: int, max_bytes: int = BLOCK_BYTES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the words by shard, sorted by their bytes.
-
-        Equal tables give equal blocks, in whatever order they were filled.
+        """Yield the words by shard, sorted by their bytes; equal tables give equal blocks.
 
         Args:
             shards: The number of shards; a fixed hash assigns words to them.

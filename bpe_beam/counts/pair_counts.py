@@ -113,10 +113,9 @@ class PairCounts(CountTable):
     def blocks(
         self, shards: int = PAIR_SHARDS, max_bytes: int = BLOCK_BYTES
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the pairs by shard, sorted by left and right.
+        """Yield the pairs by shard, sorted by left and right; equal tables give equal blocks.
 
-        A shard without pairs has no block. A pair's shard follows from its ids alone, and equal
-        tables give equal blocks, in whatever order they were filled.
+        A shard without pairs has no block. A pair's shard follows from its ids alone.
 
         Args:
             shards: The number of shards, at least 1.

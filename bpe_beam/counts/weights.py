@@ -145,9 +145,8 @@ def given_weights(given: Mapping[str, int], sources: Mapping[str, int]) -> Weigh
 def tempered_weights(temperature: Decimal, sizes: Mapping[str, int]) -> Weights:
     """Return weights with which each source's share of the text is proportional to its size^T.
 
-    A source of n of the N bytes has the weight (n^T / the sum of all n^T) / (n / N): with T below 1
-    small sources gain, with 1 all weights are 1, with 0 all sources get the same share. Computed
-    with 60 digits by `decimal`, whose results are the same everywhere, then rounded as any weight.
+    A source of n of the N bytes has the weight (n^T / the sum of all n^T) / (n / N). `decimal`
+    computes it with 60 digits, the same everywhere; then it is rounded as any weight.
 
     Args:
         temperature: T, from 0 to 1.

@@ -47,11 +47,7 @@ class WordRules:
 
 
 class WordCounter(WordTable):
-    """A word table that counts the words of texts.
-
-    Counting and encoding split texts with the same native pipeline. Words are kept as text, not as
-    characters of the byte-level alphabet, so that tokenizers of bytes and of characters can be
-    trained from the same counts.
+    """A word table that counts the words of texts, as text: for tokenizers of bytes and characters.
 
     Args:
         rules: How texts are split into words.

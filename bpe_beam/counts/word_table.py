@@ -97,10 +97,9 @@ class WordTable(CountTable):
         self._table.add_table(other._table)
 
     def blocks(self, partitions: int = PARTITIONS, max_bytes: int = BLOCK_BYTES) -> Blocks:
-        """Yield the words by partition, sorted by their bytes.
+        """Yield the words by partition, sorted by their bytes; equal tables give equal blocks.
 
-        A partition without words has no block. Equal tables give equal blocks, in whatever order
-        they were filled. Cost: about the table's memory again while it runs.
+        A partition without words has no block. Cost: about the table's memory again while it runs.
 
         Args:
             partitions: The number of partitions, at least 1; a fixed hash assigns words to them.

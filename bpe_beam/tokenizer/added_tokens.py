@@ -37,11 +37,7 @@ class AddedToken(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AddedTokens:
-    """The added tokens of a tokenizer, and their positions in a text.
-
-    The native pipeline extracts them by itself; this class finds them where Python needs their
-    positions.
-    """
+    """The added tokens of a tokenizer, and their positions in a text where Python needs them."""
 
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
         tokens = tuple(tokens)
@@ -93,11 +89,7 @@ class AddedTokens:
         return self.every.difference(self.specials.values()).union(allowed)
 
     def find(self, data: bytes) -> Iterator[tuple[int, int, int]]:
-        """Yield (id, start, end in bytes) of each added token in a text of UTF-8.
-
-        At each position the longest token matches, leftmost first. Settings such as `single_word`
-        and `lstrip` are ignored.
-        """
+        """Yield (id, start, end in bytes) of added tokens in UTF-8, whatever their settings."""
         if self.ids:
             yield from self._finder.find(data)
 

@@ -1,9 +1,8 @@
 """The byte-level alphabet: each of the 256 bytes as one printable character.
 
-A byte-level tokenizer encodes bytes, but its files contain text, so every byte has a character in
-the files (the alphabet is GPT-2's). Bytes 33-126, 161-172 and 174-255 are the characters of the
-same number; the other 68 are U+0100 and upward in byte order. A space is `Ġ`, a newline `Ċ`. Only
-files, vocabularies and displays have these characters; text is encoded from its bytes.
+The alphabet is GPT-2's. Only files, vocabularies and displays have these characters: text is
+encoded from its bytes. Bytes 33-126, 161-172 and 174-255 are the characters of the same number; the
+other 68 are U+0100 and upward in byte order. A space is `Ġ`, a newline `Ċ`.
 """
 
 from __future__ import annotations

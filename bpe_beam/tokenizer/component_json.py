@@ -34,19 +34,15 @@ FAMILIES: dict[str, Any] = {
 
 
 def read_component(node: Node, family: str) -> Any:
-    """Return a component, with all components in it.
+    """Return a component, with all components in it; None if the value is null.
 
     Args:
         node: Its value in the file.
         family: A key of `FAMILIES`.
 
-    Returns:
-        The component; None if the value is null.
-
     Raises:
         UsageError: A component, key or value is not supported, there are more than MAX_COMPONENTS
-            components, or they are nested deeper than MAX_DEPTH; the message has the JSON path and
-            the supported values.
+            components, or they are nested deeper than MAX_DEPTH.
     """
     if node.value is None:
         return None

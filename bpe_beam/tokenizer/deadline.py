@@ -1,9 +1,8 @@
 """The deadline of a text: a tokenizer's file may be hostile, with patterns that never end.
 
-A text may take `text_seconds()`, and one more second for each TEXT_BYTES_PER_SECOND bytes, for
-normalizing, splitting into words, finding added tokens, or decoding. Only the CPU time of the
-text's thread counts, so that a busy machine, or another thread that has a lock, makes no text fail.
-The native code has the deadline of each thread; searches in Python ask it for the time left.
+A text may take `text_seconds()`, and one more second for each TEXT_BYTES_PER_SECOND bytes. Only the
+CPU time of its thread counts, so that a busy machine makes no text fail. The native code has the
+deadline of each thread; searches in Python ask it for the time left.
 """
 
 from __future__ import annotations

@@ -18,14 +18,11 @@ from bpe_beam.tokenizer.postprocessors import TemplatePiece
 
 
 def text_of(token: str, in_bytes: bool) -> str | bytes:
-    """Return the text of a token.
+    """Return the text of a token; its bytes, if they are not whole characters of UTF-8.
 
     Args:
         token: The token in the vocabulary.
         in_bytes: Whether its characters are in the byte-level alphabet.
-
-    Returns:
-        The text; the bytes, if they are not whole characters of UTF-8.
     """
     if not in_bytes or not byte_level.CHAR_TO_BYTE.keys() >= set(token):
         return token

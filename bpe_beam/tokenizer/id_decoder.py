@@ -54,16 +54,13 @@ class IdDecoder:
         self._token_bytes = _TokenBytes(spec, tokens)
 
     def decode(self, ids: Iterable[int], skipped: Collection[int], *, lossy: bool) -> bytes:
-        """Return the text of ids.
+        """Return the text of ids, in UTF-8.
 
         Args:
             ids: Integers, also as a NumPy or Arrow array.
             skipped: Ids that are ignored.
             lossy: Whether the decoder replaces bytes that are not UTF-8 by U+FFFD, as in Hugging
-                Face.
-
-        Returns:
-            UTF-8; with `lossy` false also other bytes, where the ids are not those of a text.
+                Face. If false, they stay.
 
         Raises:
             DataError: The tokenizer does not have an id; the message has its number, from 1.

@@ -58,7 +58,7 @@ class BPE(Component, frozen=True, dict=True):
     """Byte-pair encoding.
 
     Attributes:
-        vocab: Id by token, in the order of ids. Ids may have holes.
+        vocab: Id by token, in the order of ids, which may have holes.
         merges: Pairs of tokens by rank; a pair listed twice has its last rank.
         unk_token: The token of a symbol outside the vocabulary; None: such a text is refused.
         continuing_subword_prefix: Added before every symbol of a word but the first.

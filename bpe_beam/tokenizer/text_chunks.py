@@ -37,7 +37,7 @@ def safe_cuts_of(spec: TokenizerSpec) -> SafeCuts | None:
 def encodable_chunks(
     chunks: Iterable[str], safe_cuts: SafeCuts | None, added: AddedTokens, allowed: Collection[int]
 ) -> Iterator[bytes]:
-    """Yield a text in other chunks, each of which can be encoded by itself.
+    """Yield a text in other chunks, of which each can be encoded by itself; errors as `portions`.
 
     Args:
         chunks: The text; chunks may end anywhere.
@@ -46,12 +46,7 @@ def encodable_chunks(
         allowed: The ids of the added tokens that are recognized.
 
     Yields:
-        UTF-8 of some tens of KB, or of the length of the longest word. The ids of all chunks are
-        the ids of the text.
-
-    Raises:
-        UsageError: A chunk is not a str.
-        DataError: The text has a lone surrogate; the message has its position in the whole text.
+        UTF-8 of some tens of KB, or of the length of the longest word.
     """
     waiting = bytearray()
     wanted = _CHUNK_BYTES

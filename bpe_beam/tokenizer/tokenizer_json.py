@@ -187,9 +187,8 @@ def _read_model(node: Node) -> Model:
     if model_class is BPE:
         fields["dropout"].expect(None, 0, 0.0)
         large["merges"] = _read_merges(fields["merges"])
-    small = {key: entries[key] for key in entries if key not in ("dropout", *large)}
     empty: dict[str, Any] = {"vocab": {}, "merges": []}
-    small |= {key: empty[key] for key in large}
+    small = {key: empty.get(key, value) for key, value in entries.items() if key != "dropout"}
     model = Node(node.source, node.path, small).convert(model_class)
     return replace(model, **large)
 

@@ -97,8 +97,8 @@ def check_continued(base: Tokenizer, recipe: BpeRecipe) -> None:
 def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> Tokenizer:
     """Return a base tokenizer with more merges; its other parts stay.
 
-    As soon as its model has more entries or merges it has the added tokens, too: a merge may make
-    one that the text spells, and other programs renumber those that a model lacks.
+    As soon as its model has more entries or merges it has the added tokens too: other programs
+    renumber those that a model lacks.
 
     Args:
         base: The tokenizer to continue.

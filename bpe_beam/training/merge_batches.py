@@ -28,8 +28,7 @@ def plain_batch(
 ) -> int:
     """Return how many of the best pairs are learned next, one after the other.
 
-    Merges whose joined token is known come by themselves, so a batch may be applied by rank. Takes
-    about a microsecond a pair.
+    Merges whose joined token is known come by themselves, so a batch may be applied by rank.
 
     Args:
         lefts: The pairs' left ids, the best first, ties in the rule's order.

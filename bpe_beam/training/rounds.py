@@ -61,11 +61,8 @@ def threshold(shards: Sequence[ShardPairs], divisor: int) -> int:
     """Return the threshold of a round: the least count of a frequent pair.
 
     Args:
-        shards: All shards of pairs.
+        shards: All shards of pairs, which list all pairs of that count.
         divisor: The threshold is the best count over this, at least 1.
-
-    Returns:
-        The least count from which on all pairs are listed, if that is higher.
     """
     most = max((shard.most for shard in shards), default=0)
     listed = max((shard.floor for shard in shards), default=1)
@@ -163,8 +160,7 @@ def cut_to_fit(
 ) -> tuple[WordSymbols, int] | None:
     """Cut segments again, by higher thresholds, until a trainer has room for them.
 
-    Reads all segments for each threshold that it tries, each half as high again as the one before.
-    Takes no more than the room's memory.
+    Reads all segments for each threshold that it tries, and takes no more than the room's memory.
 
     Args:
         read: Returns the packed segments, each time it is called.
