@@ -29,6 +29,7 @@ ALPHABETS: tuple[Alphabet, ...] = get_args(Alphabet)
 SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 
 _MAX_INT64 = 2**63 - 1
+_DECORATIONS = ("end_of_word_suffix", "end_of_word_symbol", "continuing_subword_prefix")
 
 
 class _Entries(msgspec.Struct, frozen=True):
@@ -153,7 +154,7 @@ class BpeRecipe(_Merging, frozen=True):
         require_choice("symbols", self.symbols, SYMBOLS)
         if self.alphabet is not None:
             require_choice("alphabet", self.alphabet, ALPHABETS)
-        for name in ("end_of_word_suffix", "end_of_word_symbol", "continuing_subword_prefix"):
+        for name in _DECORATIONS:
             _require_unicode(name, (getattr(self, name),))
         if self.symbols == "bytes":
             self._check_bytes()
@@ -181,12 +182,7 @@ class BpeRecipe(_Merging, frozen=True):
 
     def _check_bytes(self) -> None:
         """Check what words of bytes exclude."""
-        for name in (
-            "end_of_word_suffix",
-            "end_of_word_symbol",
-            "continuing_subword_prefix",
-            "byte_fallback",
-        ):
+        for name in (*_DECORATIONS, "byte_fallback"):
             value = getattr(self, name)
             require(not value, f"needs symbols 'characters', got {value!r} with 'bytes'", name)
         for token in self.specials:
