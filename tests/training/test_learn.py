@@ -43,10 +43,10 @@ def merging_options(made: random.Random, letters: str) -> dict[str, Any]:
     }
 
 
-def larger(made: random.Random, learn: Any, options: dict[str, Any]) -> int:
+def larger(made: random.Random, reference: Any, options: dict[str, Any]) -> int:
     """A vocabulary size that is enough, from what the reference says when it is not."""
     with pytest.raises(UsageError, match="must be at least") as caught:
-        learn(vocab_size=-1, **options)
+        reference(vocab_size=-1, **options)
     least = int(str(caught.value).partition("at least ")[2].split(",")[0])
     return max(1, least + made.randint(0, 25))
 
@@ -68,13 +68,13 @@ def test_bpe_over_characters(letters: str) -> None:
         if options.get("end_of_word_symbol", "~") in letters:
             continue
 
-        def learn(words: Any = words, **options: Any) -> Any:
+        def reference(words: Any = words, **options: Any) -> Any:
             return reference_bpe.learn_bpe(
                 words, alphabet="seen", symbol_bytes=str.encode, **options
             )
 
-        size = larger(made, learn, options)
-        vocab, merges = learn(vocab_size=size, **options)
+        size = larger(made, reference, options)
+        vocab, merges = reference(vocab_size=size, **options)
         recipe = BpeRecipe(size, symbols="characters", **options)
         learned = learn(words_of(words), recipe)
         assert list(learned.vocab) == vocab, (words, recipe)
@@ -94,11 +94,11 @@ def test_wordpiece(letters: str) -> None:
             "continuing_subword_prefix": made.choice(["##", "##", "#", ""]),
         }
 
-        def learn(words: Any = words, **options: Any) -> Any:
+        def reference(words: Any = words, **options: Any) -> Any:
             return reference_wordpiece.learn_wordpiece(words, **options)
 
-        size = larger(made, learn, options)
-        vocab, merges = learn(vocab_size=size, **options)
+        size = larger(made, reference, options)
+        vocab, merges = reference(vocab_size=size, **options)
         learned = learn(words_of(words), WordPieceRecipe(size, **options))
         assert list(learned.vocab) == vocab, (words, options)
         assert learned.merges == tuple(merges)
