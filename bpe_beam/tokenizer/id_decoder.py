@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from bpe_beam import _native
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, TextError, UsageError
 from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.deadline import deadline_of
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder, bytes_of_token
 from bpe_beam.tokenizer.spec import TokenizerSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+_Rows: TypeAlias = "list[Iterable[int]] | pa.Array"
 
 
 class _TokenBytes(dict[int, bytes]):
@@ -52,6 +60,7 @@ class IdDecoder:
         self._decoder = spec.decoder
         self._tokens = tokens
         self._token_bytes = _TokenBytes(spec, tokens)
+        self._joined: dict[frozenset[int], _native.TokenBytes] = {}
 
     def decode(self, ids: Iterable[int], skipped: Collection[int], *, lossy: bool) -> bytes:
         """Return the text of ids, in UTF-8.
@@ -83,6 +92,125 @@ class IdDecoder:
             return b" ".join(tokens)
         with deadline_of(sum(map(len, tokens))):
             return b"".join(self._decoder.apply(tokens, lossy=lossy))
+
+    def decode_batch(
+        self, ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray, skipped: frozenset[int]
+    ) -> pa.LargeBinaryArray:
+        """Return the bytes of the ids of many texts, joined natively where the decoder only joins.
+
+        Args:
+            ids: The ids of each text: sequences, or Arrow lists.
+            skipped: Ids that are ignored.
+
+        Raises:
+            UsageError: A value is not an integer.
+            DataError: As `decode`, with the number of the text, from 0.
+        """
+        import pyarrow as pa
+
+        rows = _rows(ids)
+        found = None
+        if isinstance(self._decoder, ByteLevelDecoder):
+            flat = _flat(rows)
+            if flat and (skipped in self._joined or self._are_many(flat[0])):
+                found = self._natively(skipped).decode_batch(*flat)
+        if not found:
+            return pa.array(self._one_by_one(rows, skipped, lossy=False), pa.large_binary())
+        data, offsets = found
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+
+    def decode_texts(
+        self, ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray, skipped: frozenset[int]
+    ) -> pa.LargeStringArray:
+        """Return the texts of the ids of many texts; bytes that are not UTF-8 become U+FFFD.
+
+        Args:
+            ids: As in `decode_batch`.
+            skipped: Ids that are ignored.
+
+        Raises:
+            UsageError: As in `decode_batch`.
+            DataError: As in `decode_batch`.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        if not isinstance(self._decoder, ByteLevelDecoder):
+            texts = self._one_by_one(_rows(ids), skipped, lossy=True)
+            return pa.array([text.decode(errors="replace") for text in texts], pa.large_string())
+        joined = self.decode_batch(ids, skipped)
+        _, ends, data = joined.buffers()
+        offsets = np.frombuffer(ends, np.int64)[: len(joined) + 1]
+        if _native.texts_are_utf8(memoryview(data), offsets):
+            return pa.Array.from_buffers(pa.large_string(), len(joined), [None, ends, data])
+        texts = [text.decode(errors="replace") for text in joined.to_pylist()]
+        return pa.array(texts, pa.large_string())
+
+    def _are_many(self, ids: npt.NDArray[np.uint32]) -> bool:
+        """Return whether it is worth while to make the bytes of every token."""
+        return len(ids) * 8 >= len(self._tokens)
+
+    def _natively(self, skipped: frozenset[int]) -> _native.TokenBytes:
+        """Return what joins the bytes of tokens; skipped ones have none."""
+        if skipped not in self._joined:
+            tokens = {number: self._token_bytes[number] for number in self._tokens}
+            tokens.update(dict.fromkeys(skipped, b""))
+            self._joined[skipped] = _native.TokenBytes(tokens)
+        return self._joined[skipped]
+
+    def _one_by_one(self, rows: _Rows, skipped: frozenset[int], *, lossy: bool) -> list[bytes]:
+        decoded = []
+        for number, row in enumerate(rows if isinstance(rows, list) else rows.to_pylist()):
+            try:
+                decoded.append(self.decode(row, skipped, lossy=lossy))
+            except DataError as error:
+                raise TextError(number, str(error)) from None
+            except UsageError as error:
+                raise UsageError(f"text {number}: {error}") from None
+        return decoded
+
+
+def _rows(ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray) -> _Rows:
+    """Return Arrow lists in one piece, or a list of what can be read more than once.
+
+    Raises:
+        UsageError: A text has no ids that can be listed.
+    """
+    import pyarrow as pa
+
+    if isinstance(ids, pa.ChunkedArray):
+        return ids.combine_chunks()
+    if isinstance(ids, pa.Array):
+        return ids
+    try:
+        return [row if hasattr(row, "dtype") else list(row) for row in ids]
+    except TypeError as error:
+        raise UsageError(f"ids must be the ids of many texts: {error}") from None
+
+
+def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] | None:
+    """Return all ids and the offsets of each text's first; None if they are not all uint32."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        if isinstance(rows, pa.Array):
+            lists = rows.cast(pa.large_list(pa.uint32()))
+            if lists.null_count or lists.values.null_count:
+                return None
+            return lists.values.to_numpy(), lists.offsets.to_numpy()
+        arrays = [np.asarray(row) for row in rows]
+        flat = np.concatenate([array for array in arrays if len(array)] or [np.zeros(0, np.uint32)])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, TypeError, ValueError):
+        return None
+    if flat.ndim != 1:
+        return None
+    if flat.size and (flat.dtype.kind not in "iu" or flat.min() < 0 or flat.max() >= 2**32):
+        return None
+    offsets = np.zeros(len(arrays) + 1, np.int64)
+    np.cumsum([len(array) for array in arrays], out=offsets[1:])
+    return flat.astype(np.uint32, copy=False), offsets
 
 
 def integers(ids: Iterable[int]) -> list[int]:

@@ -478,8 +478,52 @@ class Tokenizer:
         """
         return self._decoder.decode(ids, self._skipped(skip_special_tokens), lossy=False)
 
-    def _skipped(self, skip_special_tokens: bool) -> Collection[int]:
-        return frozenset(self._added.specials.values()) if skip_special_tokens else ()
+    def decode_batch(
+        self,
+        ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray,
+        *,
+        skip_special_tokens: bool = False,
+    ) -> pa.LargeStringArray:
+        """Return the texts of the ids of many texts; each is what `decode` returns.
+
+        Args:
+            ids: The ids of each text: Arrow lists, as `encode_batch` returns them, or a sequence of
+                lists or NumPy arrays.
+            skip_special_tokens: Whether to ignore special tokens.
+
+        Returns:
+            A pyarrow.LargeStringArray.
+
+        Raises:
+            UsageError: A value is not an integer.
+            DataError: The tokenizer does not have an id; the message has the number of the text,
+                from 0, and the number of the id.
+        """
+        return self._decoder.decode_texts(ids, self._skipped(skip_special_tokens))
+
+    def decode_bytes_batch(
+        self,
+        ids: Sequence[Iterable[int]] | pa.Array | pa.ChunkedArray,
+        *,
+        skip_special_tokens: bool = False,
+    ) -> pa.LargeBinaryArray:
+        """Return the bytes of the ids of many texts; each is what `decode_bytes` returns.
+
+        Args:
+            ids: As in `decode_batch`.
+            skip_special_tokens: As in `decode_batch`.
+
+        Returns:
+            A pyarrow.LargeBinaryArray.
+
+        Raises:
+            UsageError: As in `decode_batch`.
+            DataError: As in `decode_batch`.
+        """
+        return self._decoder.decode_batch(ids, self._skipped(skip_special_tokens))
+
+    def _skipped(self, skip_special_tokens: bool) -> frozenset[int]:
+        return frozenset(self._added.specials.values() if skip_special_tokens else ())
 
     @cached_property
     def _decoder(self) -> IdDecoder:

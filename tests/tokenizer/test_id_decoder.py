@@ -59,3 +59,66 @@ def test_unknown_ids(tokenizer: Tokenizer) -> None:
         tokenizer.decode([1.0])  # type: ignore[list-item]
     with pytest.raises(UsageError, match="ids must be integers"):
         tokenizer.decode("12")
+
+
+def rows_of(tokenizer: Tokenizer, sample: str) -> list[list[int]]:
+    texts = ["", f"a{END}b", sample, "\u4e2d\u6587 \u00e9", "x" * 300]
+    return [tokenizer.encode(text, allowed_special="all") for text in texts * 20]
+
+
+def test_batches(tokenizer: Tokenizer, sample: str) -> None:
+    """Each text is what it is alone, whatever has the ids."""
+    rows = rows_of(tokenizer, sample)
+    arrow = pa.array([[7], *rows, [7]], pa.large_list(pa.uint32()))[1:-1]
+    batches = [
+        rows,
+        tuple(rows),
+        [np.array(row, np.uint16) for row in rows],
+        [iter(row) for row in rows],
+        arrow,
+        arrow.cast(pa.list_(pa.int64())),
+        pa.chunked_array([arrow[:2], arrow[2:]]),
+    ]
+    for skip in (False, True):
+        texts = [tokenizer.decode(row, skip_special_tokens=skip) for row in rows]
+        data = [tokenizer.decode_bytes(row, skip_special_tokens=skip) for row in rows]
+        for batch in batches[:3] + batches[4:]:
+            found = tokenizer.decode_batch(batch, skip_special_tokens=skip)
+            assert found.type == pa.large_string()
+            assert found.to_pylist() == texts
+            joined = tokenizer.decode_bytes_batch(batch, skip_special_tokens=skip)
+            assert joined.type == pa.large_binary()
+            assert joined.to_pylist() == data
+    assert tokenizer.decode_batch(batches[3]).to_pylist() == list(map(tokenizer.decode, rows))
+    assert tokenizer.decode_batch([]).to_pylist() == []
+    square = np.array([rows[2][:4], rows[2][4:8]])
+    assert tokenizer.decode_batch(square).to_pylist() == [tokenizer.decode(row) for row in square]
+
+
+def test_batches_with_broken_utf8(tokenizer: Tokenizer) -> None:
+    number = tokenizer.token_to_id(byte_level.BYTE_TO_CHAR[0xC3])
+    assert number is not None
+    rows = [tokenizer.encode("a"), [number], [number, number]]
+    assert tokenizer.decode_batch(rows).to_pylist() == ["a", "\ufffd", "\ufffd\ufffd"]
+    assert tokenizer.decode_bytes_batch(rows).to_pylist() == [b"a", b"\xc3", b"\xc3\xc3"]
+    # Two halves of a character in two texts are no character.
+    halves = [[tokenizer.token_to_id(byte_level.BYTE_TO_CHAR[byte])] for byte in (0xC3, 0xA9)]
+    assert tokenizer.decode_batch(halves).to_pylist() == ["\ufffd", "\ufffd"]
+
+
+def test_batches_with_unknown_ids(tokenizer: Tokenizer) -> None:
+    size = tokenizer.vocab_size
+    many = [[0] * size, [0, size]]
+    for batch in ([[0], [0, size]], pa.array(many), many, [np.array([0]), [0, size]]):
+        with pytest.raises(DataError, match=rf"^text 1: id {size} \(number 2 of"):
+            tokenizer.decode_batch(batch)
+    with pytest.raises(DataError, match=r"^text 0: id -1 "):
+        tokenizer.decode_bytes_batch([[-1]])
+    with pytest.raises(UsageError, match="text 1: ids must be integers"):
+        tokenizer.decode_batch([[1], [1.0]])
+    with pytest.raises(UsageError, match="text 1: ids must be integers"):
+        tokenizer.decode_batch(pa.array([[1], None]))
+    with pytest.raises(UsageError, match="text 0: ids must be integers"):
+        tokenizer.decode_batch([[[1, 2], [3, 4]]])
+    with pytest.raises(UsageError, match="ids must be the ids of many texts"):
+        tokenizer.decode_batch([1, 2])

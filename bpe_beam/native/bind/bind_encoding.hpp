@@ -24,6 +24,7 @@
 #include "encode/bpe_models.hpp"
 #include "encode/bpe_ranks.hpp"
 #include "encode/text_encoder.hpp"
+#include "encode/token_bytes.hpp"
 #include "encode/wordpiece_model.hpp"
 #include "text/utf8_check.hpp"
 
@@ -258,6 +259,49 @@ class PyEncoder {
   std::vector<std::unique_ptr<EncodingState>> states_;
 };
 
+/// (bytes, int64 offsets of the texts in them), or None if an id has no token. There are a few bytes
+/// behind the last text.
+inline py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t>& ids,
+                               const InputArray<std::int64_t>& offsets) {
+  const auto all = span_of(ids);
+  const auto bounds = span_of(offsets);
+  check_offsets(bounds, all.size());
+  const auto ids_at = [&](std::size_t text) {
+    const auto begin = static_cast<std::size_t>(bounds[text]);
+    return all.subspan(begin, static_cast<std::size_t>(bounds[text + 1]) - begin);
+  };
+  std::vector<std::int64_t> ends{0};
+  {
+    const py::gil_scoped_release release;
+    ends.reserve(bounds.size());
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const std::optional<std::size_t> size = tokens.size_of(ids_at(i));
+      if (!size) break;
+      ends.push_back(ends.back() + static_cast<std::int64_t>(*size));
+    }
+  }
+  if (ends.size() < bounds.size()) return py::none();
+  const auto size = ends.back() + static_cast<std::int64_t>(TokenBytes::kBehind);
+  const auto data = py::reinterpret_steal<py::object>(PyBytes_FromStringAndSize(nullptr, size));
+  if (!data) throw py::error_already_set();
+  char* out = PyBytes_AS_STRING(data.ptr());
+  {
+    const py::gil_scoped_release release;
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) out = tokens.join(ids_at(i), out);
+    std::fill_n(out, TokenBytes::kBehind, '\0');
+  }
+  return py::make_tuple(data, as_array(std::move(ends)));
+}
+
+inline TokenBytes token_bytes(const py::dict& tokens) {
+  TokenIds found;
+  found.reserve(tokens.size());
+  for (const auto& [id, bytes] : tokens) {
+    found.emplace_back(bytes.cast<std::string>(), id_of(id.ptr()));
+  }
+  return TokenBytes(found);
+}
+
 inline bool texts_are_utf8_bytes(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
   const py::buffer_info info = data.request();
   const std::string_view bytes = bytes_of(info);
@@ -300,6 +344,11 @@ inline void bind_encoding(py::module_& m) {
 
   m.def("texts_are_utf8", &texts_are_utf8_bytes, "data"_a, "offsets"_a,
         "Whether each of the texts data[offsets[i]:offsets[i + 1]] is well-formed UTF-8.");
+
+  py::class_<TokenBytes>(m, "TokenBytes", "Ids to bytes: those of each token, joined.")
+      .def(py::init(&token_bytes), "tokens"_a)
+      .def("decode_batch", &decode_batch, "ids"_a, "offsets"_a,
+           "The bytes of many texts and their int64 offsets, or None if an id has no token.");
 
   py::class_<PyEncoder>(m, "Encoder", "Texts to ids.")
       .def(py::init<const PyPipeline&, const PyModel&, std::size_t>(), "pipeline"_a, "model"_a,
