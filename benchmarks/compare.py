@@ -234,9 +234,14 @@ def run(command: list[str], environment: dict[str, str], limit: float) -> Run:
         )
         killer = threading.Timer(limit, process.kill)
         killer.start()
-        _, status, used = os.wait4(process.pid, 0)
+        try:
+            _, status, used = os.wait4(process.pid, 0)
+        except BaseException:  # such as Ctrl-C
+            process.kill()
+            raise
+        finally:
+            killer.cancel()
         wall = time.perf_counter() - started
-        killer.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
         err.seek(0)
@@ -244,7 +249,7 @@ def run(command: list[str], environment: dict[str, str], limit: float) -> Run:
     problem = None
     if process.returncode:
         last = message.splitlines()[-1] if message else f"exit code {process.returncode}"
-        problem = f"over {limit:g} seconds" if wall >= limit else last
+        problem = f"over {limit:g} seconds" if wall >= limit else f"failed: {last}"
     cpu = used.ru_utime + used.ru_stime
     figures = {"wall": {"all": wall}, "cpu": {"all": cpu}, "peak": used.ru_maxrss * 1024}
     return Run(figures, output, problem)
@@ -417,7 +422,7 @@ class Comparison:
             seconds = figures["wall"].get("all") or sum(figures["wall"].values())
             print(f"  {contestant:18} {seconds:9.2f} s {figures['peak'] / 1e6:9.0f} MB", flush=True)
         else:
-            entry["status"] = f"failed: {done.problem}"
+            entry["status"] = done.problem
             print(f"  {contestant:18} {entry['status']}", flush=True)
 
     def note_version(self, contestant: str, output: str) -> None:
@@ -498,6 +503,9 @@ class Comparison:
             row: The row.
         """
         entries = {name: self.results.entry(row, name) for name in self.chosen(row)}
+        for entry in entries.values():
+            if entry["status"].startswith("failed: "):
+                entry["status"] = "ok"  # and is tried again
 
         def due(entry: dict[str, Any], turn: int) -> bool:
             spent = sum(sum(done["wall"].values()) for done in entry["runs"])
