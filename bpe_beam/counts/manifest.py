@@ -133,10 +133,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, of normalizer, pre-tokenizer and special tokens.
-
-        Counts can be added if these are the same.
-        """
+        """SHA-256, in hex, of the settings that must be equal for counts to be added."""
         settings = [self.normalizer, self.pretokenizer, list(self.special_tokens)]
         return hashlib.sha256(json.dumps(settings).encode()).hexdigest()
 
@@ -182,11 +179,7 @@ class CountsManifest(Struct, frozen=True, forbid_unknown_fields=True):
         return manifest
 
     def _check_parts(self) -> None:
-        """Check that each part is there once, and that the parts add up to the totals.
-
-        Raises:
-            ValueError: Names the first part that is missing or there twice, or the wrong sum.
-        """
+        """Check that each part is there once, and that the parts add up; raise ValueError."""
         count = len(self.parts)
         known = set(self.sources or ())
         for number, part in enumerate(self.parts):
@@ -229,9 +222,7 @@ def read_manifest(storage: Storage, folder: str) -> CountsManifest:
 
 
 def read_hashed_manifest(storage: Storage, folder: str) -> tuple[CountsManifest, str]:
-    """Return the manifest of a counts folder, and the SHA-256 of its file in hex.
-
-    The manifest names the hashes of all parts, so its own hash identifies the counts.
+    """Return the manifest of a counts folder, and its SHA-256 in hex, which identifies the counts.
 
     Args:
         storage: The storage client.

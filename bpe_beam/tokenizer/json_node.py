@@ -66,9 +66,6 @@ def parse(data: bytes | str, source: str) -> Any:
         data: The file's bytes, or the same as text.
         source: The name of the file in messages.
 
-    Returns:
-        The value; its objects have no repeated keys, its strings no lone surrogates.
-
     Raises:
         UsageError: The data is too large, not UTF-8, not JSON, or nested too deeply, or it has a
             repeated key or a lone surrogate; the message has the position.

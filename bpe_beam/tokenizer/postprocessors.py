@@ -1,7 +1,7 @@
 """Post-processors: how the tokens of an encoded text are changed.
 
-`trim` changes the offsets of each token. `frame` gives the special tokens before and after those of
-the text, which are added on request and have the offsets (0, 0).
+`trim` changes the offsets of each token. `frame` gives the special tokens around those of the text,
+which are added on request and have the offsets (0, 0).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
     use_regex: bool = True
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `_PostProcessor.trim`; the offsets are empty for a token of only spaces."""
+        """See `_PostProcessor.trim`."""
         return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
 
@@ -166,8 +166,7 @@ class TemplateProcessing(_PostProcessor, frozen=True):
         special_tokens: The special tokens by their names in the templates.
 
     Raises:
-        UsageError: The template `single` does not have exactly the text A, or has a name that is
-            not in `special_tokens`.
+        UsageError: `single` is no such template, or has a name that is not in `special_tokens`.
     """
 
     single: tuple[TemplatePiece, ...]
@@ -205,8 +204,7 @@ class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
         processors: The post-processors in the order in which they are applied.
 
     Raises:
-        UsageError: More than one of them adds tokens. Hugging Face's result would then depend on
-            the number of tokens of the first one.
+        UsageError: More than one of them adds tokens: Hugging Face's result would be doubtful.
     """
 
     processors: tuple[PostProcessor, ...]

@@ -1,8 +1,7 @@
 """`.tiktoken` files: a line a token, its bytes in base64 and its rank, which is its id.
 
-In such a file the rank of a merge is the rank of the merged bytes, and a word that is a token is
-never split. Nearly all vocabularies can also be written as merges (the native `rank_merges` proves
-it for each). The others are encoded by ranks, and `tokenizer.json` cannot represent them.
+In such a file the rank of a merge is that of the merged bytes, and a word that is a token is never
+split. Nearly all vocabularies can also be written as merges: the native `rank_merges` proves it.
 """
 
 from __future__ import annotations
@@ -132,8 +131,7 @@ def _read_lines(data: bytes, source: str) -> list[tuple[bytes, int]]:
 
 
 def _rank_merges(tokens: list[bytes], source: str) -> tuple[list[list[int]], int | None]:
-    """Return rows of (left, right, merged) as numbers of tokens, and the first token whose merges
-    cannot replace its rank."""
+    """Return rows of (left, right, merged), and the first token that no merges can replace."""
     try:
         rows, doubtful = _native.rank_merges(tokens)
     except ValueError as error:

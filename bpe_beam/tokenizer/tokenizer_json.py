@@ -48,15 +48,12 @@ _MODELS: dict[str, type[Model]] = {one.__name__: one for one in _KEYS}
 def read_file(
     path: str, storage: Storage | None, name: str = "tokenizer.json"
 ) -> tuple[bytes, str]:
-    """Return the bytes of a tokenizer's file.
+    """Return the bytes of a tokenizer's file, and the name of the file in messages.
 
     Args:
         path: A path or any URL that fsspec opens, of the file or of its folder.
         storage: The storage client; None: one without options.
         name: The file's name in a folder.
-
-    Returns:
-        The bytes, and the name of the file in messages.
 
     Raises:
         UsageError: The file does not exist, or has more than MAX_FILE_BYTES bytes.

@@ -71,17 +71,12 @@ def read_vocab_and_merges(
     Args:
         vocab: The bytes of `vocab.json`.
         merges: The bytes of `merges.txt`; the line of version may be missing.
-        special_tokens: The texts of the special tokens. Those that are not in the vocabulary get
-            the ids after its greatest id, in this order.
+        special_tokens: As in `Tokenizer.from_vocab_and_merges`.
         vocab_source: The name of the first file in messages.
         merges_source: The name of the second file in messages.
 
-    Returns:
-        A tokenizer with GPT-2's pattern, without normalizer and post-processor.
-
     Raises:
-        UsageError: A file is invalid, or the two do not match; the message has the file and the
-            position.
+        UsageError: A file is invalid, or the two do not match.
     """
     ids = read_vocab(Node(vocab_source, "the vocabulary", parse(vocab, vocab_source)))
     pairs, first_line = _read_merges(merges, merges_source)

@@ -62,15 +62,12 @@ def recipe_like(base: Tokenizer, recipe: BpeRecipe) -> BpeRecipe:
 
 
 def check_same_words(base: Tokenizer, normalizer: str, pretokenizer: str) -> None:
-    """Refuse words that a base tokenizer would not have made.
+    """Refuse words of another normalizer or pre-tokenizer than a base tokenizer has.
 
     Args:
         base: The tokenizer to continue.
         normalizer: Name of the normalizer of the words.
         pretokenizer: Name of the pre-tokenizer of the words.
-
-    Raises:
-        UsageError: The tokenizer has another normalizer or pre-tokenizer.
     """
     spec = base.spec
     _require(

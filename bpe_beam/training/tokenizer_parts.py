@@ -49,15 +49,7 @@ _DROP_BLANKS = ("bert", "whitespace", "whitespace_split")
 
 
 def check_text_steps(recipe: Recipe, pretokenizer: str) -> None:
-    """Refuse a recipe that the words of a pre-tokenizer do not fit.
-
-    Args:
-        recipe: What is trained.
-        pretokenizer: Name of the pre-tokenizer.
-
-    Raises:
-        UsageError: An end-of-word symbol where words do not end at whitespace.
-    """
+    """See `tokenizer_of`: refuse an end-of-word symbol where words do not end at whitespace."""
     require(
         not spelling_of(recipe).end_symbol or pretokenizer == "whitespace_split",
         f"needs the pre-tokenizer whitespace_split, got {pretokenizer}",
