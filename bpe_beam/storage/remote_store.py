@@ -79,11 +79,8 @@ class RemoteStore:
         """See `Storage`."""
 
         def head() -> bytes:
-            source = self._open_ranges(url)
-            try:
+            with contextlib.closing(self._open_ranges(url)) as source:
                 return read_range(source, 0, min(count, source.file.size))
-            finally:
-                source.close()
 
         return self._ask("read", url, head)
 
