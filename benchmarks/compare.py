@@ -164,7 +164,10 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """Return the last commit that changed the package, and `-changed` if files differ from it."""
+    """Return the last commit that changed the package, and `-changed` if files differ from it.
+
+    Outside a clone it is `unknown`.
+    """
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -173,8 +176,11 @@ def commit() -> str:
         return done.stdout.strip()
 
     package = ("--", "../bpe_beam", "../setup.py")
-    changed = git("status", "--porcelain", "-uno", *package)
-    return git("log", "-1", "--format=%H", *package)[:12] + ("-changed" if changed else "")
+    try:
+        changed = git("status", "--porcelain", "-uno", *package)
+        return git("log", "-1", "--format=%H", *package)[:12] + ("-changed" if changed else "")
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return "unknown"
 
 
 class Results:

@@ -12,7 +12,7 @@ from bpe_beam.storage.client import Storage
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import OBJECT_STORES, attempt_name, is_local, local_path, protocol_of
 from bpe_beam.storage.retry import retried
-from bpe_beam.storage.writing import sync_folder
+from bpe_beam.storage.writing import sync_file, sync_folder
 
 
 def write_once(storage: Storage, url: str, data: bytes) -> bool:
@@ -78,7 +78,10 @@ def _link(path: Path, data: bytes) -> bool:
     if not path.exists():
         attempt = path.with_name(attempt_name(path.name))
         try:
-            Storage().write_bytes(str(attempt), data)
+            with attempt.open("wb") as file:
+                file.write(data)
+                file.flush()
+                sync_file(file.fileno())
             with contextlib.suppress(FileExistsError):
                 os.link(attempt, path)
         finally:

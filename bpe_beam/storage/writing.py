@@ -134,12 +134,12 @@ class _Destination(io.RawIOBase):
             with named_errors("write", self._url, self._secrets):
                 try:
                     if self._synced and not self.discarded:
-                        _sync_file(self._stream.fileno())
+                        sync_file(self._stream.fileno())
                 finally:
                     self._stream.close()
 
 
-def _sync_file(descriptor: int) -> None:
+def sync_file(descriptor: int) -> None:
     """Force the bytes of an open file to disk, where the file system can.
 
     Raises:
@@ -159,6 +159,6 @@ def sync_folder(path: Path) -> None:
     except (FileNotFoundError, PermissionError):
         return
     try:
-        _sync_file(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)

@@ -148,6 +148,13 @@ def test_a_file_of_which_nothing_can_be_read_is_a_loss(tmp_path: Path, name: str
     assert lost(read_file(path)) == [(200_000 + len(head) * (name == "a.csv"), None)]
 
 
+@pytest.mark.parametrize("footer", [0, 1, 40, 1 << 31])
+def test_a_footer_of_parquet_with_a_wrong_length_is_a_loss(tmp_path: Path, footer: int) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1" + b"x" * 40 + footer.to_bytes(4, "little") + b"PAR1")
+    assert lost(read_file(path)) == [(52, None)]
+
+
 def test_records_that_can_be_told_are_no_loss(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"body": "%s"}\n' % (b"x" * 100_000))

@@ -384,7 +384,7 @@ def memory_of_the_learner(ground: Ground, job: str) -> None:
     assert made[0] == made[1]
     for name, extra, said in (
         ("order", ("--tie-break", "first_seen"), "more than driver_memory"),
-        ("score", (*WORDS, "--model", "wordpiece"), "--driver-memory is too small"),
+        ("score", (*WORDS, "--model", "wordpiece"), "--driver-memory must be about"),
     ):
         refused = (*given, ground.own / name, *extra, "--driver-memory")
         ran = run(*refused, "1MB")

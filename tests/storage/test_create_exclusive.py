@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from bpe_beam.storage import Storage
+from bpe_beam.storage import Storage, create_exclusive, writing
 from bpe_beam.storage.create_exclusive import write_once
+from bpe_beam.storage.names import attempted_name
 
 STORAGE = Storage()
 
@@ -23,6 +25,30 @@ def test_a_file_is_written_once(tmp_path: Path) -> None:
         assert write_once(STORAGE, url, b"one"), "again, after an answer that was lost"
         assert STORAGE.read_bytes(url) == b"one"
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_an_attempt_is_named_after_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs and watchers know by these names whose attempts they may remove."""
+    opened: list[str] = []
+    link = os.link
+
+    def kept(source: Path, target: Path) -> None:
+        opened.extend(path.name for path in tmp_path.iterdir())
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", kept)
+    sync = writing.sync_file
+
+    def synced(descriptor: int) -> None:
+        opened.extend(path.name for path in tmp_path.iterdir())
+        sync(descriptor)
+
+    monkeypatch.setattr(create_exclusive, "sync_file", synced)
+    assert write_once(STORAGE, str(tmp_path / "x"), b"one")
+    assert len(opened) >= 2
+    assert {attempted_name(name) for name in opened} == {"x"}
 
 
 def test_of_many_writers_one_succeeds(tmp_path: Path) -> None:

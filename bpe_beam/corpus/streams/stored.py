@@ -91,6 +91,8 @@ class Stored:
         """Return the next `count` bytes, or all to the file's end; fewer only at the end."""
         left = max(0, self.size - self.position)
         count = left if count < 0 else min(count, left)
+        if left and not count:
+            return b""
         try:
             with named_errors("read", self._url):
                 data = self._file.read(count or 1)
