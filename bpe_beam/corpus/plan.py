@@ -167,6 +167,8 @@ class Plan:
             DataError: They are no plan of this version, or a slice is not within its file.
         """
         row = to_struct(data, _PlanRow, "not a plan")
+        if any(file.tag for file in row.files):
+            raise DataError("not a plan: a file has a tag")
         for slice_ in itertools.chain(*row.splits):
             file, start, end = slice_
             if not (0 <= file < len(row.files) and 0 <= start <= end <= row.files[file].size):

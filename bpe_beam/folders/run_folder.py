@@ -47,6 +47,10 @@ class RunFolder(TaskFolder):
         """Return whether the job writes a file of this name, receipts apart."""
         return name in self.record.names
 
+    def is_receipt(self, name: str) -> bool:
+        """Return whether a file of this name is a receipt of a task of the job."""
+        return task_of(name) is not None
+
     @property
     def folders(self) -> frozenset[str]:
         """The names of the folders that the job writes to."""
@@ -95,7 +99,7 @@ class RunFolder(TaskFolder):
         self.remove(
             name
             for name in there
-            if self.owns(name) or task_of(name) is not None or self._is_attempt(name)
+            if self.owns(name) or self.is_receipt(name) or self._is_attempt(name)
         )
         for folder in sorted(self.folders, reverse=True):
             self.storage.remove_folder_if_empty(self.path(folder))
@@ -108,9 +112,7 @@ class RunFolder(TaskFolder):
     def _is_attempt(self, name: str) -> bool:
         final = attempted_name(name)
         own = (JOB_FILE, self.record.final)
-        return final is not None and (
-            self.owns(final) or final in own or task_of(final) is not None
-        )
+        return final is not None and (self.owns(final) or final in own or self.is_receipt(final))
 
     def _may_be(self, name: str) -> bool:
         """Return whether a receipt may name this file: one of the job, here or in a run's folder.

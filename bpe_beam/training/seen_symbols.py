@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Annotated
 
@@ -83,7 +82,12 @@ class SeenSymbols(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             character: self.kinds.get(character, 0) | other.kinds.get(character, 0)
             for character in self.kinds.keys() | other.kinds
         }
-        counts = None if self.counts is None else Counter(self.counts) + Counter(other.counts)
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = {
+                character: self.counts.get(character, 0) + other.counts.get(character, 0)
+                for character in kinds
+            }
         return SeenSymbols(self.spelling, kinds, counts)
 
     def to_bytes(self) -> bytes:

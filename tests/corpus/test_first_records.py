@@ -15,6 +15,7 @@ import pytest
 from bpe_beam.corpus.first_records import TRIED_RECORDS, Tried, tried_in_vain
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
+from bpe_beam.corpus.reading.window import Window
 from bpe_beam.corpus.split_planning import make_plan
 from bpe_beam.storage import Storage
 
@@ -91,6 +92,21 @@ def test_other_formats(tmp_path: Path, name: str) -> None:
             pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), path)
         found = tried(plan_of(tmp_path))
         assert (found is None) is (good > 0)
+
+
+def test_empty_lines_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"\n" * 1_000_000 + lines("content")))
+    plan = plan_of(tmp_path)
+    calls = []
+    advance = Window.advance
+
+    def counted(window: Window, used: int) -> None:
+        calls.append(used)
+        advance(window, used)
+
+    monkeypatch.setattr(Window, "advance", counted)
+    assert tried(plan) is not None
+    assert len(calls) < 10 * TRIED_RECORDS
 
 
 def test_nothing_is_nothing(tmp_path: Path) -> None:

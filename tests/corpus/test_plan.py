@@ -83,6 +83,7 @@ def test_a_plan_is_written_and_read(tmp_path: Path) -> None:
         {**data, "splits": [[[0, 0]]]},
         {**data, "splits": [[[0, "0", 1]]]},
         {**data, "splits": 3},
+        {**data, "files": [{**data["files"][0], "tag": "x"}, *data["files"][1:]]},
     ):
         with pytest.raises(DataError, match=r"plan"):
             Plan.from_json(broken, "")

@@ -90,9 +90,9 @@ def test_fuse_and_strip() -> None:
     assert decode(StripDecoder("é", 2, 1), "éééaéé", "é") == "éaé"
     assert decode(StripDecoder(" ", 10**18, 10**18), "   ", "") == ""
     assert decode(StripDecoder(" ", 0, 2), "   ") == " "
-    for bad in ("", "ab"):
-        with pytest.raises(UsageError, match=r"^content must be"):
-            StripDecoder(bad, 0, 0)
+    for bad in (("", 0, 0), ("ab", 0, 0), (" ", -1, 0), (" ", 0, -1)):
+        with pytest.raises(UsageError, match=r"^(content|start|stop) must be"):
+            StripDecoder(*bad)
 
 
 def test_replace() -> None:

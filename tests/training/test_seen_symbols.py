@@ -60,3 +60,8 @@ IN_BYTES = {"in_bytes": True, "prefix": "", "suffix": "", "end_symbol": ""}
 def test_seen_symbols_that_are_something_else(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=f"^here: {message}"):
         SeenSymbols.from_bytes(changed(seen_bytes(), **fields), "here")
+
+
+def test_counts_of_zero_are_merged() -> None:
+    seen = SeenSymbols.from_bytes(changed(seen_bytes(), kinds={"a": 1}, counts={"a": 0}))
+    assert seen.merged(seen).counts == {"a": 0}

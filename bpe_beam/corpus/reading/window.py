@@ -14,6 +14,9 @@ BOM = b"\xef\xbb\xbf"
 
 _BEYOND_STOP = 64 << 10
 
+_MOST_GROWN = 64 << 10
+"""The bytes that a smaller block grows to where nothing of it is kept, as among empty lines."""
+
 
 class Window:
     """The part of a file that is in memory: its bytes from `base` on.
@@ -55,6 +58,8 @@ class Window:
         At least as much as the rest is read, so that a long record is not copied again and again.
         """
         kept = self.data[used:]
+        if used and not kept:
+            self._block = max(self._block, min(2 * self._block, _MOST_GROWN))
         ahead = max(0, self._stop - self.end) + _BEYOND_STOP
         room = len(kept) + max(min(self._block, ahead), len(kept))
         if room > len(self._buffer):

@@ -110,6 +110,9 @@ class _RoundRun(RunFolder):
         folder, _, file = name.rpartition("/")
         return name == ROUND_FILE or (folder in FOLDERS and is_round_file(file))
 
+    def is_receipt(self, name: str) -> bool:
+        return self.owns(name)
+
 
 class RoundsFolder(JobFolder):
     """The folder of words and commits.
@@ -128,6 +131,10 @@ class RoundsFolder(JobFolder):
     def owns(self, name: str) -> bool:
         """Return whether rounds write a file of this name, of whatever job."""
         return name == _START or _COMMIT.fullmatch(name) is not None
+
+    def is_receipt(self, name: str) -> bool:
+        """Return False: tasks of rounds have their receipts in the folder of a run."""
+        return False
 
     def run(self, name: str) -> RunFolder:
         """Return the folder of the run with this name."""

@@ -56,7 +56,14 @@ def test_everything_that_rounds_of_any_counts_left_goes(tmp_path: Path) -> None:
 
 def test_what_others_put_there_stays(tmp_path: Path) -> None:
     rounds = leave(tmp_path / "rounds")
-    others = ["commit-1.json", "mine.txt", "work/run-0123456789ab/state/mine.arrow", "work/run-0/a"]
+    others = [
+        "commit-1.json",
+        "mine.txt",
+        "work/notes.json",
+        "work/run-0/a",
+        "work/run-0123456789ab/state/mine.arrow",
+        "work/run-0123456789ab/work/mine.json",
+    ]
     for name in others:
         (rounds / name).parent.mkdir(exist_ok=True)
         (rounds / name).write_text("mine")
