@@ -48,6 +48,8 @@ def run_and_exit(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> N
         # A failure of a runner's worker thread reaches the job, which reports it. Its other threads
         # fail because their connections close at the end of a job.
         threading.excepthook = lambda _: None
+        # They also log after the job has ended, what the command has reported.
+        logging.disable(logging.CRITICAL)
     code = main(argv)
     if code == INTERRUPTED:
         # Python would wait until the threads of a runner end their last batch. Their unfinished

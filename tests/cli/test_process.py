@@ -129,11 +129,13 @@ def test_a_thread_that_releases_a_buffer_late_does_not_abort_the_process() -> No
 
 
 JOB_WITH_AN_EXIT_FUNCTION = """
-import atexit, sys, types
+import atexit, logging, sys, types
 from bpe_beam.cli import main as cli
 from bpe_beam.errors import DataError
 def run(settings, progress):
     atexit.register(print, "stopping the job server")
+    # A runner's thread may log a failure after the command has reported it.
+    atexit.register(logging.getLogger("apache_beam.x").error, "a thousand lines")
     raise DataError("too many rejects")
 module = types.ModuleType("bpe_beam.jobs.count")
 module.run = run
