@@ -15,6 +15,7 @@ from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.messages import and_more, format_bytes
 
 _WORST_FILES = 5
+_MEND_FILES = "get intact copies of these files, leave them out with {exclude}, or "
 
 ARRAYS = " (JSON Lines have an object on each line; jq -c '.[]' makes them of an array)"
 
@@ -44,6 +45,7 @@ def check_limits(
     max_rejects: str,
     max_lost: str,
     text_field: str,
+    window: bool = False,
 ) -> None:
     """Refuse a corpus with too many rejects, or with too large losses.
 
@@ -55,6 +57,8 @@ def check_limits(
         max_rejects: The most rejects: a number, or a share of the records.
         max_lost: The most stored bytes that may be lost: a number, or a share.
         text_field: The field of the text, for messages.
+        window: Whether the folder is a window's. The window's files and the stream's options of
+            reading are fixed, so the message names only the limit as the remedy.
 
     Raises:
         DataError: Says what is wrong and where to look.
@@ -66,8 +70,8 @@ def check_limits(
             f"{max_lost} is exceeded: {lost_in_words(lost, stored_bytes)}: "
             f"{_greatest_losses(folder, files, lost)}. Each loss has a line in {where}",
             ("max_lost",),
-            "get intact copies of these files, leave them out with {exclude}, or allow the loss "
-            "with {max_lost}: the same command then resumes",
+            ("" if window else _MEND_FILES)
+            + "allow the loss with {max_lost}: the same command then resumes",
         )
     bad = sum(totals.rejects.values()) - sum(loss.positions for loss in lost)
     if Limit.parse(max_rejects).exceeded(bad, documents + bad):
@@ -76,9 +80,10 @@ def check_limits(
             f"most of them in {most_rejects(folder, files, text_field)}. They are listed in "
             f"{where}",
             ("max_rejects",),
-            "repair the input, or allow more with {max_rejects}: the same command then resumes"
-            if documents
-            else f"check {{text_field}} and {{input_format}}{ARRAYS}",
+            f"check {{text_field}} and {{input_format}}{ARRAYS}"
+            if not documents and not window
+            else ("" if window else "repair the input, or ")
+            + "allow more with {max_rejects}: the same command then resumes",
         )
 
 

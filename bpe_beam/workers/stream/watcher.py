@@ -191,6 +191,7 @@ class Watcher:
             max_rejects=stream.max_rejects,
             max_lost=stream.max_lost,
             text_field=stream.reading.text_field,
+            window=True,
         )
         folder.finish(results, manifest.to_bytes(), stream.encoding.tokenizer().to_json())
         self.counts[metric_names.WINDOWS_FINISHED] += 1

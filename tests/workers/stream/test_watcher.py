@@ -157,6 +157,35 @@ def test_rejects_stand_beside_and_too_many_end_the_stream(stream: Stream) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("damage", "limit", "allowing"),
+    [
+        ("no text", "max_rejects", "allow more with max_rejects"),
+        ("changed", "max_lost", "allow the loss with max_lost"),
+    ],
+)
+def test_a_refused_window_names_the_only_way_on(
+    stream: Stream, damage: str, limit: str, allowing: str
+) -> None:
+    """Its files are those that were recorded, and other options would be another stream."""
+    path = put(stream, "a.jsonl", 0)
+    if damage == "no text":
+        path.write_text('{"body": "words"}\n')
+    stream = replace(stream, **{limit: "1%"})
+    watcher = Watcher(stream)
+    watcher.look(1.0)
+    tasks = watcher.look(2.0)
+    if damage == "changed":
+        put(stream, "a.jsonl", 0, 1)
+    work_off(stream, tasks)
+    with pytest.raises(DataError) as error:
+        watcher.look(3.0)
+    assert str(error.value).startswith(f"{limit} 1% is exceeded")
+    assert str(error.value).endswith(f"; {allowing}: the same command then resumes")
+    run_stream(replace(stream, **{limit: "100%"}))
+    assert texts(stream) == []
+
+
 # ---- crashes, twins ----
 
 
