@@ -19,6 +19,7 @@ from bpe_beam.progress import MODES as PROGRESS_MODES
 from bpe_beam.settings.dataflow import require_no_secrets
 from bpe_beam.settings.field import MAIN, Option, Settings, option
 from bpe_beam.settings.parsing import (
+    BadValueError,
     check_not_empty,
     check_storage_options,
     check_text,
@@ -84,7 +85,7 @@ def _check_special_tokens(tokens: tuple[str, ...]) -> None:
     check_text(tokens)
     repeated = sorted({token for token in tokens if tokens.count(token) > 1})
     if repeated:
-        raise ValueError(f"must not repeat {', '.join(map(repr, repeated))}")
+        raise BadValueError(f"must not repeat {', '.join(map(repr, repeated))}")
 
 
 def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
@@ -92,7 +93,7 @@ def _check_sources(sources: tuple[tuple[str, str], ...]) -> None:
         check_text(pair)
     names = len({source for source, _ in sources})
     if names >= 1000:
-        raise ValueError(f"must name at most 999 sources, got {names:,}")
+        raise BadValueError(f"must name at most 999 sources, got {names:,}")
 
 
 @dataclass(frozen=True)

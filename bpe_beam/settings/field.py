@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from bpe_beam.errors import UsageError, require_between, require_choice
-from bpe_beam.settings.parsing import check_text, parse_integer
+from bpe_beam.settings.parsing import BadValueError, check_text, parse_integer
 
 Kind = Literal["one", "list", "many", "repeat", "pairs", "switch", "mapping"]
 MAIN = "main options"
@@ -40,10 +40,10 @@ class Option(msgspec.Struct, frozen=True):
             In YAML, `list`, `many`, `repeat` and `pairs` take one value or a list of values.
         group: The heading of the help that lists it; empty: the heading of its class.
         parse: Returns the value that a text means, or a list of texts if the kind is neither `one`
-            nor `mapping`. Raises ValueError on other texts: "must be ...", without the name.
+            nor `mapping`. Raises BadValueError or UsageError on other texts.
         choices: The allowed values; empty: any.
         between: The smallest and the largest allowed number.
-        check: Raises ValueError on a bad value, as `parse` does; None: texts must not be empty. The
+        check: Raises BadValueError or UsageError on a bad value; None: texts must not be empty. The
             default is not checked.
         default_help: The default as the help shows it; None: the default itself.
         identity: When the option is part of the job's identity, because the artifacts depend on
@@ -118,9 +118,7 @@ class Option(msgspec.Struct, frozen=True):
         """Call a function of a value, and name the option in its error."""
         try:
             return function(value)
-        except UsageError:
-            raise
-        except ValueError as error:
+        except BadValueError as error:
             raise UsageError(str(error), (self.name,)) from None
 
 

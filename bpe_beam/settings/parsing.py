@@ -1,7 +1,6 @@
 r"""Values of options: parsers of texts as people type them, and checks.
 
-Each raises a ValueError that says what the value must be; the option adds its own name. No size or
-number passes through a float.
+Each raises BadValueError. No size or number passes through a float.
 """
 
 from __future__ import annotations
@@ -28,11 +27,18 @@ _MULTIPLES = {"": 1, "K": 10**3, "M": 10**6}
 _SEPARATOR_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
 
+class BadValueError(ValueError):
+    """An option cannot have a value.
+
+    The message says what the value must be, without the option's name, which the option adds.
+    """
+
+
 def parse_integer(text: str) -> int:
     """Return a whole number: ASCII digits, or digits with `k` (thousand) or `M` (million)."""
     match = re.fullmatch(r"(-?[0-9]{1,20})([kKmM]?)", text)
     if match is None:
-        raise ValueError(f"must be a whole number such as 32000 or 32k, got {text!r}")
+        raise BadValueError(f"must be a whole number such as 32000 or 32k, got {text!r}")
     return int(match[1]) * _MULTIPLES[match[2].upper()]
 
 
@@ -44,7 +50,7 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,20}) ?([A-Za-z]*)", text)
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
-        raise ValueError(
+        raise BadValueError(
             "must be a size, a whole number with KB, MB, GB, TB, KiB, MiB, GiB, TiB or nothing "
             f"after it, such as 500MB, got {text!r}"
         )
@@ -61,7 +67,7 @@ def parse_pairs(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     pairs = [text.partition("=") for text in texts]
     for text, (key, _, value) in zip(texts, pairs, strict=True):
         if not (key and value):
-            raise ValueError(f"must be NAME=VALUE such as en=data/en/*, got {text!r}")
+            raise BadValueError(f"must be NAME=VALUE such as en=data/en/*, got {text!r}")
     return tuple((key, value) for key, _, value in pairs)
 
 
@@ -80,7 +86,7 @@ def parse_weights(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
                 pairs.append((source, weight))
                 pending = []
         if pending:
-            raise ValueError(f"must be SOURCE=W such as en=0.3,zh=2, got {text!r}")
+            raise BadValueError(f"must be SOURCE=W such as en=0.3,zh=2, got {text!r}")
     return tuple(pairs)
 
 
@@ -105,7 +111,7 @@ def parse_separator(text: str) -> str:
             return _SEPARATOR_ESCAPES[escape]
         if len(escape) == 3 and int(escape[1:], 16) < 0x80:
             return chr(int(escape[1:], 16))
-        raise ValueError(
+        raise BadValueError(
             f"must have no escapes but \\n, \\t, \\r, \\\\ and \\x00 to \\x7f, got \\{escape}; "
             "write \\\\ for a backslash, and other characters as themselves"
         )
@@ -123,13 +129,13 @@ def parse_storage_options(text: str) -> Mapping[str, Mapping[str, Any]]:
             text = Path(text[1:]).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise ValueError(f"must be readable, got {text[1:]}: {reason}") from None
+            raise BadValueError(f"must be readable, got {text[1:]}: {reason}") from None
     try:
         options: dict[str, dict[str, Any]] = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         # `from None`: the decoder's exception has the text.
-        raise ValueError(f"is not valid JSON{where}") from None
+        raise BadValueError(f"is not valid JSON{where}") from None
     check_storage_options(options)
     return options
 
@@ -139,7 +145,7 @@ def parse_ids(text: str) -> tuple[int, ...]:
     words = text.replace(",", " ").split()
     for position, word in enumerate(words, start=1):
         if re.fullmatch(r"[0-9]{1,10}", word) is None or int(word) >= 2**31:
-            raise ValueError(
+            raise BadValueError(
                 f"must be whole numbers from 0 to 2,147,483,647, got {word[:50]!r} as number "
                 f"{position}"
             )
@@ -149,7 +155,7 @@ def parse_ids(text: str) -> tuple[int, ...]:
 def check_not_empty(value: str | tuple[str, ...]) -> None:
     """Refuse an empty text, and no texts or an empty one among several."""
     if not (value and all(value)):
-        raise ValueError("must not be empty")
+        raise BadValueError("must not be empty")
 
 
 def check_utf8(text: str) -> None:
@@ -157,7 +163,7 @@ def check_utf8(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError(f"must be valid UTF-8, got {text!r}") from None
+        raise BadValueError(f"must be valid UTF-8, got {text!r}") from None
 
 
 def check_text(value: str | tuple[str, ...]) -> None:
@@ -172,6 +178,6 @@ def check_storage_options(options: Any) -> None:
     if not isinstance(options, Mapping) or not all(
         isinstance(name, str) and isinstance(each, Mapping) for name, each in options.items()
     ):
-        raise ValueError(
+        raise BadValueError(
             'must be options by protocol, such as {"s3": {"endpoint_url": "http://localhost:9000"}}'
         )

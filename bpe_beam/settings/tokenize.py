@@ -14,7 +14,7 @@ from bpe_beam.settings.common import (
 )
 from bpe_beam.settings.dataflow import require_reachable
 from bpe_beam.settings.field import Settings, option, part
-from bpe_beam.settings.parsing import check_text, parse_allowed_special
+from bpe_beam.settings.parsing import BadValueError, check_text, parse_allowed_special
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, SHARD_FORMATS
 
 AllowedSpecial = Literal["none", "all"] | tuple[str, ...]
@@ -39,7 +39,7 @@ def _check_allowed_special(allowed: AllowedSpecial) -> None:
     if isinstance(allowed, tuple):
         check_text(allowed)
     elif allowed not in ("none", "all"):
-        raise ValueError(f"must be one of none, all, got {allowed!r}")
+        raise BadValueError(f"must be one of none, all, got {allowed!r}")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.field import Kind, Settings, identity_of, option, options_of
 from bpe_beam.settings.jobs import JOBS
+from bpe_beam.settings.parsing import BadValueError
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.quick
@@ -75,6 +76,20 @@ def test_one_field_is_an_option(tmp_path: Path) -> None:
     assert "--max-documents N" in job_parser("count").format_help()
     assert "max_documents" not in identity_of(read())
     assert identity_of(read("--max-documents", "7"))["max_documents"] == 7
+
+
+def test_a_defect_of_a_check_is_no_wrong_use() -> None:
+    def check(value: str) -> None:
+        if value == "bad":
+            raise BadValueError("must not be bad")
+        int(value)
+
+    checked = msgspec.structs.replace(options_of(CountSettings)[0], name="any", check=check)
+    with pytest.raises(UsageError, match=r"^any must not be bad$"):
+        checked.check_value("bad")
+    with pytest.raises(ValueError, match="invalid literal") as error:
+        checked.check_value("x")
+    assert not isinstance(error.value, UsageError)
 
 
 def test_identities_are_those_of_folders_of_before() -> None:
