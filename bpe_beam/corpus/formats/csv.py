@@ -9,6 +9,9 @@ A slice in the middle cannot know whether it begins within quotes. It takes the 
 its start for the end of a record after which as many records as are tried have as many columns as
 the header; it reports its boundaries, and the job proves that the slices are contiguous. A record
 belongs to the slice before if it begins at the very end.
+
+Memory: as in `reading/records.py`. An unclosed quote makes a record long: up to MAX_RECORD_BYTES
+are read before it is given up.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ proves that the slices are contiguous. A record belongs to the slice in which it
 FastWARC takes 0.4 times the CPU time, but skips broken records without a message, and reports no
 position at which a slice could begin or end.
 
-Records that are passed over are kept in memory up to 64 MiB, so that those within one with a wrong
-length are found.
+Memory: a few times `batch_bytes`, and some three times the longest text. Records that are passed
+over are kept up to 64 MiB, so that those within one with a wrong length are found.
 """
 
 from __future__ import annotations
