@@ -29,7 +29,7 @@ _MODULE_NAME = str.maketrans(" -", "._")
 
 
 def run(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command and end the process; None: with the arguments of the process."""
+    """Run the command, by default with the arguments of the process, and end the process."""
     run_and_exit(main, sys.argv[1:] if argv is None else argv)
 
 

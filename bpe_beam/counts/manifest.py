@@ -44,7 +44,7 @@ class CountsPart(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     Attributes:
         name: The name of the file, without a folder: readers of the manifest open it.
         unique_words: The number of its words, each counted once.
-        word_bytes: Bytes of these.
+        word_bytes: Bytes of its unique words.
         bytes: The size of the file.
         sha256: The SHA-256 of the file.
         sources: The number of its words by source, sorted by name; None without sources.

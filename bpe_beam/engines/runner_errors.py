@@ -54,7 +54,7 @@ def our_error(error: BaseException) -> UsageError | DataError | None:
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Whether an error is of Ctrl-C, which Beam wraps if a step runs in the main thread."""
+    """Return whether an error is of Ctrl-C, which Beam wraps if a step runs in the main thread."""
     return any(isinstance(each, KeyboardInterrupt) for each in _chain(error))
 
 

@@ -55,7 +55,7 @@ def _read(node: Node, classes: dict[str, Any], depth: int, numbers: Iterator[int
     if depth > MAX_DEPTH:
         node.refuse(f"components must be nested at most {MAX_DEPTH} deep")
     if next(numbers) > MAX_COMPONENTS:
-        node.refuse(f"there must be at most {MAX_COMPONENTS} components in total, this is one more")
+        node.refuse(f"there must be at most {MAX_COMPONENTS} components in total; this is one more")
     entries = node.object()
     kind = node.field("type")
     if "type" not in entries:

@@ -222,7 +222,7 @@ def require_room(vocab_size: int, entries: int) -> None:
 
     Args:
         vocab_size: Number of entries at which training stops.
-        entries: Number of entries before it.
+        entries: Number of entries before the first merge.
     """
     require(
         vocab_size >= entries,

@@ -40,7 +40,7 @@ class SplitReader:
         task: The split.
         rejects: The writer of its rejects.
         documents: The number of documents that were added.
-        text_bytes: Their texts in bytes of UTF-8.
+        text_bytes: The size of the added texts in bytes of UTF-8.
     """
 
     def __init__(

@@ -329,7 +329,7 @@ class RoundsJob:
             return UsageError(
                 f"must be higher to train a wordpiece model in merge rounds, got {least:,}: the "
                 f"segments of pairs that occur so often have {segments.positions:,} symbols and "
-                f"words in total, and one trainer holds {most:,}",
+                f"words in total, and one trainer can process {most:,}",
                 ("min_frequency",),
                 "give a higher one, or {model} prefix_bpe, which merge rounds can train",
             )

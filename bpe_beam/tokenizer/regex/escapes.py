@@ -154,7 +154,7 @@ def spelled(character: str, special: frozenset[str]) -> str:
 
     Args:
         character: The character.
-        special: Those that need a backslash in this context.
+        special: The characters that need a backslash in this context.
     """
     if character in special:
         return "\\" + character

@@ -78,8 +78,8 @@ class WindowFolder(TaskFolder):
     def results(self, plan: Plan) -> list[Publication] | None:
         """Return the receipts of a plan's splits with their final names, in the order of the plan.
 
-        None: a split has no receipt yet. Fewer than all: receipts were removed, because their files
-        are missing or the receipts do not fit; those splits must be read again.
+        Returns None if a split has no receipt yet. Returns fewer than all if receipts were removed,
+        because their files are missing or the receipts do not fit: those splits must be read again.
         """
         tasks = [shard_name(split.index, len(plan.splits)) for split in plan.splits]
         if not set(self.finished_tasks()).issuperset(tasks):
