@@ -44,7 +44,7 @@ class RunFolder(TaskFolder):
         self.record = record
 
     def owns(self, name: str) -> bool:
-        """Return whether the job writes a file of this name, receipts apart."""
+        """Return whether the job writes a file of this name that is no receipt."""
         return name in self.record.names
 
     def is_receipt(self, name: str) -> bool:

@@ -119,8 +119,8 @@ class BPE(Component, frozen=True, dict=True):
         """Return the token of a merge, without the prefix of the right token.
 
         Args:
-            left: Its left token.
-            right: Its right token.
+            left: The left token of the merge.
+            right: The right token of the merge.
         """
         return left + right.removeprefix(self.continuing_subword_prefix or "")
 
