@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _Rows: TypeAlias = "list[Iterable[int]] | pa.Array"
 
+# Number of unused ids for which joining natively may take memory, besides one for each token.
+_SPARE_IDS = 1_000_000
+
 
 class _TokenBytes(dict[int, bytes]):
     """The input of the decoder for each id: the token's UTF-8, made when it is first needed.
@@ -112,7 +115,7 @@ class IdDecoder:
         found = None
         if isinstance(self._decoder, ByteLevelDecoder):
             flat = _flat(rows)
-            if flat and (skipped in self._joined or self._are_many(flat[0])):
+            if flat and (skipped in self._joined or self._suits_native(flat[0])):
                 found = self._natively(skipped).decode_batch(*flat)
         if not found:
             return pa.array(self._one_by_one(rows, skipped, lossy=False), pa.large_binary())
@@ -147,9 +150,10 @@ class IdDecoder:
         texts = [text.decode(errors="replace") for text in joined.to_pylist()]
         return pa.array(texts, pa.large_string())
 
-    def _are_many(self, ids: npt.NDArray[np.uint32]) -> bool:
-        """Return whether it is worth while to make the bytes of every token."""
-        return len(ids) * 8 >= len(self._tokens)
+    def _suits_native(self, ids: npt.NDArray[np.uint32]) -> bool:
+        """Return whether so many ids are worth a native table, which has a row for each id."""
+        tokens = len(self._tokens)
+        return len(ids) * 8 >= tokens > 0 and max(self._tokens) <= 2 * tokens + _SPARE_IDS
 
     def _natively(self, skipped: frozenset[int]) -> _native.TokenBytes:
         """Return what joins the bytes of tokens; skipped ones have none."""

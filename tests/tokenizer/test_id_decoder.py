@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -122,3 +124,14 @@ def test_batches_with_unknown_ids(tokenizer: Tokenizer) -> None:
         tokenizer.decode_batch([[[1, 2], [3, 4]]])
     with pytest.raises(UsageError, match="ids must be the ids of many texts"):
         tokenizer.decode_batch([1, 2])
+
+
+def test_batches_with_an_id_far_above_the_others(tokenizer: Tokenizer) -> None:
+    document = json.loads(tokenizer.to_json())
+    far = 2**31 - 1
+    document["added_tokens"].append({**document["added_tokens"][0], "id": far, "content": "<far>"})
+    distant = Tokenizer.from_json(json.dumps(document))
+    rows = [tokenizer.encode("the other") * tokenizer.vocab_size, [far, far]]
+    texts = ["the other" * tokenizer.vocab_size, "<far><far>"]
+    assert distant.decode_batch(rows).to_pylist() == texts
+    assert distant.decode_batch(rows, skip_special_tokens=True).to_pylist() == [texts[0], ""]
