@@ -259,13 +259,12 @@ class PyEncoder {
   std::vector<std::unique_ptr<EncodingState>> states_;
 };
 
-/// (bytes, int64 offsets of the texts in them), or None if an id has no token. There are a few bytes
-/// behind the last text.
+/// Return (bytes, int64 offsets of the texts in them), or None if an id has no token or another
+/// thread changes the ids meanwhile. kBehind bytes follow the last text.
 inline py::object decode_batch(const TokenBytes& tokens, const InputArray<std::uint32_t>& ids,
                                const InputArray<std::int64_t>& offsets) {
   const auto all = span_of(ids);
-  const auto bounds = span_of(offsets);
-  check_offsets(bounds, all.size());
+  const auto bounds = checked_offsets(offsets, all.size());
   const auto ids_at = [&](std::size_t text) {
     const auto begin = static_cast<std::size_t>(bounds[text]);
     return all.subspan(begin, static_cast<std::size_t>(bounds[text + 1]) - begin);
@@ -284,12 +283,17 @@ inline py::object decode_batch(const TokenBytes& tokens, const InputArray<std::u
   const auto size = ends.back() + static_cast<std::int64_t>(TokenBytes::kBehind);
   const auto data = py::reinterpret_steal<py::object>(PyBytes_FromStringAndSize(nullptr, size));
   if (!data) throw py::error_already_set();
-  char* out = PyBytes_AS_STRING(data.ptr());
+  char* const begin = PyBytes_AS_STRING(data.ptr());
+  bool joined = true;
   {
     const py::gil_scoped_release release;
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) out = tokens.join(ids_at(i), out);
-    std::fill_n(out, TokenBytes::kBehind, '\0');
+    for (std::size_t i = 0; joined && i + 1 < bounds.size(); ++i) {
+      char* const end = begin + ends[i + 1];
+      joined = tokens.join(ids_at(i), begin + ends[i], end + TokenBytes::kBehind) == end;
+    }
+    std::fill_n(begin + ends.back(), TokenBytes::kBehind, '\0');
   }
+  if (!joined) return py::none();
   return py::make_tuple(data, as_array(std::move(ends)));
 }
 
@@ -305,8 +309,7 @@ inline TokenBytes token_bytes(const py::dict& tokens) {
 inline bool texts_are_utf8_bytes(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
   const py::buffer_info info = data.request();
   const std::string_view bytes = bytes_of(info);
-  const auto bounds = span_of(offsets);
-  check_offsets(bounds, bytes.size());
+  const auto bounds = checked_offsets(offsets, bytes.size());
   const py::gil_scoped_release release;
   return texts_are_utf8(bytes, bounds);
 }

@@ -46,6 +46,16 @@ inline void check_offsets(std::span<const std::int64_t> offsets, std::size_t siz
   }
 }
 
+/// Return a copy of the offsets, which no other thread changes after the check. Throws as
+/// `check_offsets`.
+inline std::vector<std::int64_t> checked_offsets(const InputArray<std::int64_t>& offsets,
+                                                 std::size_t size) {
+  const auto items = span_of(offsets);
+  std::vector<std::int64_t> copy(items.begin(), items.end());
+  check_offsets(copy, size);
+  return copy;
+}
+
 /// Text i of many: data[offsets[i]:offsets[i + 1]].
 inline std::string_view text_at(std::string_view data, std::span<const std::int64_t> offsets,
                                 std::size_t i) {

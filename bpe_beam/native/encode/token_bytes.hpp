@@ -41,10 +41,14 @@ class TokenBytes {
     return size;
   }
 
-  /// Writes the bytes of ids that all have tokens. Returns their end.
-  char* join(std::span<const std::uint32_t> ids, char* out) const {
+  /// Writes the bytes of ids, and up to kBehind bytes more, from `out` on and before `end`. Returns
+  /// the end of the ids' bytes; null if an id has no token, or the bytes and kBehind more do not fit.
+  char* join(std::span<const std::uint32_t> ids, char* out, const char* end) const {
     for (const std::uint32_t id : ids) {
+      if (id >= slots_.size()) return nullptr;
       const Slot slot = slots_[id];
+      const auto room = static_cast<std::size_t>(end - out);
+      if (room < kBehind || slot.size > room - kBehind) return nullptr;
       // Most tokens are short: then a copy without a loop, whatever their size.
       std::memcpy(out, bytes_.data() + slot.begin, kBehind);
       if (slot.size > kBehind) std::memcpy(out, bytes_.data() + slot.begin, slot.size);

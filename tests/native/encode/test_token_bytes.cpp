@@ -28,11 +28,17 @@ int main() {
     }
     CHECK(bytes.size_of(ids) == expected.size());
     std::string joined(expected.size() + TokenBytes::kBehind, '?');
-    CHECK(bytes.join(ids, joined.data()) == joined.data() + expected.size());
+    char* const out = joined.data();
+    const char* const end = out + joined.size();
+    CHECK(bytes.join(ids, out, end) == out + expected.size());
     CHECK(joined.substr(0, expected.size()) == expected);
+    // Ids that have changed since their size was asked for: nothing is written beyond the end.
+    const std::size_t short_by = random() % joined.size() + 1;
+    const bool writes = !ids.empty();
+    CHECK((bytes.join(ids, out, end - short_by) == nullptr) == writes);
     for (const std::uint32_t missing : {1u, 299u, 300u, 0xFFFFFFFFu}) {
       ids.push_back(missing);
-      CHECK(!bytes.size_of(ids));
+      CHECK(!bytes.size_of(ids) && bytes.join(ids, out, end) == nullptr);
       ids.pop_back();
     }
   }
