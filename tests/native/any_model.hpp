@@ -19,7 +19,8 @@ struct AnyModel {
   std::shared_ptr<const NaiveModel> naive;
 };
 
-/// Rows of anything: pairs twice, ids made in several ways, tokens that become each other.
+/// Rows of anything: pairs twice, ids made in several ways, tokens that become each other or are
+/// made after a merge of theirs.
 inline std::vector<bpe_beam::MergeRow> any_rows(FuzzInput& input, Ids known) {
   std::vector<bpe_beam::MergeRow> rows;
   for (std::uint32_t left = input.below(20); left > 0; --left) {
@@ -32,6 +33,9 @@ inline std::vector<bpe_beam::MergeRow> any_rows(FuzzInput& input, Ids known) {
     const std::uint32_t second = any();
     rows.push_back({first, second, joined});
     known.push_back(joined);
+  }
+  if (rows.size() > 1 && input.below(3) == 0) {
+    std::swap(rows[input.below(static_cast<std::uint32_t>(rows.size()))], rows.back());
   }
   return rows;
 }

@@ -176,6 +176,15 @@ class LiveMerges {
     return std::string_view(bytes_).substr(extents_[number].begin, extents_[number].size);
   }
 
+  /// Whether the token `joined` has the bytes of the two others.
+  [[nodiscard]] bool is_joined(std::uint32_t joined, std::uint32_t left,
+                               std::uint32_t right) const {
+    const std::string_view bytes = bytes_of(joined);
+    const std::string_view end = bytes_of(right);
+    return bytes.size() == extents_[left].size + end.size() && bytes.starts_with(bytes_of(left)) &&
+           bytes.ends_with(end);
+  }
+
   /// Whether two tokens fit, by the merges before the number `limit`. From the last merge back to the
   /// first, no pair across the boundary may have been merged before the two tokens of that time
   /// became what they are.
@@ -205,9 +214,13 @@ class LiveMerges {
   void mark_doubtful(std::span<const MergeRow> early) {
     doubtful_.resize(ids_.size());
     for (const MergeRow& merge : early) {
-      const std::uint32_t last = std::max(number_of_[merge.left], number_of_[merge.right]);
-      // A part that is never made, or bytes that have become the token before this part is made.
-      if (last == kNone || number_of_[merge.joined] < last) continue;
+      const std::uint32_t left = number_of_[merge.left];
+      const std::uint32_t right = number_of_[merge.right];
+      if (left == kNone || right == kNone) continue;  // a part that is never made
+      const std::uint32_t last = std::max(left, right);
+      const std::uint32_t joined = number_of_[merge.joined];
+      // The bytes have become the token before this part is made.
+      if (joined < last && is_joined(joined, left, right)) continue;
       doubtful_[last] = true;
       has_doubtful_ = true;
     }

@@ -83,6 +83,11 @@ void what_must_be_merged_by_all_merges() {
   CHECK(live.has_value() && live->has_doubtful());
   CHECK(encodes(*live, rows, "xyab") && !encodes(*live, rows, "abc") && !encodes(*live, rows, "bc"));
   CHECK((live->not_found({{"bc", 256}, {"xy", 258}}) == TokenIds{{"bc", 256}}));
+  // The first merge is listed before its part is made, and makes a token of other bytes.
+  const Rows other = {{'a', 300, 301}, {'c', 'd', 301}, {'b', 'b', 300}};
+  const auto doubtful = live_of(other);
+  CHECK(doubtful.has_value() && doubtful->has_doubtful());
+  CHECK(encodes(*doubtful, other, "cdab") && !encodes(*doubtful, other, "abb"));
 }
 
 /// A character whose bytes are merged with their neighbors' first.
