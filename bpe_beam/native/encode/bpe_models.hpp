@@ -36,7 +36,7 @@ class ByteBpeModel : public WordModel {
     std::copy(byte_ids.begin(), byte_ids.end(), byte_ids_.begin());
     if (!rank_by_joined) live_ = LiveMerges::of(merges, byte_ids);
     if (!live_ || live_->has_doubtful()) merges_.emplace(merges, rank_by_joined, byte_ids);
-    const TokenIds others = live_ ? live_->not_found(whole_words) : whole_words;
+    const TokenIds others = live_ ? live_->not_made(whole_words) : whole_words;
     has_whole_words_ = !others.empty();
     whole_words_ = TokenMap(others);
   }

@@ -52,8 +52,9 @@ class LiveMerges {
   /// Whether there are words that must be merged by all merges.
   [[nodiscard]] bool has_doubtful() const { return has_doubtful_; }
 
-  /// The ids of tokens, of `words`, that are what their bytes become: the others.
-  [[nodiscard]] TokenIds not_found(const TokenIds& words) const {
+  /// Return the words whose id is not what the merges make of their bytes. Of two equal words the
+  /// first counts.
+  [[nodiscard]] TokenIds not_made(const TokenIds& words) const {
     TokenIds others;
     std::vector<bool> sound(ids_.size());
     for (std::uint32_t number = 0; number < ids_.size() && !words.empty(); ++number) {
@@ -67,6 +68,9 @@ class LiveMerges {
         others.emplace_back(word, id);
       }
     }
+    if (others.empty()) return others;
+    const TokenMap first(words);
+    std::erase_if(others, [&](const auto& word) { return first.find(word.first) != word.second; });
     return others;
   }
 

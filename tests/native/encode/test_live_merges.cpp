@@ -58,8 +58,11 @@ void worked() {
     CHECK(encodes(*live, rows, word));
   }
   // "hugs" becomes h-ug-s, then hug-s; 258 is "ugs".
-  CHECK((live->not_found({{"hug", 257}, {"ugs", 258}, {"u", 'u'}}) == TokenIds{}));
-  CHECK((live->not_found({{"hug", 256}, {"hugs", 9}, {"", 'u'}}).size() == 3));
+  CHECK((live->not_made({{"hug", 257}, {"ugs", 258}, {"u", 'u'}}) == TokenIds{}));
+  CHECK((live->not_made({{"hug", 256}, {"hugs", 9}, {"", 'u'}}).size() == 3));
+  // Of two equal words the first counts.
+  CHECK((live->not_made({{"hug", 257}, {"hug", 9}}) == TokenIds{}));
+  CHECK((live->not_made({{"hug", 9}, {"hug", 257}}) == TokenIds{{"hug", 9}}));
   Ids ids = byte_ids();
   ids['x'] = kNoId;
   ModelState state;
@@ -82,7 +85,7 @@ void what_must_be_merged_by_all_merges() {
   const auto live = live_of(rows);
   CHECK(live.has_value() && live->has_doubtful());
   CHECK(encodes(*live, rows, "xyab") && !encodes(*live, rows, "abc") && !encodes(*live, rows, "bc"));
-  CHECK((live->not_found({{"bc", 256}, {"xy", 258}}) == TokenIds{{"bc", 256}}));
+  CHECK((live->not_made({{"bc", 256}, {"xy", 258}}) == TokenIds{{"bc", 256}}));
   // The first merge is listed before its part is made, and makes a token of other bytes.
   const Rows other = {{'a', 300, 301}, {'c', 'd', 301}, {'b', 'b', 300}};
   const auto doubtful = live_of(other);
@@ -176,7 +179,7 @@ void any_merges_and_words() {
     }
     // Tokens that their bytes become, and some more if merges are doubtful.
     for (const auto& [token, id] : tokens) {
-      const bool found = live->not_found({{token, id}}).empty();
+      const bool found = live->not_made({{token, id}}).empty();
       const bool sound = ids_of(naively(rows, token)) == Ids{id};
       CHECK(found == sound || (sound && live->has_doubtful()));
     }
