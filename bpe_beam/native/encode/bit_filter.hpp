@@ -1,5 +1,5 @@
-// A set of hashes in two bytes each: it never misses one, and finds one of a hundred others by
-// mistake. It stays in cache where the table that it spares a look into does not.
+// A set of hashes in two to four bytes each: it never misses one, and finds up to two of a hundred
+// others by mistake. It stays in cache where the table that it spares a look into does not.
 #pragma once
 
 #include <algorithm>

@@ -22,7 +22,8 @@
 
 namespace bpe_beam {
 
-/// Byte-level: each byte of the word is a symbol.
+/// Byte-level: words become what merging their bytes makes, but are merged from characters where
+/// that is the same.
 class ByteBpeModel : public WordModel {
  public:
   /// `byte_ids`: the id of each byte's symbol, kNoId where there is none. `whole_words`: words

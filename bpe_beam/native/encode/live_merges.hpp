@@ -6,7 +6,8 @@
 // bytes become, alone: it is *sound*. Files often list several merges for a token, of which one can
 // happen: the others' parts do not fit, or one of them is made after the token. A merge of which a
 // part is made later, while its token is not made before, can happen only in words in which that
-// part is made: the tokens of these are *doubtful*, and such words must be merged by all merges.
+// part is made: such a part, and each token made of it, is *doubtful*. A word in which a doubtful
+// token is made must be merged by all merges.
 //
 // Words are merged from their characters. A merge that takes a part of a character and a byte
 // outside of it has a token that begins or ends within a character; the byte pairs at the edges of
@@ -35,7 +36,8 @@ namespace bpe_beam {
 
 class LiveMerges {
  public:
-  /// Nothing if two merges may make one token, or a token is very long.
+  /// Return nothing if two merges make one token or have one pair, a merge makes a byte's id, two
+  /// bytes have one id, a token is very long, or there are 2^21 - 256 ids or merges.
   static std::optional<LiveMerges> of(std::span<const MergeRow> merges,
                                       std::span<const std::uint32_t, 256> byte_ids) {
     std::uint32_t most = 0;

@@ -1,4 +1,4 @@
-// The rank of each pair of ids that merge, in eight bytes a pair.
+// The rank of each pair of ids that merge, in 16 to 32 bytes a pair and a filter.
 //
 // Most pairs that merging asks for do not merge: a filter that fits the caches answers for them. The
 // table should fit the caches too: vocabularies of up to two million ids and four million merges take

@@ -1,8 +1,8 @@
 // The pair of the highest count.
 //
 // Pairs wait in a heap that is put right lazily: an entry whose count (or first position) has
-// changed goes back in with the new one. Only pairs of a count of the table's floor and more are in
-// there; when it is empty, the floor falls. Most pairs occur once or twice and are never merged, so
+// changed goes back in with the new one. Only pairs of a count of the table's floor and more are
+// put in; when it is empty, the floor falls. Most pairs occur once or twice and are never merged, so
 // most are never listed.
 #pragma once
 
@@ -108,7 +108,7 @@ class CountQueue {
     return true;
   }
 
-  /// Counts again after a merge that made a token anew. Where that happens often, lists all pairs.
+  /// Counts again after a merge that made a token anew. Lists all pairs from the ninth time on.
   void list_again() {
     const std::int64_t floor = ++times_again_ > kMostTimesAgain ? 1 : table_.floor();
     list_pairs([floor](std::int64_t) { return floor; });

@@ -1,7 +1,7 @@
 // Lists of 32-bit positions, in large blocks that are released together.
 //
-// Most pairs of a learner occur once or twice: an allocation for each would take more memory than
-// its positions.
+// Where a learner lists rare pairs, most lists have one or two positions: an allocation for each
+// would take more memory than its positions.
 #pragma once
 
 #include <algorithm>
