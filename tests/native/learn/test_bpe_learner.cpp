@@ -449,6 +449,22 @@ void rare_pairs() {
   }
 }
 
+/// More merges that make a known token, while the floor is high, than are counted again at that floor.
+void many_known_tokens() {
+  Words words;
+  Strings specials;
+  for (int i = 0; i < 14; ++i) {
+    const std::string token = {static_cast<char>('A' + i), static_cast<char>('a' + i)};
+    specials.push_back(token);
+    words.insert(words.end(), {{token + "z", 1000 - i}, {token + "zz", 900 - i}, {token, 100}});
+    words.emplace_back(token + "y", 1);
+  }
+  const Corpus corpus(words, specials);
+  for (const TieBreak tie_break : kTieBreaks) {
+    check_against_naive(corpus, corpus.tokens.size() + 100, tie_break, 1, 3);
+  }
+}
+
 void spans_are_checked() {
   const std::vector<std::uint32_t> symbols = {0, 1};
   const std::vector<std::int64_t> offsets = {0, 2};
@@ -503,6 +519,7 @@ int main() {
   the_order_of_words_does_not_matter();
   random_corpora();
   rare_pairs();
+  many_known_tokens();
   counts_beyond_64_bits_are_refused();
   what_no_learner_takes();
   a_symbol_made_of_other_symbols();
