@@ -115,7 +115,7 @@ class IdDecoder:
         found = None
         if isinstance(self._decoder, ByteLevelDecoder):
             flat = _flat(rows)
-            if flat and (skipped in self._joined or self._suits_native(flat[0])):
+            if flat and (skipped in self._joined or self._suits_native(flat[1])):
                 found = self._natively(skipped).decode_batch(*flat)
         if not found:
             return pa.array(self._one_by_one(rows, skipped, lossy=False), pa.large_binary())
@@ -150,10 +150,11 @@ class IdDecoder:
         texts = [text.decode(errors="replace") for text in joined.to_pylist()]
         return pa.array(texts, pa.large_string())
 
-    def _suits_native(self, ids: npt.NDArray[np.uint32]) -> bool:
+    def _suits_native(self, offsets: npt.NDArray[np.int64]) -> bool:
         """Return whether so many ids are worth a native table, which has a row for each id."""
         tokens = len(self._tokens)
-        return len(ids) * 8 >= tokens > 0 and max(self._tokens) <= 2 * tokens + _SPARE_IDS
+        ids = int(offsets[-1] - offsets[0])
+        return ids * 8 >= tokens > 0 and max(self._tokens) <= 2 * tokens + _SPARE_IDS
 
     def _natively(self, skipped: frozenset[int]) -> _native.TokenBytes:
         """Return what joins the bytes of tokens; skipped ones have none."""
@@ -200,6 +201,8 @@ def _flat(rows: _Rows) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]] |
 
     try:
         if isinstance(rows, pa.Array):
+            if not (len(rows) and pa.types.is_integer(getattr(rows.type, "value_type", rows.type))):
+                return None
             lists = rows.cast(pa.large_list(pa.uint32()))
             if lists.null_count or lists.values.null_count:
                 return None

@@ -126,6 +126,15 @@ def test_batches_with_unknown_ids(tokenizer: Tokenizer) -> None:
         tokenizer.decode_batch([1, 2])
 
 
+def test_arrow_batches_of_what_is_no_integer(tokenizer: Tokenizer) -> None:
+    """Whether or not a batch before them was decoded natively."""
+    assert tokenizer.decode_batch([[0] * tokenizer.vocab_size])
+    for row in ["1"], [1.0]:
+        with pytest.raises(UsageError, match="text 0: ids must be integers"):
+            tokenizer.decode_batch(pa.array([row]))
+    assert tokenizer.decode_batch(pa.array([], pa.list_(pa.int64()))).to_pylist() == []
+
+
 def test_batches_with_an_id_far_above_the_others(tokenizer: Tokenizer) -> None:
     document = json.loads(tokenizer.to_json())
     far = 2**31 - 1
