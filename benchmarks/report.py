@@ -398,10 +398,11 @@ def panel(results: Results, which: int, title: str, left: float, top: float) -> 
 def plot(results: Results) -> str:
     """Return the plot, as SVG: bars beside the peer, and the curves over size."""
     found = ratios(results)
-    height = max(60 + 20 * len(found), 640)
     made = bars(found, left=250, top=40, width=260)
-    made += panel(results, 1, "seconds a GB, by size", left=620, top=40)
-    made += panel(results, 2, "MB of memory at the peak, by size", left=620, top=360)
+    curves = panel(results, 1, "seconds a GB, by size", left=620, top=40)
+    curves += panel(results, 2, "MB of memory at the peak, by size", left=620, top=360)
+    made += curves
+    height = max(60 + 20 * len(found), 640 if curves else 0)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 980 {height}" '
         'font-family="sans-serif" fill="#222">\n'
