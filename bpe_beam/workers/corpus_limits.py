@@ -75,15 +75,17 @@ def check_limits(
         )
     bad = sum(totals.rejects.values()) - sum(loss.positions for loss in lost)
     if Limit.parse(max_rejects).exceeded(bad, documents + bad):
+        remedy = "allow more with {max_rejects}: the same command then resumes"
+        if not window and documents:
+            remedy = f"repair the input, or {remedy}"
+        elif not window:
+            remedy = f"check {{text_field}} and {{input_format}}{ARRAYS}"
         raise DataError(
             f"{max_rejects} is exceeded: {bad:,} of {documents + bad:,} records could not be used, "
             f"most of them in {most_rejects(folder, files, text_field)}. They are listed in "
             f"{where}",
             ("max_rejects",),
-            f"check {{text_field}} and {{input_format}}{ARRAYS}"
-            if not documents and not window
-            else ("" if window else "repair the input, or ")
-            + "allow more with {max_rejects}: the same command then resumes",
+            remedy,
         )
 
 
