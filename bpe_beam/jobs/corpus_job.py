@@ -126,6 +126,7 @@ class CorpusJob(ABC, Generic[S, M]):
         identity: What the results depend on beside the input, for `job.json`.
         names: Every file that the job may write, without rejects and manifest.
         next_commands: The commands that a user may run next.
+        warnings: What to tell the user whatever the corpus holds.
         folder: The job's folder, once it is claimed.
     """
 
@@ -140,6 +141,7 @@ class CorpusJob(ABC, Generic[S, M]):
     identity: Mapping[str, Any]
     names: Sequence[str]
     next_commands: Sequence[str]
+    warnings: Sequence[str] = ()
     holds_gil: bool
     folder: OutputFolder
 
@@ -238,6 +240,7 @@ class CorpusJob(ABC, Generic[S, M]):
             self.check(manifest, corpus_input.rejects_there(self.storage, folder.url, plan))
         totals = self.totals(manifest)
         warnings = [
+            *self.warnings,
             *loss_warnings(totals.lost, plan.size),
             *source_warnings(settings.input, totals.sources),
         ]

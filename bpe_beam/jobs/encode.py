@@ -25,7 +25,7 @@ class EncodeSummary(msgspec.Struct, frozen=True):
     tokens: int
 
 
-def run(settings: EncodeSettings, _progress: Progress) -> EncodeSummary:
+def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
     """Print the ids of a text on one line, or a table of its tokens; return the summary.
 
     Raises:
@@ -34,6 +34,8 @@ def run(settings: EncodeSettings, _progress: Progress) -> EncodeSummary:
     """
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
+    if tokenizer.spec.warning:
+        progress.warn(tokenizer.spec.warning)
     text = _text_of_stdin() if settings.text is None else settings.text
     allowed: Literal["all"] | Collection[str]
     allowed = () if settings.allowed_special == "none" else settings.allowed_special

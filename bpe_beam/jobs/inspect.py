@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, json, structs
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
@@ -72,6 +72,7 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
     special = tokenizer.special_tokens
     in_bytes = spec.model_reads_bytes
     texts = [text_of(token, in_bytes) for token in tokenizer.vocab if token not in special]
+    warnings = list(filter(None, [spec.warning, _reachable_specials(tokenizer)]))
     lengths = Counter(len(text) for text in texts if isinstance(text, str))
     merges = tokenizer.merges
     shown = merges if len(merges) <= 2 * _FEW else [*merges[:_FEW], None, *merges[-_FEW:]]
@@ -85,13 +86,15 @@ def _tokenizer_figures(tokenizer: Tokenizer) -> Figures:
         "pre_tokenizer": describe(spec.pre_tokenizer),
         "post_processor": describe(spec.post_processor),
         "decoder": describe(spec.decoder),
+        "truncation": _as_json(spec.truncation),
+        "padding": _as_json(spec.padding),
         "special_tokens": [f"{token_id} {token}" for token, token_id in special.items()],
         "tokens_by_characters": {str(length): lengths[length] for length in sorted(lengths)},
         "parts_of_characters": sum(isinstance(text, bytes) for text in texts) or None,
         "longest_tokens": list(map(repr, heapq.nlargest(_FEW, texts, key=_length))),
         "merges_first_and_last": [_merge(merge, in_bytes) for merge in shown],
         "fingerprint": tokenizer.fingerprint,
-        **({"warning": warning} if (warning := _reachable_specials(tokenizer)) else {}),
+        **({"warning": "; ".join(warnings)} if warnings else {}),
     }
 
 
@@ -105,6 +108,10 @@ def _model_name(spec: TokenizerSpec) -> str:
     ]
     kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
     return " ".join([kind, *settings])
+
+
+def _as_json(settings: Struct | None) -> str | None:
+    return None if settings is None else json.encode(settings).decode()
 
 
 def _reachable_specials(tokenizer: Tokenizer) -> str | None:

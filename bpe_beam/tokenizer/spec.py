@@ -9,6 +9,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.decoders import ByteLevelDecoder, Decoder
+from bpe_beam.tokenizer.lengths import Padding, Truncation
 from bpe_beam.tokenizer.models import (
     BPE,
     MAX_CONTENT_CHARS,
@@ -33,6 +34,8 @@ class TokenizerSpec(Struct, frozen=True):
         pre_tokenizer: How text is split into words; None: the text is one word.
         post_processor: How the tokens are changed; None: they are not changed.
         decoder: How tokens become text; None: joined with spaces, as in Hugging Face.
+        truncation: How a program that runs a model cuts texts; never applied here.
+        padding: How such a program pads them; never applied here.
     """
 
     model: Model
@@ -41,6 +44,19 @@ class TokenizerSpec(Struct, frozen=True):
     pre_tokenizer: PreTokenizer | None = None
     post_processor: PostProcessor | None = None
     decoder: Decoder | None = None
+    truncation: Truncation | None = None
+    padding: Padding | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell users of settings that are kept and not applied; None: nothing."""
+        kept = [name for name in ("truncation", "padding") if getattr(self, name) is not None]
+        if not kept:
+            return None
+        return (
+            f"the tokenizer's {' and '.join(kept)} {'are' if len(kept) > 1 else 'is'} not applied: "
+            "texts keep all their tokens and get no others"
+        )
 
     @property
     def model_reads_bytes(self) -> bool:

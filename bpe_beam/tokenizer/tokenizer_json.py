@@ -17,6 +17,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.component_json import FAMILIES, read_component
 from bpe_beam.tokenizer.json_node import MAX_FILE_BYTES, Node, parse
+from bpe_beam.tokenizer.lengths import Padding, Truncation
 from bpe_beam.tokenizer.models import (
     BPE,
     MAX_ID,
@@ -106,11 +107,12 @@ def read(data: bytes | str, source: str) -> TokenizerSpec:
             raise
         raise UsageError(f"{source}: {other}") from None
     fields["version"].expect("1.0")
-    fields["truncation"].expect(None)
-    fields["padding"].expect(None)
+    truncation, padding = fields["truncation"], fields["padding"]
     spec = TokenizerSpec(
         model=_read_model(fields["model"]),
         added_tokens=_read_added_tokens(fields["added_tokens"]),
+        truncation=None if truncation.value is None else truncation.struct(Truncation, "direction"),
+        padding=None if padding.value is None else padding.struct(Padding, "pad_to_multiple_of"),
         **{family: read_component(fields[family], family) for family in FAMILIES},
     )
     try:
@@ -128,8 +130,8 @@ def write(spec: TokenizerSpec) -> bytes:
     """
     fields = {
         "version": "1.0",
-        "truncation": None,
-        "padding": None,
+        "truncation": spec.truncation,
+        "padding": spec.padding,
         "added_tokens": spec.added_tokens,
         **{family: getattr(spec, family) for family in FAMILIES},
         "model": _model_fields(spec.model),

@@ -10,7 +10,6 @@ from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.models import BPE, ErrorLocation
 from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import ends_in_bytes, pretokenizer_from_name, steps_of
-from bpe_beam.tokenizer.spec import TokenizerSpec
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training.initial_vocabulary import assign_ids, merges_of
 from bpe_beam.training.native_trainer import TrainingResult
@@ -111,13 +110,10 @@ def continued(base: Tokenizer, learned: TrainingResult, recipe: BpeRecipe) -> To
     known = {token.content for token in spec.added_tokens}
     new = [token for token in recipe.specials if token not in known]
     added = [AddedToken(learned.vocab[token], token) for token in new]
-    result = TokenizerSpec(
-        replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
-        (*spec.added_tokens, *sorted(added, key=lambda token: token.id)),
-        spec.normalizer,
-        spec.pre_tokenizer,
-        spec.post_processor,
-        spec.decoder,
+    result = replace(
+        spec,
+        model=replace(model, vocab=learned.vocab, merges=learned.merges) if grown else model,
+        added_tokens=(*spec.added_tokens, *sorted(added, key=lambda token: token.id)),
     )
     result.check(ErrorLocation())
     return Tokenizer(result)

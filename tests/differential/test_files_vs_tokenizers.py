@@ -34,10 +34,12 @@ from tokenizers import (
     AddedToken,
     Regex,
     decoders,
+    models,
     normalizers,
     pre_tokenizers,
     processors,
 )
+from tokenizers import Tokenizer as HuggingFace
 
 from bpe_beam import Tokenizer
 from bpe_beam.tokenizer.patterns import NAMED_PATTERNS
@@ -295,3 +297,13 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published(name: str) -> None:
     check(PUBLISHED[name]())
+
+
+def test_truncation_and_padding_are_written_as_they_were() -> None:
+    theirs = HuggingFace(models.BPE(vocab={"a": 0}, merges=[]))
+    for length in (None, 7):
+        theirs.enable_truncation(1, stride=0, strategy="only_first", direction="left")
+        theirs.enable_padding(pad_id=3, pad_token="<pad>", pad_to_multiple_of=8, length=length)
+        ours = Tokenizer.from_json(theirs.to_str(pretty=True))
+        assert ours.to_json() == theirs.to_str(pretty=True)
+        assert ours.encode("aa") == [0, 0]

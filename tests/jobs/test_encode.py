@@ -144,3 +144,25 @@ def test_who_types_is_told_what_is_waited_for(job: str, what: str, tokenizer: st
         os.close(theirs)
     assert done.stderr.decode() == f"type {what}, then Ctrl-D on a line of its own:\n"
     assert done.stdout
+
+
+def test_settings_that_are_not_applied_are_said(tokenizer: str, tmp_path: Path) -> None:
+    """And the text keeps all its tokens."""
+    file = json.loads(Path(tokenizer).read_text())
+    file["truncation"] = {
+        "direction": "Right",
+        "max_length": 1,
+        "strategy": "LongestFirst",
+        "stride": 0,
+    }
+    cutting = tmp_path / "tokenizer.json"
+    cutting.write_text(json.dumps(file))
+    plain, _ = run("encode", "--tokenizer", tokenizer, "hell he")
+    out, said = run("encode", "--tokenizer", str(cutting), "hell he")
+    assert out == plain
+    assert said == (
+        "warning: the tokenizer's truncation is not applied: texts keep all their tokens and get "
+        "no others\n"
+    )
+    out, _ = run("inspect", str(cutting))
+    assert b'{"direction":"Right","max_length":1,' in out

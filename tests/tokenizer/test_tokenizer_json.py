@@ -112,6 +112,15 @@ def change(path: str, value: Any) -> dict[str, Any]:
     return file
 
 
+TRUNCATION = {"direction": "Left", "max_length": 5, "strategy": "OnlyFirst", "stride": 2}
+PADDING = {
+    "strategy": {"Fixed": 7},
+    "direction": "Left",
+    "pad_to_multiple_of": 8,
+    "pad_id": 3,
+    "pad_type_id": 1,
+    "pad_token": "<pad>",
+}
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False}
 
 
@@ -119,6 +128,10 @@ BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": Fal
     ("path", "value"),
     [
         ("truncation", ...),
+        ("truncation", TRUNCATION),
+        ("truncation", {"max_length": 1, "strategy": "LongestFirst", "stride": 0}),
+        ("padding", PADDING),
+        ("padding", {**PADDING, "strategy": "BatchLongest", "pad_to_multiple_of": None}),
         ("padding", ...),
         ("normalizer", ...),
         ("normalizer", {"type": "NFC"}),
@@ -147,6 +160,15 @@ def test_accepted(path: str, value: Any) -> None:
     assert Tokenizer.from_json(tokenizer.to_json()).to_json() == tokenizer.to_json()
 
 
+def test_truncation_and_padding_are_kept() -> None:
+    file = golden() | {"truncation": TRUNCATION, "padding": PADDING}
+    tokenizer = Tokenizer.from_json(json.dumps(file))
+    assert json.loads(tokenizer.to_json()) == file
+    assert list(json.loads(tokenizer.to_json())["padding"]) == list(PADDING)
+    assert "truncation and padding are not applied" in str(tokenizer.spec.warning)
+    assert Tokenizer.from_json(GOLDEN).spec.warning is None
+
+
 def test_accepted_settings_are_kept() -> None:
     file = change("post_processor", BYTE_LEVEL)
     written = json.loads(Tokenizer.from_json(json.dumps(file)).to_json())
@@ -168,8 +190,15 @@ ADDED = golden()["added_tokens"][0]
         ("version", "2.0", 'version: "2.0" is not supported .* must be "1.0"'),
         ("version", ..., "version: missing"),
         ("extra", 1, 'unknown key "extra"; the keys here are version, model, trunc'),
-        ("truncation", {"max_length": 5}, r'truncation: {"max_length": 5} is not supp.*be null'),
-        ("padding", {}, "padding: {} is not supported"),
+        ("truncation", {"max_length": 5}, "truncation.strategy: missing"),
+        ("truncation", {**TRUNCATION, "stride": -1}, "truncation.stride: must be `int` >= 0"),
+        ("truncation", {**TRUNCATION, "strategy": "only_first"}, "strategy: Invalid .*only_first"),
+        ("truncation", [], "truncation: \\[\\] is not an object"),
+        ("padding", {}, "padding.strategy: missing"),
+        ("padding", {**PADDING, "strategy": {"Fixed": "7"}}, "padding.strategy.Fixed: must be"),
+        ("padding", {**PADDING, "strategy": "Fixed"}, "padding.strategy: "),
+        ("padding", {**PADDING, "pad_id": 2**64}, "padding.pad_id: "),
+        ("padding", {**PADDING, "x": 1}, 'padding: unknown key "x"'),
         ("pre_tokenizer.type", ..., "pre_tokenizer.type: missing"),
         ("pre_tokenizer.add_prefix_space", 0, "add_prefix_space: must be `bool`, got `int`"),
         ("pre_tokenizer.extra", 1, 'pre_tokenizer: unknown key "extra"'),
