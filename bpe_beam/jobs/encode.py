@@ -28,6 +28,10 @@ class EncodeSummary(msgspec.Struct, frozen=True):
 def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
     """Print the ids of a text on one line, or a table of its tokens; return the summary.
 
+    Args:
+        settings: The job's settings.
+        progress: Shows the warnings.
+
     Raises:
         DataError: Standard input is not UTF-8.
         UsageError: The tokenizer does not exist, or is not supported.
