@@ -26,11 +26,14 @@ class EncodeSummary(msgspec.Struct, frozen=True):
 
 
 def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
-    """Print the ids of a text on one line, or a table of its tokens; return the summary.
+    """Print the ids of a text on one line, or a table of its tokens.
 
     Args:
         settings: The job's settings.
         progress: Shows the warnings.
+
+    Returns:
+        The summary.
 
     Raises:
         DataError: Standard input is not UTF-8.
