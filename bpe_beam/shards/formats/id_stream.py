@@ -1,0 +1,421 @@
+"""Shards whose first file is a stream of ids of one width: what such formats share.
+
+The ids of all documents are in one file, one after the other, little-endian. What the documents'
+lengths are is in the format's other files. The writer keeps the lengths in a local temporary file
+until then, since a gigabyte of empty lines has a billion documents.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError, UsageError
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.limits import MAX_VOCAB_SIZE
+from bpe_beam.shards.formats.interface import ShardFiles, ShardReader
+from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MAX_DOCUMENT_TOKENS = 2**31 - 1
+"""The most tokens of a document: `ShardReader.lengths` are int32."""
+
+BLOCK = 1 << 18
+"""The number of documents, or of tokens, that are processed at a time."""
+
+_SPOOL_IN_MEMORY = 4 << 20
+
+
+def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the type of stored ids: the first that holds every id of the vocabulary.
+
+    Args:
+        vocab_size: One more than the greatest id, 1 to MAX_VOCAB_SIZE.
+        dtypes: Integer types, the narrowest first; the last holds the ids of any vocabulary.
+
+    Returns:
+        One of `dtypes`. The ids of the texts do not matter.
+
+    Raises:
+        UsageError: `vocab_size` is out of range.
+    """
+    if not 1 <= vocab_size <= MAX_VOCAB_SIZE:
+        raise UsageError(
+            f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for token shards, got {vocab_size}"
+        )
+    return next(dtype for dtype in dtypes if vocab_size - 1 <= np.iinfo(dtype).max)
+
+
+class IdStreamWriter(ABC):
+    """The base of such `ShardWriter`s. A subclass writes the documents' lengths to its files.
+
+    The files become visible in the order of `suffixes`. After an exception, one remains only if a
+    file behind it could not be published: an attempt never removes a file that another attempt may
+    have published.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of an existing folder.
+        name: The shard's name, without a suffix.
+        vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`; decides the width of an
+            id.
+
+    Attributes:
+        suffixes: The ends of the files' names: that of the ids, and the others.
+        dtypes: The types of ids, see `fitting_dtype`.
+        dtype: The one that this vocabulary needs.
+
+    Raises:
+        UsageError: `vocab_size` is out of range.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+    dtypes: ClassVar[tuple[np.dtype[Any], ...]]
+
+    def __init__(self, storage: Storage, folder: str, name: str, vocab_size: int) -> None:
+        self._storage = storage
+        self._name = name
+        self._urls = [storage.join(folder, name + suffix) for suffix in self.suffixes]
+        self._vocab_size = vocab_size
+        self.dtype = fitting_dtype(vocab_size, self.dtypes)
+        self._documents = 0
+        self._tokens = 0
+        # False while a batch is half written: a caller that swallows the error gets no shard.
+        self._whole = True
+        self._open = False
+        self._ids: HashingFile | None = None
+        self._ids_stack = ExitStack()
+        self._spools = ExitStack()
+        self._result: ShardFiles | None = None
+
+    @abstractmethod
+    def write_lengths(self, *files: HashingFile) -> None:
+        """Write the documents' lengths to the files behind the ids, once all are known."""
+
+    def write_ids(self, stored: NDArray[Any]) -> None:
+        """Append ids of type `dtype` to the file of ids."""
+        self.ids_file().write(stored.view(np.uint8))
+
+    def finish_ids(self) -> None:
+        """Complete the file of ids, before `write_lengths`; nothing unless overridden."""
+        return
+
+    def __enter__(self) -> Self:
+        # Closed by __exit__.
+        self._lengths = self.spool()
+        self._open = True
+        return self
+
+    def write_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """See `ShardWriter.write_documents`."""
+        if not self._open:
+            raise ValueError("write_documents must be called in the writer's with block")
+        self.check_documents(ids, offsets)
+        lengths = np.diff(offsets)
+        self._whole = False
+        for start in range(0, ids.size, BLOCK):
+            self.write_ids(ids[start : start + BLOCK].astype(self.dtype))
+        with self._spooling():
+            self._lengths.write(lengths.astype("<i4").tobytes())
+        self._documents += lengths.size
+        self._tokens += ids.size
+        self._whole = True
+
+    def result(self) -> ShardFiles:
+        """See `ShardWriter.result`."""
+        if self._result is None:
+            raise ValueError(f"{self._name} is not written: its with block has not ended well")
+        return self._result
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open = False
+        with self._spools:
+            if kind is not None:
+                self._ids_stack.__exit__(kind, error, trace)
+                return
+            with self._ids_stack:
+                if not self._whole:
+                    raise DataError(f"{self._name}: writing a batch of documents failed before")
+                files = self._publish() if self._tokens else ()
+                self._result = ShardFiles(self._documents, self._tokens, files)
+
+    def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """Refuse a batch that cannot be written, before any of it is.
+
+        Args:
+            ids: See `ShardWriter.write_documents`.
+            offsets: The same.
+
+        Raises:
+            DataError: A document is too long, or an id is not in the vocabulary.
+            ValueError: The arrays do not belong together.
+        """
+        if ids.dtype != np.uint32 or ids.ndim != 1:
+            raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
+        if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
+            raise ValueError(
+                f"offsets must be int64[documents + 1], got {offsets.dtype} of shape "
+                f"{offsets.shape}"
+            )
+        if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
+            raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
+        lengths = np.diff(offsets)
+        if lengths.size and int(lengths.max()) > MAX_DOCUMENT_TOKENS:
+            document = int(np.argmax(lengths > MAX_DOCUMENT_TOKENS))
+            raise DataError(
+                f"{self._name}: document {self._documents + document} has "
+                f"{int(lengths[document])} tokens; the format allows at most "
+                f"{MAX_DOCUMENT_TOKENS} a document: divide the document"
+            )
+        if ids.size and int(ids.max()) >= self._vocab_size:
+            token = int(np.argmax(ids >= self._vocab_size))
+            document = int(np.searchsorted(offsets, token, side="right")) - 1
+            raise DataError(
+                f"{self._name}: document {self._documents + document}, token "
+                f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
+                f"allowed are 0 to {self._vocab_size - 1}"
+            )
+
+    def ids_file(self) -> HashingFile:
+        """Return the open file of ids; it is opened at the first call."""
+        if self._ids is None:
+            self._ids = HashingFile(
+                self._ids_stack.enter_context(self._storage.create(self._urls[0]))
+            )
+        return self._ids
+
+    def spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        """Return a new temporary file that `__exit__` closes."""
+        return self._spools.enter_context(tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY))
+
+    def lengths(self) -> Iterator[NDArray[np.int32]]:
+        """Yield the lengths of all documents in blocks."""
+        with self._spooling():
+            self._lengths.seek(0)
+            while data := self._lengths.read(4 * BLOCK):
+                yield np.frombuffer(data, dtype="<i4")
+
+    def bounds(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield where documents begin and end, in tokens of the shard, in blocks."""
+        start = 0
+        for lengths in self.lengths():
+            ends = start + np.cumsum(lengths, dtype=np.int64)
+            start = int(ends[-1])
+            yield ends - lengths, ends
+
+    def _publish(self) -> tuple[FileInfo, ...]:
+        self.finish_ids()
+        with ExitStack() as stack:
+            # Closed in the opposite order, so that the last file becomes visible last.
+            opened = [
+                stack.enter_context(self._storage.create(url)) for url in reversed(self._urls[1:])
+            ]
+            opened.reverse()
+            files = [HashingFile(file) for file in opened]
+            self.write_lengths(*files)
+            for file in opened:
+                file.flush()
+            # Each file is complete under its attempt's name: only renames are left that can fail.
+            # A reader that finds the last file finds the others. If a rename fails, the files
+            # before stay: they may be those that another attempt at the same shard has published.
+            self._ids_stack.pop_all().close()
+        return tuple(
+            FileInfo.written(self._name + suffix, file)
+            for suffix, file in zip(self.suffixes, [self.ids_file(), *files], strict=True)
+        )
+
+    @contextmanager
+    def _spooling(self) -> Iterator[None]:
+        """Name the temporary file of lengths in the errors of the block."""
+        with spool_errors(f"the document lengths of {self._name}", "4 bytes a document"):
+            yield
+
+
+@contextmanager
+def spool_errors(content: str, size: str) -> Iterator[None]:
+    """Make an OSError of the block a DataError that names a temporary file.
+
+    Args:
+        content: What the file holds.
+        size: The space that it needs.
+
+    Returns:
+        A context manager for the block.
+
+    Raises:
+        DataError: The block raised an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{tempfile.gettempdir()}: the temporary file with {content} failed: "
+            f"{error.strerror or error}; it needs {size}, and the variable TMPDIR chooses another "
+            "folder"
+        ) from error
+
+
+class IdStreamReader(ABC):
+    """The base of such `ShardReader`s. A subclass opens the files and sets the attributes.
+
+    Attributes:
+        ids: The file of ids.
+        ids_at: The byte of the file at which the ids begin.
+        dtype: The type of stored ids.
+        count: The number of documents.
+        token_count: See `ShardReader`.
+    """
+
+    ids: RangeFile
+    ids_at: ClassVar[int] = 0
+    dtype: np.dtype[Any]
+    count: int
+    token_count: int
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close all files."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    @abstractmethod
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        """See `ShardReader.lengths`."""
+
+    @abstractmethod
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """See `ShardReader.document`."""
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """See `ShardReader.tokens`."""
+        check_range("tokens", start, stop, self.token_count)
+        width = self.dtype.itemsize
+        at = self.ids_at + start * width
+        ids = np.frombuffer(self.ids.read(at, (stop - start) * width), self.dtype)
+        if ids.size and ids.min() < 0:
+            bad = int(np.argmax(ids < 0))
+            raise DataError(
+                f"{self.ids.url}: byte {at + bad * width}: the id is {int(ids[bad])}; expected 0 "
+                "or more"
+            )
+        return ids.astype(np.uint32)
+
+    def locate(self, token: int) -> tuple[int, int]:
+        """Return the document of a token of the shard, and the token's position in it."""
+        check_range("tokens", token, token + 1, self.token_count)
+        start = 0
+        for first in range(0, self.count, BLOCK):
+            lengths = self.lengths(first, min(first + BLOCK, self.count))
+            ends = start + np.cumsum(lengths, dtype=np.int64)
+            if token < ends[-1]:
+                row = int(np.searchsorted(ends, token, side="right"))
+                return first + row, token - int(ends[row] - lengths[row])
+            start = int(ends[-1])
+        raise DataError(f"{self.ids.url}: the lengths changed while the shard was read")
+
+
+def check_range(what: str, start: int, stop: int, count: int) -> None:
+    """Refuse a range of documents or tokens that is not within a shard.
+
+    Args:
+        what: `documents` or `tokens`.
+        start: The first, from 0.
+        stop: The one behind the last.
+        count: How many the shard has.
+
+    Raises:
+        IndexError: The range is not within 0 to `count`.
+    """
+    if not 0 <= start <= stop <= count:
+        raise IndexError(f"{what} must be a range within 0 to {count}, got {start} to {stop}")
+
+
+class IdStreamCheck:
+    """A `ShardCheck` of the ids in their file and of their width.
+
+    Args:
+        name: The shard's name.
+        vocab_size: One more than the greatest id allowed.
+        writer: The class of the format's writer, for its types of ids and its suffixes.
+        ids_at: The byte of the file at which the ids begin.
+        width_at: Where the format says how wide ids are: a file's suffix, or one and the byte.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        vocab_size: int,
+        writer: type[IdStreamWriter],
+        *,
+        ids_at: int = 0,
+        width_at: str | None = None,
+    ) -> None:
+        self._name = name
+        self._vocab_size = vocab_size
+        self._suffix = writer.suffixes[0]
+        self._dtype = fitting_dtype(vocab_size, writer.dtypes)
+        self._ids_at = ids_at
+        self._width_at = self._suffix if width_at is None else width_at
+        self._skip = ids_at
+        self._tokens = 0
+        self._first: tuple[int, int] | None = None  # (position in the shard, id)
+        self._count = 0
+
+    def add(self, suffix: str, block: bytes) -> None:
+        """See `ShardCheck.add`."""
+        if suffix != self._suffix:
+            return
+        skipped = min(self._skip, len(block))
+        self._skip -= skipped
+        # int32 is read as uint32: a negative id is one that is far too great.
+        width = self._dtype.itemsize
+        values = np.frombuffer(block, f"<u{width}", (len(block) - skipped) // width, skipped)
+        if values.size and int(values.max()) >= self._vocab_size:
+            bad = np.flatnonzero(values >= self._vocab_size)
+            self._first = self._first or (self._tokens + int(bad[0]), int(values[bad[0]]))
+            self._count += bad.size
+        self._tokens += values.size
+
+    def problems(self, reader: ShardReader | None) -> Iterator[str]:
+        """See `ShardCheck.problems`."""
+        position = ""
+        if isinstance(reader, IdStreamReader):
+            if reader.dtype != self._dtype:
+                # `add` took something else for ids.
+                yield (
+                    f"{self._name}{self._width_at}: ids are stored as {reader.dtype}; expected "
+                    f"{self._dtype} for a vocabulary of {self._vocab_size}"
+                )
+                return
+            if self._first:
+                position = "document {}, token {}, ".format(*reader.locate(self._first[0]))
+        if self._first:
+            at, value = self._first
+            yield (
+                f"{self._name}{self._suffix}: {position}byte "
+                f"{self._ids_at + at * self._dtype.itemsize}: the id is {value}; expected 0 to "
+                f"{self._vocab_size - 1}; {self._count} such ids in this shard"
+            )
