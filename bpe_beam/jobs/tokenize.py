@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from bpe_beam.corpus.plan import Plan
 from bpe_beam.engines.steps import Steps
-from bpe_beam.errors import DataError
+from bpe_beam.errors import DataError, require
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
 from bpe_beam.folders.output_folder import RestoredTask
 from bpe_beam.folders.receipts import WORK, Receipt
@@ -50,6 +50,13 @@ def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | Templ
         UsageError: Settings that cannot work, an output folder that is not free.
         DataError: A corpus that is empty or has too many rejects; storage that fails.
     """
+    require(
+        settings.prepend is not None or not shard_format(settings.format).needs_prepend,
+        f"must be given for shards of {settings.format}, whose readers know a document by the "
+        "token that it begins with",
+        "prepend",
+        remedy="give the end-of-text token, such as <|endoftext|>",
+    )
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
     encoding = Encoding.of(tokenizer, **framing(settings))

@@ -129,6 +129,8 @@ class ShardFormat(Struct, frozen=True):
         reader: Opens a reader and checks the layout: storage, URL of the folder, the shard's name.
             Raises DataError if a file is missing or breaks the layout.
         check: Makes a check of a shard: its name, and the size of the vocabulary.
+        needs_prepend: Whether its readers know a document by the token that it begins with, so that
+            the setting `prepend` must be given.
     """
 
     name: str
@@ -137,3 +139,4 @@ class ShardFormat(Struct, frozen=True):
     writer: Callable[[Storage, str, str, int], ShardWriter]
     reader: Callable[[Storage, str, str], ShardReader]
     check: Callable[[str, int], ShardCheck]
+    needs_prepend: bool = False

@@ -1,0 +1,173 @@
+"""Flat shards: a `.bin` of token ids without a header, and where documents begin in it.
+
+Little-endian:
+
+    .bin                    the ids of all documents one after the other, uint16 or uint32
+    .document_offsets.npy   a numpy file, int64[documents + 1]: the first token of each document,
+                            and the number of tokens at the end
+
+`numpy.memmap` and `numpy.load` read them, and so does any reader of plain ids, which needs to know
+their type: uint16 if every id of the vocabulary is below 65,536, else uint32. Documents end by the
+offsets alone, never by an end-of-text id.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+from bpe_beam.shards.formats.id_stream import (
+    BLOCK,
+    MAX_DOCUMENT_TOKENS,
+    IdStreamCheck,
+    IdStreamReader,
+    IdStreamWriter,
+    check_range,
+)
+from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
+
+_IDS, _OFFSETS = ".bin", ".document_offsets.npy"
+_NPY_HEADER_BYTES = 128
+
+
+class FlatWriter(IdStreamWriter):
+    """A `ShardWriter` of flat shards."""
+
+    suffixes = (_IDS, _OFFSETS)
+    dtypes = (np.dtype("<u2"), np.dtype("<u4"))
+
+    def write_lengths(self, *files: HashingFile) -> None:
+        """Write the offsets."""
+        (offsets,) = files
+        offsets.write(_npy_header(self._documents + 1))
+        offsets.write(bytes(8))
+        for _, ends in self.bounds():
+            offsets.write(ends.astype("<i8").tobytes())
+
+
+class FlatReader(IdStreamReader):
+    """A `ShardReader` of flat shards.
+
+    Opening reads all offsets once (8 bytes a document) and refuses every violation of the layout.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the shard's folder.
+        name: The shard's name, without a suffix.
+
+    Raises:
+        DataError: A file is missing or breaks the layout.
+    """
+
+    def __init__(self, storage: Storage, folder: str, name: str) -> None:
+        with ExitStack() as opened:
+            self._offsets = RangeFile(storage, storage.join(folder, name + _OFFSETS))
+            opened.callback(self._offsets.close)
+            self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
+            opened.callback(self.ids.close)
+            self.count = self._read_npy_header()
+            self.token_count = self._check_offsets()
+            self.dtype = self.stored_dtype()
+            opened.pop_all()
+
+    def close(self) -> None:
+        """See `IdStreamReader.close`."""
+        self._offsets.close()
+        self.ids.close()
+
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        """See `ShardReader.lengths`."""
+        return np.diff(self._bounds(start, stop)).astype(np.int32)
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """See `ShardReader.document`. Cost: a short read of the offsets."""
+        start, stop = self._bounds(index, index + 1).tolist()
+        return self.tokens(start, stop)
+
+    def stored_dtype(self) -> np.dtype[Any]:
+        """Return the type of the ids, which follows from the size of their file."""
+        for dtype in FlatWriter.dtypes:
+            if self.ids.size == self.token_count * dtype.itemsize:
+                return dtype
+        raise DataError(
+            f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the offsets "
+            f"have {self.token_count} tokens of 2 or 4 bytes"
+        )
+
+    def _bounds(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Return int64[stop - start + 1]: the starts of documents, and the end of the last."""
+        check_range("documents", start, stop, self.count)
+        at = _NPY_HEADER_BYTES + 8 * start
+        bounds: NDArray[np.int64] = np.frombuffer(
+            self._offsets.read(at, 8 * (stop - start + 1)), "<i8"
+        )
+        # No difference of two of them outgrows 64 bits: all are in the shard.
+        wrong = (bounds[0] < 0) | (bounds[1:] < bounds[:-1])
+        wrong |= bounds[1:] - bounds[:-1] > MAX_DOCUMENT_TOKENS
+        if wrong.any():
+            bad = int(np.argmax(wrong))
+            raise DataError(
+                f"{self._offsets.url}: byte {at + 8 * bad}: document {start + bad} is from token "
+                f"{int(bounds[bad])} to {int(bounds[bad + 1])}; expected 0 to "
+                f"{MAX_DOCUMENT_TOKENS} tokens"
+            )
+        return bounds
+
+    def _read_npy_header(self) -> int:
+        """Check the header of the offsets, and return the number of documents."""
+        file = self._offsets
+        entries, rest = divmod(file.size - _NPY_HEADER_BYTES, 8)
+        if entries < 1 or rest:
+            raise DataError(
+                f"{file.url}: has {file.size} bytes; expected {_NPY_HEADER_BYTES} of a header and "
+                "8 for each document and for the end"
+            )
+        found, expected = file.read(0, _NPY_HEADER_BYTES), _npy_header(entries)
+        if found != expected:
+            bad = next(at for at in range(_NPY_HEADER_BYTES) if found[at] != expected[at])
+            raise DataError(
+                f"{file.url}: byte {bad}: the header is not that of a numpy file of int64[{entries}"
+                "]"
+            )
+        return entries - 1
+
+    def _check_offsets(self) -> int:
+        """Check that the offsets begin at 0 and never fall; return the number of tokens."""
+        first = int.from_bytes(self._offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
+        if first:
+            raise DataError(
+                f"{self._offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token "
+                f"{first}; expected 0"
+            )
+        tokens = 0
+        for start in range(0, self.count, BLOCK):
+            tokens = int(self._bounds(start, min(start + BLOCK, self.count))[-1])
+        return tokens
+
+
+def _npy_header(entries: int) -> bytes:
+    """Return the header of a numpy file of int64[entries]: 128 bytes, as `numpy.save` writes it.
+
+    Written here, so that no version of numpy decides on bytes of ours.
+    """
+    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({entries},), }}"
+    start = b"\x93NUMPY\x01\x00" + (_NPY_HEADER_BYTES - 10).to_bytes(2, "little")
+    return start + text.encode().ljust(_NPY_HEADER_BYTES - len(start) - 1) + b"\n"
+
+
+FORMAT = ShardFormat(
+    name="flat",
+    suffixes=FlatWriter.suffixes,
+    max_document_tokens=MAX_DOCUMENT_TOKENS,
+    writer=FlatWriter,
+    reader=FlatReader,
+    check=partial(IdStreamCheck, writer=FlatWriter),
+)

@@ -1,0 +1,140 @@
+"""llm.c shards: a `.bin` of a header and token ids, and where documents begin in it.
+
+The layout of the `.bin` is that of `dev/data/data_common.py` (llm.c), little-endian:
+
+    int32[256]   0   magic: 20240520 is uint16, 20240801 is uint32
+                 1   version: 1 of uint16, 7 of uint32
+                 2   N, the number of ids
+                 3   0, up to the end
+    ids[N]       the ids of all documents one after the other
+
+Its readers know documents by the end-of-text token that each **begins** with; the setting `prepend`
+gives it. The `.document_offsets.npy` is that of flat shards; llm.c does not read it.
+
+The header has the number of ids, and a store cannot be written backwards, so the writer keeps the
+ids in a local temporary file.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+from bpe_beam.shards.formats.flat import FlatReader, FlatWriter
+from bpe_beam.shards.formats.id_stream import MAX_DOCUMENT_TOKENS, IdStreamCheck, spool_errors
+from bpe_beam.shards.formats.interface import ShardFormat
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MAX_FILE_TOKENS = 2**31 - 1
+"""The most ids of a file: the header counts them with an int32."""
+
+_KINDS = {np.dtype("<u2"): (20240520, 1), np.dtype("<u4"): (20240801, 7)}
+"""The magic and the version of a type of ids."""
+
+_HEADER_ENTRIES = 256
+_HEADER_BYTES = 4 * _HEADER_ENTRIES
+_COPY_BYTES = 1 << 20
+
+
+class LlmcWriter(FlatWriter):
+    """A `ShardWriter` of llm.c shards."""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._spooled_ids = self.spool()
+        return self
+
+    def check_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+        """Refuse a batch that cannot be written, before any of it is.
+
+        Args:
+            ids: See `ShardWriter.write_documents`.
+            offsets: The same.
+
+        Raises:
+            DataError: A document is too long, an id is not in the vocabulary, or the file would
+                have more ids than its header can count.
+            ValueError: The arrays do not belong together.
+        """
+        super().check_documents(ids, offsets)
+        if self._tokens + ids.size > MAX_FILE_TOKENS:
+            raise DataError(
+                f"{self._name}: has more than {MAX_FILE_TOKENS} tokens, the most that the header "
+                "of an llm.c file can count; make range_bytes smaller, or divide input files that "
+                "one worker must read as a whole"
+            )
+
+    def write_ids(self, stored: NDArray[Any]) -> None:
+        """See `IdStreamWriter.write_ids`; the ids wait for the header."""
+        with self._spooling_ids():
+            self._spooled_ids.write(stored.view(np.uint8))
+
+    def finish_ids(self) -> None:
+        """Write the header and the ids."""
+        file = self.ids_file()
+        file.write(_header(self.dtype, self._tokens))
+        with self._spooling_ids():
+            self._spooled_ids.seek(0)
+            while block := self._spooled_ids.read(_COPY_BYTES):
+                file.write(block)
+
+    def _spooling_ids(self) -> Any:
+        return spool_errors(f"the ids of {self._name}", f"{self.dtype.itemsize} bytes a token")
+
+
+class LlmcReader(FlatReader):
+    """A `ShardReader` of llm.c shards; see `FlatReader`."""
+
+    ids_at = _HEADER_BYTES
+
+    def stored_dtype(self) -> np.dtype[Any]:
+        """Return the type of the ids, after a check of the header and of the file's size."""
+        if self.ids.size < _HEADER_BYTES:
+            raise DataError(
+                f"{self.ids.url}: has {self.ids.size} bytes; the header alone has {_HEADER_BYTES}"
+            )
+        found = np.frombuffer(self.ids.read(0, _HEADER_BYTES), "<i4")
+        dtypes = {magic: dtype for dtype, (magic, _) in _KINDS.items()}
+        dtype = dtypes.get(int(found[0]))
+        if dtype is None:
+            raise DataError(
+                f"{self.ids.url}: byte 0: the magic is {int(found[0])}; expected "
+                f"{' or '.join(map(str, dtypes))}"
+            )
+        expected = np.frombuffer(_header(dtype, self.token_count), "<i4")
+        if (found != expected).any():
+            bad = int(np.argmax(found != expected))
+            raise DataError(
+                f"{self.ids.url}: byte {4 * bad}: entry {bad} of the header is {int(found[bad])}; "
+                f"expected {int(expected[bad])}"
+            )
+        size = _HEADER_BYTES + self.token_count * dtype.itemsize
+        if self.ids.size != size:
+            raise DataError(
+                f"{self.ids.url}: has {self.ids.size} bytes; the header and {self.token_count} "
+                f"tokens of {dtype.itemsize} bytes have {size}"
+            )
+        return dtype
+
+
+def _header(dtype: np.dtype[Any], tokens: int) -> bytes:
+    header = np.zeros(_HEADER_ENTRIES, "<i4")
+    header[:3] = (*_KINDS[dtype], tokens)
+    return header.tobytes()
+
+
+FORMAT = ShardFormat(
+    name="llmc",
+    suffixes=LlmcWriter.suffixes,
+    max_document_tokens=MAX_DOCUMENT_TOKENS,
+    writer=LlmcWriter,
+    reader=LlmcReader,
+    check=partial(IdStreamCheck, writer=LlmcWriter, ids_at=_HEADER_BYTES, width_at=".bin: byte 0"),
+    needs_prepend=True,
+)
