@@ -16,7 +16,7 @@ import pytest
 from bpe_beam.shards.formats.llmc import LlmcReader, LlmcWriter
 from bpe_beam.storage import Storage
 
-pytestmark = pytest.mark.readers
+pytestmark = pytest.mark.trainers
 
 STORAGE = Storage()
 NAME = "shard-00000-of-00001"

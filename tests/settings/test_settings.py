@@ -101,7 +101,7 @@ def test_defaults_are_the_promised_ones() -> None:
             "train has no template",
         ),
         (TOKENIZE, {"tokenizer": ""}, "tokenizer must not be empty"),
-        (TOKENIZE, {"format": "mosaic"}, "format must be one of megatron, .*, got 'mosaic'"),
+        (TOKENIZE, {"format": "mosaic"}, "format must be one of megatron"),
         (TOKENIZE, {"append": ""}, "append must not be empty"),
         (TOKENIZE, {"prepend": "\ud800"}, "prepend must be valid UTF-8"),
         (TOKENIZE, {"allowed_special": "some"}, "allowed_special must be one of none, all"),

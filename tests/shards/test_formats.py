@@ -15,7 +15,7 @@ from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.storage import Storage
 
 FOLDER = Path(formats.__file__).parent
-SHARED = {"__init__", "id_stream", "interface", "range_file"}
+SHARED = {"__init__", "ends_reader", "id_stream", "interface", "range_file"}
 
 
 def test_a_module_a_format() -> None:

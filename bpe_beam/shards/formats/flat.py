@@ -21,14 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
-from bpe_beam.shards.formats.id_stream import (
-    BLOCK,
-    MAX_DOCUMENT_TOKENS,
-    IdStreamCheck,
-    IdStreamReader,
-    IdStreamWriter,
-    check_range,
-)
+from bpe_beam.shards.formats.ends_reader import EndsReader
+from bpe_beam.shards.formats.id_stream import MAX_DOCUMENT_TOKENS, IdStreamCheck, IdStreamWriter
 from bpe_beam.shards.formats.interface import ShardFormat
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
@@ -53,7 +47,7 @@ class FlatWriter(IdStreamWriter):
             offsets.write(ends.astype("<i8").tobytes())
 
 
-class FlatReader(IdStreamReader):
+class FlatReader(EndsReader):
     """A `ShardReader` of flat shards.
 
     Opening reads all offsets once (8 bytes a document) and refuses every violation of the layout.
@@ -74,7 +68,8 @@ class FlatReader(IdStreamReader):
             self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
             opened.callback(self.ids.close)
             self.count = self._read_npy_header()
-            self.token_count = self._check_offsets()
+            self._check_first_offset()
+            self.token_count = self.count_tokens()
             self.dtype = self.stored_dtype()
             opened.pop_all()
 
@@ -83,14 +78,16 @@ class FlatReader(IdStreamReader):
         self._offsets.close()
         self.ids.close()
 
-    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
-        """See `ShardReader.lengths`."""
-        return np.diff(self._bounds(start, stop)).astype(np.int32)
+    def read_ends(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `EndsReader.read_ends`."""
+        ends: NDArray[np.int64] = np.frombuffer(
+            self._offsets.read(_end_at(start), 8 * (stop - start)), "<i8"
+        )
+        return ends
 
-    def document(self, index: int) -> NDArray[np.uint32]:
-        """See `ShardReader.document`. Cost: a short read of the offsets."""
-        start, stop = self._bounds(index, index + 1).tolist()
-        return self.tokens(start, stop)
+    def describe_end(self, document: int) -> str:
+        """See `EndsReader.describe_end`."""
+        return f"{self._offsets.url}: byte {_end_at(document)}"
 
     def stored_dtype(self) -> np.dtype[Any]:
         """Return the type of the ids, which follows from the size of their file."""
@@ -101,25 +98,6 @@ class FlatReader(IdStreamReader):
             f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the offsets "
             f"have {self.token_count} tokens of 2 or 4 bytes"
         )
-
-    def _bounds(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Return int64[stop - start + 1]: the starts of documents, and the end of the last."""
-        check_range("documents", start, stop, self.count)
-        at = _NPY_HEADER_BYTES + 8 * start
-        bounds: NDArray[np.int64] = np.frombuffer(
-            self._offsets.read(at, 8 * (stop - start + 1)), "<i8"
-        )
-        # No difference of two of them outgrows 64 bits: all are in the shard.
-        wrong = (bounds[0] < 0) | (bounds[1:] < bounds[:-1])
-        wrong |= bounds[1:] - bounds[:-1] > MAX_DOCUMENT_TOKENS
-        if wrong.any():
-            bad = int(np.argmax(wrong))
-            raise DataError(
-                f"{self._offsets.url}: byte {at + 8 * bad}: document {start + bad} is from token "
-                f"{int(bounds[bad])} to {int(bounds[bad + 1])}; expected 0 to "
-                f"{MAX_DOCUMENT_TOKENS} tokens"
-            )
-        return bounds
 
     def _read_npy_header(self) -> int:
         """Check the header of the offsets, and return the number of documents."""
@@ -139,18 +117,18 @@ class FlatReader(IdStreamReader):
             )
         return entries - 1
 
-    def _check_offsets(self) -> int:
-        """Check that the offsets begin at 0 and never fall; return the number of tokens."""
+    def _check_first_offset(self) -> None:
         first = int.from_bytes(self._offsets.read(_NPY_HEADER_BYTES, 8), "little", signed=True)
         if first:
             raise DataError(
                 f"{self._offsets.url}: byte {_NPY_HEADER_BYTES}: document 0 begins at token "
                 f"{first}; expected 0"
             )
-        tokens = 0
-        for start in range(0, self.count, BLOCK):
-            tokens = int(self._bounds(start, min(start + BLOCK, self.count))[-1])
-        return tokens
+
+
+def _end_at(document: int) -> int:
+    """Return the byte of the offsets that says where a document ends."""
+    return _NPY_HEADER_BYTES + 8 * (document + 1)
 
 
 def _npy_header(entries: int) -> bytes:

@@ -183,11 +183,16 @@ def test_every_size_but_the_right_one_is_refused(tmp_path: Path) -> None:
 
 FIELDS: list[tuple[str, int, int, str]] = [
     ("first", 128, 1, r"npy: byte 128: document 0 begins at token 1; expected 0"),
-    ("falls", 136, 4, r"npy: byte 136: document 1 is from token 4 to 3; expected 0 to"),
-    ("negative", 136, -1, r"npy: byte 128: document 0 is from token 0 to -1; expected"),
-    ("long", 152, 2**31 + 3, r"npy: byte 144: document 2 is from token 3 to 2147483651; expected"),
+    (
+        "falls",
+        136,
+        4,
+        r"npy: byte 144: document 1 ends at token 3; expected 4, where it begins, or",
+    ),
+    ("negative", 136, -1, r"npy: byte 136: document 0 ends at token -1; expected 0"),
+    ("long", 152, 2**31 + 3, r"npy: byte 152: document 2 ends at token 2147483651; expected 3"),
     ("more", 152, 5, r"\.bin: has 8 bytes; the 3 documents of the offsets have 5 tokens of 2 or 4"),
-    ("greatest", 152, 2**63 - 1, r"npy: byte 144: document 2 is from token 3 to 92233720368547758"),
+    ("greatest", 152, 2**63 - 1, r"npy: byte 152: document 2 ends at token 922337203685"),
 ]
 
 

@@ -1,0 +1,97 @@
+"""The same documents in every format of plain ids: whole jobs, read back by numpy."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import COMMAND, run, run_whole
+from killed_jobs import kill_when
+from made_text import documents, write
+from read_back import read_shards, tree
+
+END = "<|endoftext|>"
+FORMATS = ("nanogpt", "llmc", "flat")
+HEADER_BYTES = {"llmc": 1024}
+
+
+@dataclass
+class Ground:
+    """A corpus, its tokenizer, and the documents that Megatron shards of it have."""
+
+    folder: Path
+    documents: list[list[int]]
+
+    def command(self, format_name: str, out: Path) -> list[str]:
+        reading = ["--input", str(self.folder / "a.jsonl"), "--range-bytes", "2KB"]
+        tokenizer = ["--tokenizer", str(self.folder / "tok" / "tokenizer.json"), "--prepend", END]
+        return ["tokenize", *reading, *tokenizer, "--format", format_name, "--output", str(out)]
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    folder = tmp_path_factory.mktemp("ground")
+    corpus = write(folder / "a.jsonl", ["", *documents(150, seed=6), "", ""])
+    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *given, "--output", folder / "tok")
+    made = Ground(folder, [])
+    run_whole(*made.command("megatron", folder / "megatron"))
+    made.documents = read_shards(folder / "megatron")
+    return made
+
+
+def read_flat(folder: Path, header_bytes: int) -> list[list[int]]:
+    found = []
+    for path in sorted(folder.glob("shard-*.bin")):
+        ids = np.fromfile(path, "<u2", offset=header_bytes)
+        offsets = np.load(path.with_suffix(".document_offsets.npy"))
+        assert offsets[-1] == ids.size
+        found += [ids[start:end].tolist() for start, end in itertools.pairwise(offsets)]
+    return found
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_the_documents_are_those_of_megatron_shards(
+    ground: Ground, tmp_path: Path, format_name: str
+) -> None:
+    out = tmp_path / "out"
+    command = ground.command(format_name, out)
+    run_whole(*command, "--workers", "2")
+    assert read_flat(out, HEADER_BYTES.get(format_name, 0)) == ground.documents
+    assert all(document[0] == ground.documents[0][0] for document in ground.documents)
+    proof = run_whole("verify", out, "--full", "--input", ground.folder / "a.jsonl").summary
+    assert proof["whole"] is True
+    facts = run_whole("inspect", out).summary
+    assert (facts["format"], facts["documents"]) == (format_name, len(ground.documents))
+    before = tree(out)
+    assert run_whole(*command).summary["was_finished_before"]
+    (lost := next(out.glob("shard-*.npy"))).unlink()
+    refused = run("verify", out)
+    assert refused.code == 1
+    assert lost.name in refused.err
+    run_whole(*command)
+    assert tree(out) == before
+
+
+def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
+    """llm.c shards, whose ids wait in a temporary file."""
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    run_whole(*ground.command("llmc", whole))
+    receipts = out / "work"
+    command = [*COMMAND, *ground.command("llmc", out), "--quiet"]
+    assert kill_when(command, lambda: len([*receipts.glob("*.json")]) > 2, "some receipts")
+    summary = run_whole(*ground.command("llmc", out)).summary
+    assert summary["shards_kept_from_before"] > 0
+    assert tree(out) == tree(whole)
+
+
+def test_llmc_needs_a_token_that_documents_begin_with(ground: Ground, tmp_path: Path) -> None:
+    command = ground.command("llmc", tmp_path / "out")
+    at = command.index("--prepend")
+    ran = run(*command[:at], *command[at + 2 :], "--append", END)
+    assert ran.code == 2
+    assert "--prepend must be given for shards of llmc" in ran.message
+    assert not (tmp_path / "out").exists()
