@@ -25,8 +25,8 @@ class Ground:
     folder: Path
     documents: list[list[int]]
 
-    def command(self, format_name: str, out: Path) -> list[str]:
-        reading = ["--input", str(self.folder / "a.jsonl"), "--range-bytes", "2KB"]
+    def command(self, format_name: str, out: Path, range_bytes: str = "2KB") -> list[str]:
+        reading = ["--input", str(self.folder / "a.jsonl"), "--range-bytes", range_bytes]
         tokenizer = ["--tokenizer", str(self.folder / "tok" / "tokenizer.json"), "--prepend", END]
         return ["tokenize", *reading, *tokenizer, "--format", format_name, "--output", str(out)]
 
@@ -79,11 +79,15 @@ def test_the_documents_are_those_of_megatron_shards(
 def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
     """llm.c shards, whose ids wait in a temporary file."""
     whole, out = tmp_path / "whole", tmp_path / "out"
-    run_whole(*ground.command("llmc", whole))
+    run_whole(*ground.command("llmc", whole, "200"))
+    command = ground.command("llmc", out, "200")
     receipts = out / "work"
-    command = [*COMMAND, *ground.command("llmc", out), "--quiet"]
-    assert kill_when(command, lambda: len([*receipts.glob("*.json")]) > 2, "some receipts")
-    summary = run_whole(*ground.command("llmc", out)).summary
+    assert kill_when(
+        [*COMMAND, *command, "--quiet"],
+        lambda: len([*receipts.glob("*.json")]) > 2,
+        "the receipts of three of a hundred splits",
+    )
+    summary = run_whole(*command).summary
     assert summary["shards_kept_from_before"] > 0
     assert tree(out) == tree(whole)
 

@@ -17,8 +17,6 @@ from bpe_beam.shards.shard_rows import Shard, Totals
 from bpe_beam.shards.verify import verify
 from bpe_beam.storage import Storage
 
-pytestmark = pytest.mark.quick
-
 STORAGE = Storage()
 NAME = shard_name(0, 1)
 CORRUPTIONS = 1_000

@@ -17,6 +17,7 @@ ids in a local temporary file.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
 MAX_FILE_TOKENS = 2**31 - 1
 """The most ids of a file: the header counts them with an int32."""
 
-_KINDS = {np.dtype("<u2"): (20240520, 1), np.dtype("<u4"): (20240801, 7)}
+_KINDS: dict[np.dtype[Any], tuple[int, int]] = {
+    np.dtype("<u2"): (20240520, 1),
+    np.dtype("<u4"): (20240801, 7),
+}
 """The magic and the version of a type of ids."""
 
 _HEADER_ENTRIES = 256
@@ -84,7 +88,7 @@ class LlmcWriter(FlatWriter):
             while block := self._spooled_ids.read(_COPY_BYTES):
                 file.write(block)
 
-    def _spooling_ids(self) -> Any:
+    def _spooling_ids(self) -> AbstractContextManager[None]:
         return spool_errors(f"the ids of {self._name}", f"{self.dtype.itemsize} bytes a token")
 
 
