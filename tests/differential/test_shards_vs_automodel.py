@@ -28,7 +28,7 @@ class Array(np.ndarray):
     """What the reader uses of a tensor, over the bytes of the file."""
 
     def to(self, dtype: Any) -> Array:
-        return self.astype(dtype)
+        return self.astype(dtype).view(Array)
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,6 +45,15 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return made
 
 
+def inspected(ground: Ground) -> dict[str, Any]:
+    """What `inspect` says of the Megatron shards."""
+    path = ground.folder / "facts.json"
+    if not path.exists():
+        assert run("inspect", ground.folder / "megatron", "--summary-file", path).code == 0
+    facts: dict[str, Any] = json.loads(path.read_bytes())
+    return facts
+
+
 def read_flat(folder: Path, header_bytes: int) -> list[list[int]]:
     found = []
     for path in sorted(folder.glob("shard-*.bin")):
@@ -64,8 +75,10 @@ def test_the_documents_are_those_of_megatron_shards(
     assert all(document[0] == ground.documents[0][0] for document in ground.documents)
     proof = run_whole("verify", out, "--full", "--input", ground.folder / "a.jsonl").summary
     assert proof["whole"] is True
-    facts = run_whole("inspect", out).summary
+    assert run("inspect", out, "--summary-file", tmp_path / "facts.json").code == 0
+    facts = json.loads((tmp_path / "facts.json").read_bytes())
     assert (facts["format"], facts["documents"]) == (format_name, len(ground.documents))
+    assert facts["first_documents"] == inspected(ground)["first_documents"]
     before = tree(out)
     assert run_whole(*command).summary["was_finished_before"]
     (lost := next(out.glob("shard-*.npy"))).unlink()

@@ -77,7 +77,7 @@ class LlmcWriter(FlatWriter):
     def write_ids(self, stored: NDArray[Any]) -> None:
         """See `IdStreamWriter.write_ids`; the ids wait for the header."""
         with self._spooling_ids():
-            self._spooled_ids.write(stored.view(np.uint8))
+            self._spooled_ids.write(stored.tobytes())
 
     def finish_ids(self) -> None:
         """Write the header and the ids."""
