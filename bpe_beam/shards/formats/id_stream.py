@@ -34,7 +34,8 @@ MAX_DOCUMENT_TOKENS = 2**31 - 1
 BLOCK = 1 << 18
 """The number of documents, or of tokens, that are processed at a time."""
 
-_SPOOL_IN_MEMORY = 4 << 20
+SPOOL_IN_MEMORY = 4 << 20
+"""The bytes of a temporary file that are kept in memory, not on disk."""
 
 
 def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
@@ -202,7 +203,7 @@ class IdStreamWriter(ABC):
 
     def spool(self) -> tempfile.SpooledTemporaryFile[bytes]:
         """Return a new temporary file that `__exit__` closes."""
-        return self._spools.enter_context(tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY))
+        return self._spools.enter_context(tempfile.SpooledTemporaryFile(max_size=SPOOL_IN_MEMORY))
 
     def lengths(self) -> Iterator[NDArray[np.int32]]:
         """Yield the lengths of all documents in blocks."""

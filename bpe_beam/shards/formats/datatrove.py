@@ -1,0 +1,142 @@
+"""datatrove shards: a `.ds` of token ids, the documents' ends, and a short description.
+
+The layout is that of `datatrove/pipeline/tokens/tokenizer.py` (datatrove), which nanotron reads,
+too; little-endian:
+
+    .ds           the ids of all documents one after the other, uint16 or uint32
+    .ds.index     uint64[D]: where each document ends, in tokens
+    .ds.metadata  three lines of text: the file of the tokenizer, `|` and the bytes of an id; the
+                  number of tokens; the same number for people, such as `1.23 GT`
+
+The types are datatrove's: uint16 for a vocabulary of up to 65,536 ids. Documents end by the index.
+datatrove's reader computes wrong positions behind a document without tokens, so a token should be
+appended to each document if positions are read from the index.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.shards.formats.ends_reader import EndsReader
+from bpe_beam.shards.formats.id_stream import (
+    MAX_DOCUMENT_TOKENS,
+    IdStreamCheck,
+    IdStreamWriter,
+)
+from bpe_beam.shards.formats.interface import ShardFormat
+from bpe_beam.shards.formats.range_file import RangeFile
+from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile
+
+_IDS, _INDEX, _METADATA = ".ds", ".ds.index", ".ds.metadata"
+_DTYPES = (np.dtype("<u2"), np.dtype("<u4"))
+_UNITS = ("", "k", "M", "G", "T", "P", "E")
+
+
+class DatatroveWriter(IdStreamWriter):
+    """A `ShardWriter`."""
+
+    suffixes = (_IDS, _INDEX, _METADATA)
+    dtypes = _DTYPES
+
+    def write_lengths(self, *files: HashingFile) -> None:
+        """Write the index and the description."""
+        index, metadata = files
+        for _, ends in self.bounds():
+            index.write(ends.astype("<u8").tobytes())
+        metadata.write(_description(self.dtype, self._tokens))
+
+
+def _description(dtype: np.dtype[Any], tokens: int) -> bytes:
+    """Return the content of a `.ds.metadata`."""
+    return f"{TOKENIZER_FILE}|{dtype.itemsize}\n{tokens}\n{_for_people(tokens)}".encode()
+
+
+def _for_people(tokens: int) -> str:
+    """Return a number of tokens with three digits and a unit."""
+    thousands, digits = divmod(len(str(tokens)) - 1, 3)
+    return f"{tokens / 1000**thousands:.{2 - digits}f} {_UNITS[thousands]}T"
+
+
+class DatatroveReader(EndsReader):
+    """A `ShardReader`.
+
+    Opening reads the whole index once (8 bytes a document) and refuses every violation of the
+    layout.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the shard's folder.
+        name: The shard's name, without a suffix.
+
+    Raises:
+        DataError: A file is missing or breaks the layout; names the file and the byte.
+    """
+
+    def __init__(self, storage: Storage, folder: str, name: str) -> None:
+        with ExitStack() as opened:
+            self._index = RangeFile(storage, storage.join(folder, name + _INDEX))
+            opened.callback(self._index.close)
+            self.ids = RangeFile(storage, storage.join(folder, name + _IDS))
+            opened.callback(self.ids.close)
+            metadata = RangeFile(storage, storage.join(folder, name + _METADATA))
+            opened.callback(metadata.close)
+            self.count, rest = divmod(self._index.size, 8)
+            if rest:
+                raise DataError(
+                    f"{self._index.url}: has {self._index.size} bytes; expected 8 for each document"
+                )
+            self.token_count = self.count_tokens()
+            self.dtype = self._check_description(metadata)
+            size = self.token_count * self.dtype.itemsize
+            if self.ids.size != size:
+                raise DataError(
+                    f"{self.ids.url}: has {self.ids.size} bytes; the {self.count} documents of the "
+                    f"index have {self.token_count} tokens of {self.dtype.itemsize} bytes, {size} "
+                    "bytes"
+                )
+            metadata.close()
+            opened.pop_all()
+
+    def close(self) -> None:
+        """See `IdStreamReader.close`."""
+        self._index.close()
+        self.ids.close()
+
+    def read_ends(self, start: int, stop: int) -> NDArray[np.int64]:
+        """See `EndsReader.read_ends`."""
+        return np.frombuffer(self._index.read(8 * start, 8 * (stop - start)), "<i8")
+
+    def describe_end(self, document: int) -> str:
+        """See `EndsReader.describe_end`."""
+        return f"{self._index.url}: byte {8 * document}"
+
+    def _check_description(self, file: RangeFile) -> np.dtype[Any]:
+        """Return the type of ids that the description names."""
+        expected = {_description(dtype, self.token_count): dtype for dtype in _DTYPES}
+        # No more than what is compared: the file may be of any size.
+        found = file.read(0, min(file.size, 1 + max(map(len, expected))))
+        if found not in expected:
+            texts = " or ".join(repr(text.decode()) for text in expected)
+            raise DataError(
+                f"{file.url}: byte 0: the description is {found.decode('ascii', 'replace')!r}; "
+                f"expected {texts} for the {self.token_count} tokens of the index"
+            )
+        return expected[found]
+
+
+FORMAT = ShardFormat(
+    name="datatrove",
+    suffixes=DatatroveWriter.suffixes,
+    max_document_tokens=MAX_DOCUMENT_TOKENS,
+    writer=DatatroveWriter,
+    reader=DatatroveReader,
+    check=partial(IdStreamCheck, writer=DatatroveWriter, width_at=f"{_METADATA}: byte 0"),
+)
