@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from trainer_readers import datatrove
 
-from bpe_beam.shards.formats.datatrove import DatatroveReader, DatatroveWriter
+from bpe_beam.shards.formats.datatrove import DatatroveReader, DatatroveWriter, for_people
 from bpe_beam.storage import Storage
 
 pytestmark = pytest.mark.trainers
@@ -115,3 +116,11 @@ def test_datatrove_writes_the_same_bytes(
         assert len(reader) == len(documents)
         for index, document in enumerate(documents):
             assert reader.document(index).tolist() == document.tolist()
+
+
+def test_numbers_for_people_are_those_of_humanize() -> None:
+    humanize = importlib.import_module("humanize")
+    near = [10**power + change for power in range(1, 13) for change in (-5, -4, -1, 0, 1)]
+    spread = np.random.default_rng(3).lognormal(15, 6, 2_000).astype(np.int64).clip(1)
+    for tokens in [1, 2, *near, 9_994, 9_995, 9_996, 99_949, 99_950, 999_499, 999_500, *spread]:
+        assert for_people(int(tokens)) == humanize.metric(int(tokens), unit="T")

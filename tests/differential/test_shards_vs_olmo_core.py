@@ -70,11 +70,24 @@ def test_both_ways_to_find_documents_agree(utils: ModuleType, tmp_path: Path, dt
     assert list(by_id) == list(utils.iter_document_indices(path))
 
 
-def test_olmo_core_checks_the_bounds_by_the_size(utils: ModuleType, tmp_path: Path) -> None:
-    path = write(tmp_path, corpus(65_536), 65_536)
+def test_the_documents_of_the_hashes_in_the_default_tests(
+    utils: ModuleType, tmp_path: Path
+) -> None:
+    documents = [np.full(n % 7, n % 300, np.uint32) for n in range(1_000)]
+    path = write(tmp_path, documents, 300)
+    found = [
+        utils.load_array_slice(path, start, end, np.uint16).tolist()
+        for start, end in utils.iter_document_indices(path)
+    ]
+    assert found == [document.tolist() for document in documents]
+
+
+def test_olmo_core_refuses_an_empty_document_at_the_end(utils: ModuleType, tmp_path: Path) -> None:
+    """Where it checks the rows by the size of the ids: the documentation advises `--append`."""
+    documents = corpus(65_536)
     options = {"use_array_if_local": False, "dtype": np.uint16}
-    assert list(utils.iter_document_indices(path, **options)) == list(
-        utils.iter_document_indices(path)
-    )
+    path = write(tmp_path, documents, 65_536)
     with pytest.raises(RuntimeError, match="is out-of-bounds"):
-        list(utils.iter_document_indices(path, use_array_if_local=False, dtype=np.uint32))
+        list(utils.iter_document_indices(path, **options))
+    path = write(tmp_path, documents[:-2], 65_536)
+    assert len(list(utils.iter_document_indices(path, **options))) == len(documents) - 2

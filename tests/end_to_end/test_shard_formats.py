@@ -1,7 +1,9 @@
-"""The same documents in every format of plain ids: whole jobs, read back by numpy."""
+"""The same documents in every format with one file of ids: whole jobs, read back by numpy."""
 
 from __future__ import annotations
 
+import csv
+import gzip
 import itertools
 import json
 from dataclasses import dataclass
@@ -16,8 +18,7 @@ from made_text import documents, write
 from read_back import read_shards, tree
 
 END = "<|endoftext|>"
-FORMATS = ("nanogpt", "llmc", "flat")
-HEADER_BYTES = {"llmc": 1024}
+FORMATS = ("datatrove", "dolma", "nanogpt", "llmc", "flat")
 
 
 @dataclass
@@ -54,14 +55,35 @@ def inspected(ground: Ground) -> dict[str, Any]:
     return facts
 
 
-def read_flat(folder: Path, header_bytes: int) -> list[list[int]]:
+def flat_offsets(ids: Path) -> list[int]:
+    return np.load(ids.with_suffix(".document_offsets.npy")).tolist()
+
+
+def datatrove_offsets(ids: Path) -> list[int]:
+    return [0, *np.fromfile(f"{ids}.index", "<u8").tolist()]
+
+
+def dolma_offsets(ids: Path) -> list[int]:
+    with gzip.open(ids.with_suffix(".csv.gz"), "rt", newline="") as file:
+        bounds = [(int(start), int(end)) for start, end, *_ in csv.reader(file)]
+    ends = [end for _, end in bounds]
+    assert [start for start, _ in bounds] == [0, *ends[:-1]]
+    return [0, *ends]
+
+
+def read_back(folder: Path, format_name: str) -> list[list[int]]:
+    """Return the ids of all documents, in the order of the shards."""
+    suffix, offsets_of = OFFSETS.get(format_name, (".bin", flat_offsets))
     found = []
-    for path in sorted(folder.glob("shard-*.bin")):
-        ids = np.fromfile(path, "<u2", offset=header_bytes)
-        offsets = np.load(path.with_suffix(".document_offsets.npy"))
+    for path in sorted(folder.glob(f"shard-*{suffix}")):
+        ids = np.fromfile(path, "<u2", offset=1024 if format_name == "llmc" else 0)
+        offsets = offsets_of(path)
         assert offsets[-1] == ids.size
         found += [ids[start:end].tolist() for start, end in itertools.pairwise(offsets)]
     return found
+
+
+OFFSETS = {"datatrove": (".ds", datatrove_offsets), "dolma": (".npy", dolma_offsets)}
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -71,7 +93,7 @@ def test_the_documents_are_those_of_megatron_shards(
     out = tmp_path / "out"
     command = ground.command(format_name, out)
     run_whole(*command, "--workers", "2")
-    assert read_flat(out, HEADER_BYTES.get(format_name, 0)) == ground.documents
+    assert read_back(out, format_name) == ground.documents
     assert all(document[0] == ground.documents[0][0] for document in ground.documents)
     proof = run_whole("verify", out, "--full", "--input", ground.folder / "a.jsonl").summary
     assert proof["whole"] is True
@@ -81,7 +103,7 @@ def test_the_documents_are_those_of_megatron_shards(
     assert facts["first_documents"] == inspected(ground)["first_documents"]
     before = tree(out)
     assert run_whole(*command).summary["was_finished_before"]
-    (lost := next(out.glob("shard-*.npy"))).unlink()
+    (lost := max(out.glob("shard-00000-*"))).unlink()
     refused = run("verify", out)
     assert refused.code == 1
     assert lost.name in refused.err
@@ -89,11 +111,12 @@ def test_the_documents_are_those_of_megatron_shards(
     assert tree(out) == before
 
 
-def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
-    """llm.c shards, whose ids wait in a temporary file."""
+@pytest.mark.parametrize("format_name", ["datatrove", "dolma", "llmc"])
+def test_killed_and_resumed(ground: Ground, tmp_path: Path, format_name: str) -> None:
+    """The ids of llm.c shards wait in a temporary file."""
     whole, out = tmp_path / "whole", tmp_path / "out"
-    run_whole(*ground.command("llmc", whole, "200"))
-    command = ground.command("llmc", out, "200")
+    run_whole(*ground.command(format_name, whole, "200"))
+    command = ground.command(format_name, out, "200")
     receipts = out / "work"
     assert kill_when(
         [*COMMAND, *command, "--quiet"],

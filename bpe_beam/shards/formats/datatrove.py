@@ -56,13 +56,17 @@ class DatatroveWriter(IdStreamWriter):
 
 def _description(dtype: np.dtype[Any], tokens: int) -> bytes:
     """Return the content of a `.ds.metadata`."""
-    return f"{TOKENIZER_FILE}|{dtype.itemsize}\n{tokens}\n{_for_people(tokens)}".encode()
+    return f"{TOKENIZER_FILE}|{dtype.itemsize}\n{tokens}\n{for_people(tokens)}".encode()
 
 
-def _for_people(tokens: int) -> str:
+def for_people(tokens: int) -> str:
     """Return a number of tokens with three digits and a unit."""
     thousands, digits = divmod(len(str(tokens)) - 1, 3)
-    return f"{tokens / 1000**thousands:.{2 - digits}f} {_UNITS[thousands]}T"
+    shown = f"{tokens / 1000**thousands:.{2 - digits}f}"
+    if float(shown) >= 10 ** (digits + 1):  # rounded up, such as 999,900 to a million
+        thousands, digits = divmod(len(str(tokens)), 3)
+        shown = f"{tokens / 1000**thousands:.{2 - digits}f}"
+    return f"{shown} {_UNITS[thousands]}T"
 
 
 class DatatroveReader(EndsReader):
