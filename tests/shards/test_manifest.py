@@ -359,7 +359,7 @@ def test_an_unknown_key_is_named(path: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("format",), "parquet", "format must be one of megatron, got .parquet."),
+        (("format",), "tape", "format must be one of megatron, .*got .tape."),
         (("version",), 4, "version must be 1 to 3 for this bpe-beam, got 4"),
         (("tokenizer", "vocab_size"), 0, r"`int` >= 1 - at `\$\.tokenizer\.vocab_size`"),
         (("tokenizer", "vocab_size"), 2**31 + 1, r"`int` <= 2147483648 - at `\$\.tokenizer"),
