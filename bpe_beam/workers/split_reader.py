@@ -72,8 +72,8 @@ class SplitReader:
     def __exit__(self, *exception: Any) -> None:
         self.rejects.__exit__(*exception)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the documents in batches, without ids."""
+    def batches(self, *, labelled: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield the documents in batches; `labelled` tells whether with their ids and sources."""
         return read_split(
             self._folder.storage,
             self.task.plan,
@@ -81,7 +81,7 @@ class SplitReader:
             self._settings,
             self.rejects.add,
             self._boundaries.append,
-            only_text=True,
+            only_text=not labelled,
             on_read=lambda count: progress.report(self._stage, done=count),
             lose_changed=self._lose_changed,
         )

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
+from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import SourceTotals
 from bpe_beam.storage.json_file import Count
@@ -86,11 +87,10 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             SplitReader(folder, element, task.reading, task.stage, lose_changed=task.lose_changed)
         )
         name = shard_name(split.task.split.index, task.splits)
-        vocab_size = task.encoding.tokenizer().max_id + 1
         writer = stack.enter_context(
-            format_.writer(folder.storage, folder.path(WORK), name, vocab_size)
+            format_.open_writer(folder.storage, folder.path(WORK), name, _origin_of(task.encoding))
         )
-        for texts in split.batches():
+        for texts in split.batches(labelled=format_.labelled_writer is not None):
             batch, ids = encode_documents(
                 task.encoding,
                 texts,
@@ -98,7 +98,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
                 split.rejects.add,
                 format_.max_document_tokens,
             )
-            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy())
+            writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), batch)
             if task.reading.names_sources:
                 add_token_totals(sources, batch, ids.offsets.to_numpy())
             split.add(batch, tokens=len(ids.values))
@@ -118,3 +118,14 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         metric_names.TOKENS_MADE: shard.tokens,
     }
     return TaskResult([name], counts, split.values())
+
+
+def _origin_of(encoding: Encoding) -> ShardOrigin:
+    tokenizer = encoding.tokenizer()
+    before, after = encoding.frame(tokenizer)
+    return ShardOrigin(
+        fingerprint=tokenizer.fingerprint,
+        vocab_size=tokenizer.max_id + 1,
+        prepend=None if encoding.prepend is None else (encoding.prepend, before[0]),
+        append=None if encoding.append is None else (encoding.append, after[0]),
+    )

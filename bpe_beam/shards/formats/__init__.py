@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bpe_beam.shards.formats.interface import ShardFormat
 
-SHARD_FORMATS = ("megatron", "datatrove", "dolma", "nanogpt", "llmc", "flat")
+SHARD_FORMATS = (
+    "megatron",
+    "parquet",
+    "arrow",
+    "datatrove",
+    "dolma",
+    "nanogpt",
+    "llmc",
+    "flat",
+)
 """The names of all formats. Each names the module of this folder that defines its `FORMAT`."""
 
 DEFAULT_SHARD_FORMAT = SHARD_FORMATS[0]

@@ -26,6 +26,7 @@ from bpe_beam.storage import Storage
 from bpe_beam.storage.hashing import HashingFile
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from typing_extensions import Self
 
 MAX_DOCUMENT_TOKENS = 2**31 - 1
@@ -56,6 +57,48 @@ def fitting_dtype(vocab_size: int, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[
             f"vocab_size must be 1 to {MAX_VOCAB_SIZE} for token shards, got {vocab_size}"
         )
     return next(dtype for dtype in dtypes if vocab_size - 1 <= np.iinfo(dtype).max)
+
+
+def check_batch(
+    ids: NDArray[np.uint32], offsets: NDArray[np.int64], shard: str, first: int, vocab_size: int
+) -> None:
+    """Refuse a batch of documents that no shard can hold.
+
+    Args:
+        ids: See `ShardWriter.write_documents`.
+        offsets: The same.
+        shard: The shard's name, for errors.
+        first: The number of the shard's documents before the batch, for errors.
+        vocab_size: One more than the greatest id.
+
+    Raises:
+        DataError: A document is too long, or an id is not in the vocabulary.
+        ValueError: The arrays do not belong together.
+    """
+    if ids.dtype != np.uint32 or ids.ndim != 1:
+        raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
+    if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
+        raise ValueError(
+            f"offsets must be int64[documents + 1], got {offsets.dtype} of shape {offsets.shape}"
+        )
+    if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
+        raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
+    lengths = np.diff(offsets)
+    if lengths.size and int(lengths.max()) > MAX_DOCUMENT_TOKENS:
+        document = int(np.argmax(lengths > MAX_DOCUMENT_TOKENS))
+        raise DataError(
+            f"{shard}: document {first + document} has "
+            f"{int(lengths[document])} tokens; the format allows at most "
+            f"{MAX_DOCUMENT_TOKENS} a document: divide the document"
+        )
+    if ids.size and int(ids.max()) >= vocab_size:
+        token = int(np.argmax(ids >= vocab_size))
+        document = int(np.searchsorted(offsets, token, side="right")) - 1
+        raise DataError(
+            f"{shard}: document {first + document}, token "
+            f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
+            f"allowed are 0 to {vocab_size - 1}"
+        )
 
 
 class IdStreamWriter(ABC):
@@ -118,7 +161,12 @@ class IdStreamWriter(ABC):
         self._open = True
         return self
 
-    def write_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+    def write_documents(
+        self,
+        ids: NDArray[np.uint32],
+        offsets: NDArray[np.int64],
+        labels: pa.RecordBatch | None = None,
+    ) -> None:
         """See `ShardWriter.write_documents`."""
         if not self._open:
             raise ValueError("write_documents must be called in the writer's with block")
@@ -167,31 +215,7 @@ class IdStreamWriter(ABC):
             DataError: A document is too long, or an id is not in the vocabulary.
             ValueError: The arrays do not belong together.
         """
-        if ids.dtype != np.uint32 or ids.ndim != 1:
-            raise ValueError(f"ids must be uint32[tokens], got {ids.dtype} of shape {ids.shape}")
-        if offsets.dtype != np.int64 or offsets.ndim != 1 or not offsets.size:
-            raise ValueError(
-                f"offsets must be int64[documents + 1], got {offsets.dtype} of shape "
-                f"{offsets.shape}"
-            )
-        if offsets[0] != 0 or offsets[-1] != ids.size or np.any(offsets[1:] < offsets[:-1]):
-            raise ValueError(f"offsets must rise from 0 to the number of ids, {ids.size}")
-        lengths = np.diff(offsets)
-        if lengths.size and int(lengths.max()) > MAX_DOCUMENT_TOKENS:
-            document = int(np.argmax(lengths > MAX_DOCUMENT_TOKENS))
-            raise DataError(
-                f"{self._name}: document {self._documents + document} has "
-                f"{int(lengths[document])} tokens; the format allows at most "
-                f"{MAX_DOCUMENT_TOKENS} a document: divide the document"
-            )
-        if ids.size and int(ids.max()) >= self._vocab_size:
-            token = int(np.argmax(ids >= self._vocab_size))
-            document = int(np.searchsorted(offsets, token, side="right")) - 1
-            raise DataError(
-                f"{self._name}: document {self._documents + document}, token "
-                f"{token - int(offsets[document])}: id {int(ids[token])} is not in the vocabulary; "
-                f"allowed are 0 to {self._vocab_size - 1}"
-            )
+        check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
 
     def ids_file(self) -> HashingFile:
         """Return the open file of ids; it is opened at the first call."""

@@ -12,6 +12,7 @@ from bpe_beam.storage import Storage
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -29,6 +30,22 @@ class ShardFiles(Struct, frozen=True):
     files: tuple[FileInfo, ...]
 
 
+class ShardOrigin(Struct, frozen=True):
+    """What made the tokens of a shard, for formats that store it.
+
+    Attributes:
+        fingerprint: The SHA-256 of the folder's `tokenizer.json`.
+        vocab_size: One more than the tokenizer's greatest id.
+        prepend: The token before each document and its id; None without one.
+        append: The same of the token after each document.
+    """
+
+    fingerprint: str
+    vocab_size: int
+    prepend: tuple[str, int] | None
+    append: tuple[str, int] | None
+
+
 class ShardWriter(Protocol):
     """Writes one shard as a stream; a context manager.
 
@@ -41,13 +58,20 @@ class ShardWriter(Protocol):
 
     def __exit__(self, *exception: Any) -> None: ...
 
-    def write_documents(self, ids: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+    def write_documents(
+        self,
+        ids: NDArray[np.uint32],
+        offsets: NDArray[np.int64],
+        labels: pa.RecordBatch | None = None,
+    ) -> None:
         """Append documents.
 
         Args:
             ids: uint32[tokens], the ids of all documents one after the other.
             offsets: int64[documents + 1], the start of each document in `ids` and the end of the
                 last; from 0 to `len(ids)`, never falling.
+            labels: The columns `id` and `source` of BATCH_SCHEMA, a row a document; None if nobody
+                knows them. Most formats have no place for them.
 
         Raises:
             DataError: A document is too long, an id is not in the vocabulary, or storage fails.
@@ -131,6 +155,8 @@ class ShardFormat(Struct, frozen=True):
         check: Makes a check of a shard: its name, and the size of the vocabulary.
         needs_prepend: Whether its readers know a document by the token that it begins with, so that
             the setting `prepend` must be given.
+        labelled_writer: Opens a writer that stores labels and the origin of the tokens too: the
+            arguments of `writer`, and the origin. None if the format has no place for them.
     """
 
     name: str
@@ -140,3 +166,19 @@ class ShardFormat(Struct, frozen=True):
     reader: Callable[[Storage, str, str], ShardReader]
     check: Callable[[str, int], ShardCheck]
     needs_prepend: bool = False
+    labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
+
+    def open_writer(
+        self, storage: Storage, folder: str, name: str, origin: ShardOrigin
+    ) -> ShardWriter:
+        """Return a writer that stores as much as the format has a place for.
+
+        Args:
+            storage: The storage client.
+            folder: Path or URL of an existing folder.
+            name: The shard's name, without a suffix.
+            origin: What made the tokens.
+        """
+        if self.labelled_writer is None:
+            return self.writer(storage, folder, name, origin.vocab_size)
+        return self.labelled_writer(storage, folder, name, origin.vocab_size, origin)

@@ -1,0 +1,504 @@
+"""Shards that are one table of documents: what columnar formats share.
+
+A row is a document:
+
+    input_ids  list<int32>  its ids
+    length     int32        their number
+    id         string       the document's id; null if it has none, or nobody knows it
+    source     string       its source; null if nobody knows it
+
+The schema's metadata has a JSON object under the key `bpe_beam`: `document` is `row`, where a
+document begins and ends; `prepend` and `append` are the token that is put before and after each
+document and its id, or null; `tokenizer` has the `fingerprint` and the `vocab_size`. The
+fingerprint, `prepend` and `append` are absent if nobody knows them.
+
+Rows are in groups of at most GROUP_BYTES, which depend on the documents alone: equal documents give
+equal bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.shards.formats.id_stream import (
+    MAX_DOCUMENT_TOKENS,
+    check_batch,
+    check_range,
+    fitting_dtype,
+)
+from bpe_beam.shards.formats.interface import ShardFiles, ShardFormat, ShardOrigin, ShardReader
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.hashing import HashingFile
+
+IDS, LENGTH = "input_ids", "length"
+
+SCHEMA = pa.schema(
+    [
+        (IDS, pa.list_(pa.int32())),
+        (LENGTH, pa.int32()),
+        ("id", pa.string()),
+        ("source", pa.string()),
+    ]
+)
+
+METADATA_KEY = b"bpe_beam"
+
+GROUP_BYTES = 16 << 20
+"""The most bytes of a group of rows, unless it is one row: four a token, ROW_BYTES a row, and those
+of its id and source. A writer has one group in memory, and a reader one."""
+
+ROW_BYTES = 16
+
+_INT32 = np.dtype(np.int32)
+
+_BROKEN = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, MemoryError)
+"""The errors of pyarrow for a broken file."""
+
+
+class TableFile(Protocol):
+    """An open file of a format.
+
+    Attributes:
+        schema: Its columns and their metadata.
+        groups: The number of its groups of rows.
+    """
+
+    schema: pa.Schema
+    groups: int
+
+    def read(self, group: int, column: str) -> pa.Array:
+        """Return a column of a group of rows.
+
+        Args:
+            group: The number of the group, from 0.
+            column: The name of the column.
+        """
+
+
+class TableWriter:
+    """A `ShardWriter`, with the labels of documents.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of an existing folder.
+        name: The shard's name, without a suffix.
+        vocab_size: One more than the greatest id, 1 to `MAX_VOCAB_SIZE`.
+        origin: What made the tokens; None if nobody knows it.
+        suffix: The end of the file's name.
+        open_file: Opens pyarrow's writer of the format.
+
+    Raises:
+        UsageError: `vocab_size` is out of range.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        name: str,
+        vocab_size: int,
+        origin: ShardOrigin | None = None,
+        *,
+        suffix: str,
+        open_file: Callable[[pa.PythonFile, pa.Schema], Any],
+    ) -> None:
+        fitting_dtype(vocab_size, (_INT32,))
+        self._storage = storage
+        self._name = name
+        self._file_name = name + suffix
+        self._url = storage.join(folder, self._file_name)
+        self._vocab_size = vocab_size
+        self._schema = SCHEMA.with_metadata(_metadata(vocab_size, origin))
+        self._open_file = open_file
+        self._files = ExitStack()
+        self._file: HashingFile | None = None
+        self._group = _Group()
+        self._documents = self._tokens = 0
+        self._open = False
+        # False while a batch is half written: a caller that swallows the error gets no shard.
+        self._whole = True
+        self._result: ShardFiles | None = None
+
+    def __enter__(self) -> TableWriter:
+        self._open = True
+        return self
+
+    def write_documents(
+        self,
+        ids: NDArray[np.uint32],
+        offsets: NDArray[np.int64],
+        labels: pa.RecordBatch | None = None,
+    ) -> None:
+        """See `ShardWriter.write_documents`."""
+        if not self._open:
+            raise ValueError("write_documents must be called in the writer's with block")
+        check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
+        rows = offsets.size - 1
+        columns = [_strings(labels, name, rows) for name in ("id", "source")]
+        self._whole = False
+        sizes = 4 * np.diff(offsets) + ROW_BYTES
+        for column in columns:
+            sizes += pc.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+        ends = np.concatenate(([0], np.cumsum(sizes)))
+        start = 0
+        while start < rows:
+            room = GROUP_BYTES - self._group.size
+            stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
+            if stop == start and self._group.size:
+                self._write_group()
+                continue
+            stop = max(stop, start + 1)
+            self._group.add(
+                ids[offsets[start] : offsets[stop]].astype(_INT32),
+                np.diff(offsets[start : stop + 1]).astype(_INT32),
+                [column.slice(start, stop - start) for column in columns],
+                int(ends[stop] - ends[start]),
+            )
+            start = stop
+        self._documents += rows
+        self._tokens += ids.size
+        self._whole = True
+
+    def result(self) -> ShardFiles:
+        """See `ShardWriter.result`."""
+        if self._result is None:
+            raise ValueError(f"{self._name} is not written: its with block has not ended well")
+        return self._result
+
+    def __exit__(self, *exception: Any) -> None:
+        self._open = False
+        if exception[0] is not None:
+            self._files.__exit__(*exception)
+            return
+        if not self._tokens:
+            # What was written of empty documents never becomes visible.
+            with contextlib.suppress(_NoTokensError), self._files:
+                raise _NoTokensError
+            self._result = ShardFiles(self._documents, 0, ())
+            return
+        with self._files:
+            if not self._whole:
+                raise DataError(f"{self._name}: writing a batch of documents failed before")
+            self._write_group()
+        assert self._file is not None
+        info = FileInfo.written(self._file_name, self._file)
+        self._result = ShardFiles(self._documents, self._tokens, (info,))
+
+    def _write_group(self) -> None:
+        if self._file is None:
+            self._file = HashingFile(self._files.enter_context(self._storage.create(self._url)))
+            sink = pa.PythonFile(self._file, mode="w")
+            self._table = self._files.enter_context(self._open_file(sink, self._schema))
+        group, self._group = self._group, _Group()
+        self._table.write_table(group.table(self._schema))
+
+
+class _NoTokensError(Exception):
+    """A shard without tokens is not to be written."""
+
+
+class _Group:
+    """The rows of a group that is not written yet, and their size as GROUP_BYTES counts it."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._ids, self._lengths = bytearray(), bytearray()
+        self._labels: list[list[pa.Array]] = []
+
+    def add(
+        self,
+        ids: NDArray[np.int32],
+        lengths: NDArray[np.int32],
+        labels: list[pa.Array],
+        size: int,
+    ) -> None:
+        """Append rows."""
+        self.size += size
+        self._ids += ids.data
+        self._lengths += lengths.data
+        self._labels.append(labels)
+
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """Return the rows in one chunk."""
+        ids, lengths = (np.frombuffer(data, _INT32) for data in (self._ids, self._lengths))
+        offsets = np.concatenate((np.zeros(1, _INT32), np.cumsum(lengths, dtype=_INT32)))
+        columns = [
+            pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids)),
+            pa.array(lengths),
+            *map(pa.concat_arrays, zip(*self._labels, strict=True)),
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+class TableReader:
+    """A `ShardReader`.
+
+    Opening reads the lengths of all documents once and checks them; a group of rows is read whole.
+
+    Args:
+        storage: The storage client.
+        folder: Path or URL of the shard's folder.
+        name: The shard's name, without a suffix.
+        suffix: The end of the file's name.
+        open_file: Opens the file for reading.
+
+    Attributes:
+        token_count: See `ShardReader`.
+        vocab_size: One more than the greatest id allowed, as the metadata say.
+
+    Raises:
+        DataError: The file is missing or breaks the layout.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        name: str,
+        *,
+        suffix: str,
+        open_file: Callable[[BinaryIO], TableFile],
+    ) -> None:
+        url = storage.join(folder, name + suffix)
+        self.url = redact(url)
+        self._read: tuple[int, pa.ListArray] | None = None
+        with ExitStack() as opened:
+            self._stored = storage.open(url)
+            opened.callback(self._stored.close)
+            with self._reading("the head or the footer"):
+                self._file = open_file(self._stored)
+                self.vocab_size = _vocab_size_of(self._file.schema)
+            rows, tokens = [0], [0]
+            for group in range(self._file.groups):
+                lengths = self._group_lengths(group)
+                rows.append(rows[-1] + lengths.size)
+                tokens.append(tokens[-1] + int(lengths.sum(dtype=np.int64)))
+            # The first row, and the first token, of each group, and the ends of the last.
+            self._rows, self._tokens = np.array(rows), np.array(tokens)
+            self.token_count = tokens[-1]
+            opened.pop_all()
+
+    def __enter__(self) -> TableReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._read = None
+        self._stored.close()
+
+    def __len__(self) -> int:
+        return int(self._rows[-1])
+
+    def lengths(self, start: int, stop: int) -> NDArray[np.int32]:
+        """See `ShardReader.lengths`."""
+        check_range("documents", start, stop, len(self))
+        return _joined(self._slices(self._rows, start, stop, self._group_lengths), np.int32)
+
+    def tokens(self, start: int, stop: int) -> NDArray[np.uint32]:
+        """See `ShardReader.tokens`."""
+        check_range("tokens", start, stop, self.token_count)
+        return _joined(self._slices(self._tokens, start, stop, self._group_ids), np.uint32)
+
+    def document(self, index: int) -> NDArray[np.uint32]:
+        """See `ShardReader.document`. Cost: reading its group of rows, unless it was read last."""
+        check_range("documents", index, index + 1, len(self))
+        group = int(np.searchsorted(self._rows, index, side="right")) - 1
+        row = index - int(self._rows[group])
+        start, stop = self._group_lists(group).offsets.to_numpy()[row : row + 2]
+        return self._group_ids(group)[start:stop]
+
+    def locate(self, token: int) -> tuple[int, int]:
+        """Return the document of a token of the shard, and the token's position in it."""
+        check_range("tokens", token, token + 1, self.token_count)
+        group = int(np.searchsorted(self._tokens, token, side="right")) - 1
+        token -= int(self._tokens[group])
+        bounds = self._group_lists(group).offsets.to_numpy()
+        row = int(np.searchsorted(bounds, token, side="right")) - 1
+        return int(self._rows[group]) + row, token - int(bounds[row])
+
+    def groups(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the ids of each group of rows; check that the lengths are those of the lists."""
+        for group in range(self._file.groups):
+            yield self._group_ids(group)
+
+    def _slices(
+        self,
+        starts: NDArray[np.int64],
+        start: int,
+        stop: int,
+        read: Callable[[int], NDArray[Any]],
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the parts of a range that groups have, each read by its group's number."""
+        group = int(np.searchsorted(starts, start, side="right")) - 1
+        while start < stop:
+            first, end = int(starts[group]), int(starts[group + 1])
+            if start < end:
+                yield read(group)[start - first : min(stop, end) - first]
+                start = min(stop, end)
+            group += 1
+
+    def _group_lengths(self, group: int) -> NDArray[np.int32]:
+        with self._reading(f"group {group} of rows"):
+            lengths: NDArray[np.int32] = _without_nulls(self._file.read(group, LENGTH)).to_numpy()
+            if lengths.size and lengths.min() < 0:
+                raise ValueError(f"a length is {int(lengths.min())}; expected 0 or more")
+        return lengths
+
+    def _group_ids(self, group: int) -> NDArray[np.uint32]:
+        ids: NDArray[np.int32] = self._group_lists(group).values.to_numpy()
+        return ids.view(np.uint32)
+
+    def _group_lists(self, group: int) -> pa.ListArray:
+        """Return the lists of ids of a group, from the start of their values to the end."""
+        if self._read is None or self._read[0] != group:
+            self._read = None
+            with self._reading(f"group {group} of rows"):
+                lists = _without_nulls(self._file.read(group, IDS))
+                lists = pa.ListArray.from_arrays(
+                    pc.subtract(lists.offsets, lists.offsets[0]), _without_nulls(lists.flatten())
+                )
+                lengths = self._group_lengths(group)
+                if not np.array_equal(np.diff(lists.offsets.to_numpy()), lengths):
+                    raise ValueError(f"the lists of {IDS} have other lengths than {LENGTH} says")
+                ids = lists.values.to_numpy()
+                if ids.size and ids.min() < 0:
+                    raise ValueError(f"an id is {int(ids.min())}; expected 0 or more")
+            self._read = group, lists
+        return self._read[1]
+
+    @contextlib.contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Make the errors of a broken file DataErrors that name it."""
+        try:
+            yield
+        except _BROKEN as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise DataError(f"{self.url}: {what} cannot be read: {reason}") from error
+
+
+class TableCheck:
+    """A `ShardCheck` of the ids, and of what the metadata say of the vocabulary.
+
+    Args:
+        name: The shard's name.
+        vocab_size: One more than the greatest id allowed.
+        suffix: The end of the file's name.
+    """
+
+    def __init__(self, name: str, vocab_size: int, *, suffix: str) -> None:
+        self._file = name + suffix
+        self._vocab_size = vocab_size
+
+    def add(self, suffix: str, block: bytes) -> None:
+        """See `ShardCheck.add`: a block alone has no ids."""
+
+    def problems(self, reader: ShardReader | None) -> Iterator[str]:
+        """See `ShardCheck.problems`."""
+        if not isinstance(reader, TableReader):
+            return
+        first, count, before = None, 0, 0
+        for ids in reader.groups():
+            bad = np.flatnonzero(ids >= self._vocab_size)
+            if bad.size and first is None:
+                first = before + int(bad[0]), int(ids[bad[0]])
+            count += bad.size
+            before += ids.size
+        if first is not None:
+            document, token = reader.locate(first[0])
+            yield (
+                f"{self._file}: document {document}, token {token}: the id is {first[1]}; expected "
+                f"0 to {self._vocab_size - 1}; {count} such ids in this shard"
+            )
+        elif reader.vocab_size != self._vocab_size:
+            yield (
+                f"{self._file}: the metadata say that the vocabulary has {reader.vocab_size} ids; "
+                f"expected {self._vocab_size}"
+            )
+
+
+def table_format(
+    name: str,
+    suffix: str,
+    open_writer: Callable[[pa.PythonFile, pa.Schema], Any],
+    open_reader: Callable[[BinaryIO], TableFile],
+) -> ShardFormat:
+    """Return the format of shards that are files of one kind.
+
+    Args:
+        name: The format's name.
+        suffix: The end of the files' names.
+        open_writer: Opens pyarrow's writer: a context manager with `write_table`, which writes a
+            table as one group of rows.
+        open_reader: Opens a file for reading.
+    """
+    writer = partial(TableWriter, suffix=suffix, open_file=open_writer)
+    return ShardFormat(
+        name=name,
+        suffixes=(suffix,),
+        max_document_tokens=MAX_DOCUMENT_TOKENS,
+        writer=writer,
+        reader=partial(TableReader, suffix=suffix, open_file=open_reader),
+        check=partial(TableCheck, suffix=suffix),
+        labelled_writer=writer,
+    )
+
+
+def _metadata(vocab_size: int, origin: ShardOrigin | None) -> dict[bytes, str]:
+    values: dict[str, Any] = {"document": "row", "tokenizer": {"vocab_size": vocab_size}}
+    if origin is not None:
+        values["tokenizer"]["fingerprint"] = origin.fingerprint
+        for name, frame in (("prepend", origin.prepend), ("append", origin.append)):
+            values[name] = None if frame is None else dict(zip(("token", "id"), frame, strict=True))
+    return {METADATA_KEY: json.dumps(values, ensure_ascii=False, sort_keys=True)}
+
+
+def _vocab_size_of(schema: pa.Schema) -> int:
+    """Return the size of the vocabulary in the metadata of a schema, which must be a shard's."""
+    if not schema.remove_metadata().equals(SCHEMA):
+        found, expected = (
+            ", ".join(f"{field.name}: {field.type}" for field in each) for each in (schema, SCHEMA)
+        )
+        raise ValueError(f"the columns are {found}; expected {expected}")
+    metadata = schema.metadata or {}
+    if METADATA_KEY not in metadata:
+        raise ValueError(f"the schema's metadata lack {METADATA_KEY.decode()!r}")
+    values = json.loads(metadata[METADATA_KEY])
+    if values["document"] != "row":
+        raise ValueError(f"a document is a {values['document']!r}; expected a row")
+    return int(values["tokenizer"]["vocab_size"])
+
+
+def _strings(labels: pa.RecordBatch | None, name: str, rows: int) -> pa.Array:
+    """Return a column of labels as strings."""
+    if labels is None:
+        return pa.nulls(rows, pa.string())
+    if labels.num_rows != rows:
+        raise ValueError(f"labels must have {rows} rows, got {labels.num_rows}")
+    return labels.column(name).cast(pa.string())
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    array.validate(full=True)
+    if array.null_count:
+        raise ValueError("there is a null")
+    return array
+
+
+def _joined(parts: Iterator[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    found: Sequence[NDArray[Any]] = list(parts)
+    return found[0] if len(found) == 1 else np.concatenate([np.empty(0, dtype), *found])

@@ -1,0 +1,46 @@
+"""Parquet shards: one table of documents, see `document_table.py`; a group of rows is a row group.
+
+Ids are stored by a dictionary of the row group's ids, so in as many bits as the number of different
+ids takes. Pages have checksums.
+"""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bpe_beam.shards.formats.document_table import table_format
+
+
+def _open_writer(sink: pa.PythonFile, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        write_statistics=["source"],
+        write_page_checksum=True,
+    )
+
+
+class _ParquetFile:
+    """A `TableFile`."""
+
+    def __init__(self, stored: BinaryIO) -> None:
+        self._file = pq.ParquetFile(
+            pa.PythonFile(stored, mode="r"), pre_buffer=False, page_checksum_verification=True
+        )
+        self.schema = self._file.schema_arrow
+        self.groups = self._file.num_row_groups
+
+    def read(self, group: int, column: str) -> pa.Array:
+        """See `TableFile.read`."""
+        expected = self._file.metadata.row_group(group).num_rows
+        table = self._file.read_row_group(group, columns=[column], use_threads=False)
+        if table.num_rows != expected:
+            raise ValueError(f"has {table.num_rows} rows; expected {expected}")
+        return table.column(column).combine_chunks()
+
+
+FORMAT = table_format("parquet", ".parquet", _open_writer, _ParquetFile)
