@@ -1,9 +1,10 @@
-"""The same documents in every format with one file of ids: whole jobs, read back by numpy."""
+"""The same documents in every format: whole jobs, read back by numpy and pyarrow."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import itertools
 import json
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command_line import COMMAND, run, run_whole
 from killed_jobs import kill_when
@@ -18,7 +21,7 @@ from made_text import documents, write
 from read_back import read_shards, tree
 
 END = "<|endoftext|>"
-FORMATS = ("datatrove", "dolma", "nanogpt", "llmc", "flat")
+FORMATS = ("datatrove", "dolma", "nanogpt", "llmc", "flat", "parquet", "arrow")
 
 
 @dataclass
@@ -73,6 +76,8 @@ def dolma_offsets(ids: Path) -> list[int]:
 
 def read_back(folder: Path, format_name: str) -> list[list[int]]:
     """Return the ids of all documents, in the order of the shards."""
+    if format_name in ("parquet", "arrow"):
+        return read_table(folder, format_name).column("input_ids").to_pylist()
     suffix, offsets_of = OFFSETS.get(format_name, (".bin", flat_offsets))
     found = []
     for path in sorted(folder.glob(f"shard-*{suffix}")):
@@ -81,6 +86,14 @@ def read_back(folder: Path, format_name: str) -> list[list[int]]:
         assert offsets[-1] == ids.size
         found += [ids[start:end].tolist() for start, end in itertools.pairwise(offsets)]
     return found
+
+
+def read_table(folder: Path, format_name: str) -> pa.Table:
+    """Return the rows of all shards."""
+    paths = sorted(folder.glob(f"shard-*.{format_name}"))
+    if format_name == "parquet":
+        return pa.concat_tables(map(pq.read_table, paths))
+    return pa.concat_tables(pa.ipc.open_file(path.read_bytes()).read_all() for path in paths)
 
 
 OFFSETS = {"datatrove": (".ds", datatrove_offsets), "dolma": (".npy", dolma_offsets)}
@@ -111,7 +124,7 @@ def test_the_documents_are_those_of_megatron_shards(
     assert tree(out) == before
 
 
-@pytest.mark.parametrize("format_name", ["datatrove", "dolma", "llmc"])
+@pytest.mark.parametrize("format_name", ["datatrove", "dolma", "llmc", "parquet", "arrow"])
 def test_killed_and_resumed(ground: Ground, tmp_path: Path, format_name: str) -> None:
     """The ids of llm.c shards wait in a temporary file."""
     whole, out = tmp_path / "whole", tmp_path / "out"
@@ -135,3 +148,34 @@ def test_llmc_needs_a_token_that_documents_begin_with(ground: Ground, tmp_path: 
     assert ran.code == 2
     assert "--prepend must be given for shards of llmc" in ran.message
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format_name", ["parquet", "arrow"])
+def test_rows_name_their_documents_and_what_made_them(
+    ground: Ground, tmp_path: Path, format_name: str
+) -> None:
+    plain, named = tmp_path / "plain", tmp_path / "named"
+    run_whole(*ground.command(format_name, plain))
+    run_whole(*ground.command(format_name, named), "--source", "web=a*", "--id-field", "text")
+
+    found, other = read_table(plain, format_name), read_table(named, format_name)
+
+    ids = found.column("id").to_pylist()
+    assert ids[0] == "a.jsonl:0"
+    assert len(set(ids)) == len(ground.documents)
+    assert set(found.column("source").to_pylist()) == {"a.jsonl"}
+    assert set(other.column("source").to_pylist()) == {"web"}
+    texts = [json.loads(line)["text"] for line in (ground.folder / "a.jsonl").open("rb")]
+    assert other.column("id").to_pylist() == texts
+    tokenizer = (plain / "tokenizer.json").read_bytes()
+    assert json.loads(found.schema.metadata[b"bpe_beam"]) == {
+        "append": None,
+        "document": "row",
+        "prepend": {"id": ground.documents[0][0], "token": END},
+        "tokenizer": {
+            "fingerprint": hashlib.sha256(tokenizer).hexdigest(),
+            "vocab_size": json.loads((plain / "manifest.json").read_bytes())["tokenizer"][
+                "vocab_size"
+            ],
+        },
+    }

@@ -21,7 +21,7 @@ STORAGE = Storage()
 NAME = shard_name(0, 1)
 CORRUPTIONS = 1_000
 # Files of these two make those of nanogpt.
-FORMATS = ("datatrove", "dolma", "flat", "llmc")
+FORMATS = ("datatrove", "dolma", "flat", "llmc", "parquet", "arrow")
 
 
 def make(folder: Path, format_name: str) -> list[Path]:
