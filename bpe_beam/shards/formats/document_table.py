@@ -156,7 +156,7 @@ class TableWriter:
         while start < rows:
             room = GROUP_BYTES - self._group.size
             stop = int(np.searchsorted(ends, ends[start] + room, side="right")) - 1
-            if stop == start and self._group.size:
+            if stop <= start and self._group.size:
                 self._write_group()
                 continue
             stop = max(stop, start + 1)

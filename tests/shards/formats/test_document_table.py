@@ -171,6 +171,17 @@ def test_reading_any_range_of_any_documents(
             reader.lengths(0, len(documents) + 1)
 
 
+@pytest.mark.usefixtures("small_groups")
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_document_larger_than_a_group_is_a_group(
+    format_: ShardFormat, tmp_path: Path, batches: int
+) -> None:
+    documents = [[1], [2] * 1000, [3], [4]]
+    write(format_, tmp_path, *([documents] if batches == 1 else [[each] for each in documents]))
+    found = table_of(format_, tmp_path).column("length")
+    assert [chunk.to_pylist() for chunk in found.chunks] == [[1], [1000], [1, 1]]
+
+
 def test_a_long_document_is_one_row(format_: ShardFormat, tmp_path: Path) -> None:
     ids = (np.arange(10_000_000, dtype=np.uint32) * 7) % 100_000
     with format_.writer(STORAGE, str(tmp_path), NAME, 100_000) as writer:
