@@ -87,10 +87,14 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             SplitReader(folder, element, task.reading, task.stage, lose_changed=task.lose_changed)
         )
         name = shard_name(split.task.split.index, task.splits)
+        target = folder.storage, folder.path(WORK), name, task.encoding.tokenizer().max_id + 1
+        labelled = format_.labelled_writer
         writer = stack.enter_context(
-            format_.open_writer(folder.storage, folder.path(WORK), name, _origin_of(task.encoding))
+            format_.writer(*target)
+            if labelled is None
+            else labelled(*target, _origin_of(task.encoding))
         )
-        for texts in split.batches(labelled=format_.labelled_writer is not None):
+        for texts in split.batches(labelled=labelled is not None):
             batch, ids = encode_documents(
                 task.encoding,
                 texts,
@@ -125,7 +129,6 @@ def _origin_of(encoding: Encoding) -> ShardOrigin:
     before, after = encoding.frame(tokenizer)
     return ShardOrigin(
         fingerprint=tokenizer.fingerprint,
-        vocab_size=tokenizer.max_id + 1,
         prepend=None if encoding.prepend is None else (encoding.prepend, before[0]),
         append=None if encoding.append is None else (encoding.append, after[0]),
     )

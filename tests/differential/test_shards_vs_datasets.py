@@ -91,9 +91,10 @@ def columns(vocab_size: int) -> Columns:
 
 def write(folder: Path, format_name: str, documents: Columns, vocab_size: int) -> Path:
     format_ = shard_format(format_name)
-    origin = ShardOrigin("0" * 64, vocab_size, None, ("<|endoftext|>", 0))
+    origin = ShardOrigin("0" * 64, None, ("<|endoftext|>", 0))
     rows = len(documents["id"])
-    with format_.open_writer(Storage(), str(folder), NAME, origin) as writer:
+    assert format_.labelled_writer is not None
+    with format_.labelled_writer(Storage(), str(folder), NAME, vocab_size, origin) as writer:
         for start in range(0, rows, 100):
             part = slice(start, start + 100)
             lengths = documents["length"][part]

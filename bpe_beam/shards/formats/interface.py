@@ -35,13 +35,11 @@ class ShardOrigin(Struct, frozen=True):
 
     Attributes:
         fingerprint: The SHA-256 of the folder's `tokenizer.json`.
-        vocab_size: One more than the tokenizer's greatest id.
         prepend: The token before each document and its id; None without one.
         append: The same of the token after each document.
     """
 
     fingerprint: str
-    vocab_size: int
     prepend: tuple[str, int] | None
     append: tuple[str, int] | None
 
@@ -167,18 +165,3 @@ class ShardFormat(Struct, frozen=True):
     check: Callable[[str, int], ShardCheck]
     needs_prepend: bool = False
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
-
-    def open_writer(
-        self, storage: Storage, folder: str, name: str, origin: ShardOrigin
-    ) -> ShardWriter:
-        """Return a writer that stores as much as the format has a place for.
-
-        Args:
-            storage: The storage client.
-            folder: Path or URL of an existing folder.
-            name: The shard's name, without a suffix.
-            origin: What made the tokens.
-        """
-        if self.labelled_writer is None:
-            return self.writer(storage, folder, name, origin.vocab_size)
-        return self.labelled_writer(storage, folder, name, origin.vocab_size, origin)

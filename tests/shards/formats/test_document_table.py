@@ -21,7 +21,7 @@ from bpe_beam.storage import Storage
 
 NAME = "shard-00000-of-00001"
 STORAGE = Storage()
-ORIGIN = ShardOrigin("f" * 64, 300, prepend=None, append=("<|ende…|>", 299))
+ORIGIN = ShardOrigin("f" * 64, prepend=None, append=("<|ende…|>", 299))
 METADATA = {
     "append": {"id": 299, "token": "<|ende…|>"},
     "document": "row",
@@ -78,7 +78,7 @@ def labels_of(ids: Sequence[str | None], sources: Sequence[str | None]) -> pa.Re
 
 
 def open_labelled(format_: ShardFormat, folder: Path):
-    return format_.open_writer(STORAGE, str(folder), NAME, ORIGIN)
+    return format_.labelled_writer(STORAGE, str(folder), NAME, 300, ORIGIN)
 
 
 def test_a_row_is_a_document_with_its_labels(format_: ShardFormat, tmp_path: Path) -> None:
@@ -345,12 +345,12 @@ def test_a_missing_shard(format_: ShardFormat, tmp_path: Path) -> None:
 # Files that `tests/differential/test_shards_vs_datasets.py` has proven.
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "shards"
-GOLDEN_ORIGIN = ShardOrigin("0" * 64, 100_000, None, ("<|endoftext|>", 0))
+GOLDEN_ORIGIN = ShardOrigin("0" * 64, None, ("<|endoftext|>", 0))
 GOLDEN_DOCUMENTS = [[1, 65_536, 2, 0], [], [70_000], [0]]
 
 
 def write_golden(format_: ShardFormat, folder: Path) -> None:
-    with format_.open_writer(STORAGE, str(folder), NAME, GOLDEN_ORIGIN) as writer:
+    with format_.labelled_writer(STORAGE, str(folder), NAME, 100_000, GOLDEN_ORIGIN) as writer:
         labels = labels_of(["a.jsonl:0", None, "文", "4"], ["web", "web", "books", None])
         writer.write_documents(*pack(GOLDEN_DOCUMENTS), labels)
 
