@@ -78,6 +78,7 @@ def labels_of(ids: Sequence[str | None], sources: Sequence[str | None]) -> pa.Re
 
 
 def open_labelled(format_: ShardFormat, folder: Path):
+    assert format_.labelled_writer is not None
     return format_.labelled_writer(STORAGE, str(folder), NAME, 300, ORIGIN)
 
 
