@@ -351,6 +351,7 @@ GOLDEN_DOCUMENTS = [[1, 65_536, 2, 0], [], [70_000], [0]]
 
 
 def write_golden(format_: ShardFormat, folder: Path) -> None:
+    assert format_.labelled_writer is not None
     with format_.labelled_writer(STORAGE, str(folder), NAME, 100_000, GOLDEN_ORIGIN) as writer:
         labels = labels_of(["a.jsonl:0", None, "文", "4"], ["web", "web", "books", None])
         writer.write_documents(*pack(GOLDEN_DOCUMENTS), labels)
