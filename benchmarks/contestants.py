@@ -389,7 +389,9 @@ def ids_answer(rows: list[Any]) -> dict[str, Any]:
     return {"tokens": total, "sha256": digest.hexdigest()[:16]}
 
 
-def encode(name: str, paths: list[str], tokenizer: str, megabytes: float) -> dict[str, Any]:
+def encode(
+    name: str, paths: list[str], tokenizer: str, megabytes: float, prefix: float
+) -> dict[str, Any]:
     """Measure loading, the first short text, and two passes over a corpus: cold and warm.
 
     Args:
@@ -397,6 +399,8 @@ def encode(name: str, paths: list[str], tokenizer: str, megabytes: float) -> dic
         paths: JSON Lines files.
         tokenizer: A tokenizer.json.
         megabytes: Size of the text at most.
+        prefix: Megabytes of text whose ids have an answer of their own, which contestants that
+            encode no more can be compared with.
     """
     texts = list(texts_of(paths, megabytes))
     clock = Clock()
@@ -404,8 +408,11 @@ def encode(name: str, paths: list[str], tokenizer: str, megabytes: float) -> dic
     few, prepared = codec.prepare([WARM_UP]), codec.prepare(texts)
     clock("first", lambda: codec.encode(few))
     found = clock("cold", lambda: codec.encode(prepared))
-    answer = ids_answer(codec.rows(found))
-    del found
+    rows = codec.rows(found)
+    answer = {"prefix": ids_answer(rows[: sum(1 for _ in texts_of(paths, prefix))])}
+    if megabytes > prefix:
+        answer["all"] = ids_answer(rows)
+    del found, rows
     clock("warm", lambda: codec.encode(prepared))
     size = sum(len(text.encode()) for text in texts)
     return {"wall": clock.wall, "cpu": clock.cpu, "answer": answer, "bytes": size}

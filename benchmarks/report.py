@@ -13,7 +13,7 @@ import argparse
 import json
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,23 @@ class Results:
             task: The task.
         """
         return list(dict.fromkeys(e[name] for e in self.entries if e["task"] == task))
+
+    def most_runs(self) -> int:
+        """Return the number of runs of a contestant that has all of them."""
+        return max((len(entry["runs"]) for entry in self.entries), default=0)
+
+    def cell(self, entry: Entry, shown: Callable[[], str]) -> str:
+        """Return the cell of an entry: its figures, or why it has none.
+
+        Args:
+            entry: The entry.
+            shown: Returns its figures.
+        """
+        count = len(entry["runs"])
+        if not count:
+            return status(entry)
+        few = f" ({count} run{'s' * (count > 1)})" if count < self.most_runs() else ""
+        return shown() + few
 
     def size(self, corpus: str) -> int:
         """Return the bytes of a corpus's files."""
@@ -133,9 +150,8 @@ def whole_process(results: Results, task: str) -> str:
     contestants = results.different("contestant", task)
 
     def cell(entry: Entry) -> str:
-        if not entry["runs"]:
-            return status(entry)
-        return f"{median(entry, 'wall'):.2f} s, {median(entry, 'peak') / 1e6:,.0f} MB"
+        seconds, peak = median(entry, "wall"), median(entry, "peak")
+        return results.cell(entry, lambda: f"{seconds:.2f} s, {peak / 1e6:,.0f} MB")
 
     rows = []
     for corpus, tokenizer in results.rows(task):
@@ -158,16 +174,32 @@ def one_process(results: Results, task: str, phases: Sequence[str]) -> str:
     """
     contestants = results.different("contestant", task)
 
+    sizes = {
+        name: max(
+            (
+                run["bytes"]
+                for entry in results.entries
+                if entry["task"] == task and entry["contestant"] == name
+                for run in entry["runs"]
+            ),
+            default=0,
+        )
+        for name in contestants
+    }
+    whole = max(sizes.values(), default=0)
+
+    def title(name: str) -> str:
+        return f"{name}, {sizes[name] / 1e6:.0f} MB" if 0 < sizes[name] < whole / 2 else name
+
     def cell(entry: Entry) -> str:
-        if not entry["runs"]:
-            return status(entry)
-        return " / ".join(f"{speed(entry, phase):,.0f}" for phase in phases)
+        figures = (f"{speed(entry, phase):,.0f}" for phase in phases)
+        return results.cell(entry, lambda: " / ".join(figures))
 
     rows = []
     for corpus, tokenizer in results.rows(task):
         found = [results.find(task, corpus, name, tokenizer) for name in contestants]
         rows.append([str(tokenizer), label(corpus), *map(cell, found)])
-    return table(["tokenizer", "corpus", *contestants], rows)
+    return table(["tokenizer", "corpus", *map(title, contestants)], rows)
 
 
 def loading(results: Results) -> str:
@@ -206,20 +238,29 @@ def curve(results: Results, task: str, contestant: str) -> list[tuple[float, flo
     return sorted(found)
 
 
-def sizes(results: Results) -> str:
-    """Return the table of the curves over size."""
-    tasks = [task for task in ("count", "tokenize", "train") if curve(results, task, OURS)]
-    curves = {task: {size: rest for size, *rest in curve(results, task, OURS)} for task in tasks}
-    every = sorted({size for found in curves.values() for size in found})
+def sizes(results: Results, task: str) -> str:
+    """Return the table of a curve over size.
 
-    def cell(task: str, size: float) -> str:
-        if size not in curves[task]:
-            return ""
-        seconds, peak = curves[task][size]
-        return f"{seconds:,.1f} s a GB, {peak:,.0f} MB"
-
-    rows = [[f"{size * 1e3:,.0f} MB", *(cell(task, size) for task in tasks)] for size in every]
-    return table(["JSON Lines", *tasks], rows)
+    Args:
+        results: The results.
+        task: The task.
+    """
+    found = [
+        (results.size(corpus) / 1e9, results.find(task, corpus, OURS, tokenizer))
+        for corpus, tokenizer in results.rows(task)
+        if corpus.startswith("mixed-")
+    ]
+    measured = sorted((pair for pair in found if pair[1]["runs"]), key=lambda pair: pair[0])
+    start, start_cpu = measured[0][0], median(measured[0][1], "cpu")
+    rows = []
+    for size, entry in measured:
+        wall, cpu = median(entry, "wall"), median(entry, "cpu")
+        more = f"{(cpu - start_cpu) / (size - start):,.2f}" if size > start else ""
+        peak = f"{median(entry, 'peak') / 1e6:,.0f} MB"
+        shown = [f"{wall:,.2f} s", f"{wall / size:,.2f}", f"{cpu / size:,.2f}", more, peak]
+        rows.append([f"{size * 1e3:,.0f} MB", *shown])
+    header = ["JSON Lines", task, "s a GB", "CPU s a GB", "after start-up", "peak"]
+    return table(header, rows)
 
 
 def ratios(results: Results) -> list[tuple[str, str, float]]:
@@ -243,12 +284,11 @@ def head(results: Results) -> str:
     """Return what the results depend on, as a paragraph."""
     content, host = results.content, results.content["machine"]
     loads = [run["load"] for entry in results.entries for run in entry["runs"]] or [0.0]
-    counts = [len(entry["runs"]) for entry in results.entries if entry["runs"]] or [0]
     versions = ", ".join(f"{n} {v}" for n, v in sorted(content["versions"].items()))
     return (
         f"Commit {content['commit']}; {host['cpu']}, {host['cores']} cores, "
         f"{host['memory_gb']} GB, {host['system']}, Python {host['python']}. Medians of "
-        f"{max(counts)} runs (of slow contestants, fewer); whole processes have "
+        f"{results.most_runs()} runs where no other number is given; whole processes have "
         f"{content['settings']['threads']} threads. Load of the machine: "
         f"{statistics.median(loads):.1f} (median). {versions}.\n"
     )
@@ -268,8 +308,11 @@ def page(results: Results) -> str:
     if results.different("corpus", "decode"):
         shown = one_process(results, "decode", ("all",))
         parts.append(f"### Decoding\n\nMB a CPU second.\n\n{shown}")
-    if curve(results, "tokenize", OURS):
-        parts.append(f"### By size\n\n{sizes(results)}")
+    curves = [task for task in ("count", "tokenize", "train") if curve(results, task, OURS)]
+    if curves:
+        shown = "\n".join(sizes(results, task) for task in curves)
+        note = "After start-up: CPU seconds more than those of the smallest text, for each GB more."
+        parts.append(f"### By size\n\n{note}\n\n{shown}")
     return "\n".join(parts)
 
 

@@ -32,6 +32,8 @@ def script(name: str) -> ModuleType:
     return module
 
 
+sys.path.insert(0, str(BENCHMARKS))
+compare = script("compare")
 corpora = script("corpora")
 report = script("report")
 
@@ -123,7 +125,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], s
     command = [sys.executable, str(BENCHMARKS / "compare.py"), str(folder), "--runs", "2"]
     command += ["--largest", "1", "--corpora", "english", "mixed-1", "--tokenizers", "gpt2"]
     command += ["--contestants", "bpe-beam", "tokenizers-0.23", "tiktoken", "tokenizers-1.0"]
-    command += ["--results", str(folder / "results.json")]
+    command += ["--results", str(folder / "results.json"), "--once", "0"]
     for name in ("tokenizers-0.23", "tiktoken"):
         command += ["--python", f"{name}={sys.executable}"]
     command += ["--python", f"tokenizers-1.0={wrong}"]
@@ -139,10 +141,10 @@ def test_a_comparison_measures_each_row(results: tuple[dict[str, Any], str, str]
     rows = {(e["task"], e["corpus"], e["contestant"]): e for e in content["rows"]}
 
     for task in ("train", "tokenize", "encode", "decode"):
-        for contestant in ("bpe-beam", "tokenizers-0.23"):
+        for contestant, runs in (("bpe-beam", 2), ("tokenizers-0.23", 1)):
             entry = rows[task, "english", contestant]
             assert entry["status"] == "ok", entry
-            assert len(entry["runs"]) == 2
+            assert len(entry["runs"]) == runs
             assert all(run["peak"] > 1e6 for run in entry["runs"])
     assert rows["train", "english", "tokenizers-0.23"]["agreement"] == 1
     assert set(rows["encode", "english", "tiktoken"]["runs"][0]["cpu"]) == {
@@ -160,6 +162,35 @@ def test_a_wrong_answer_has_no_times(results: tuple[dict[str, Any], str, str]) -
     assert statuses["tokenize"] == ("differs from tokenizers-0.23", [])
 
 
+def answers(**parts: str) -> dict[str, Any]:
+    return {"status": "ok", "runs": [{}], "answer": parts}
+
+
+def test_a_slow_reference_judges_its_part_of_the_text(tmp_path: Path) -> None:
+    entries = {
+        "bpe-beam": answers(prefix="right", all="right"),
+        "gigatoken": answers(prefix="right", all="wrong"),
+        "fastokens": answers(prefix="wrong", all="right"),
+        "tokenizers-1.0": answers(prefix="wrong", all="wrong"),
+        "tiktoken": answers(prefix="right"),
+    }
+
+    compare.Comparison.judge(None, compare.Row("encode", "english", "gpt2", ()), entries)
+
+    right = [name for name, entry in entries.items() if entry["runs"]]
+    assert right == ["bpe-beam", "tiktoken"]
+
+
+def test_a_slow_run_is_stopped() -> None:
+    assert compare.run(["sleep", "600"], {}, 0.1).problem == "over 0.1 s"
+
+
+def test_a_run_without_enough_memory_says_so() -> None:
+    many = "import sys; sys.exit('memory allocation of 9 bytes failed')"
+    problem = compare.run([sys.executable, "-c", many], {}, 600).problem
+    assert problem.startswith("needs over ")
+
+
 def test_pages_are_made_from_results(
     results: tuple[dict[str, Any], str, str], tmp_path: Path
 ) -> None:
@@ -172,6 +203,7 @@ def test_pages_are_made_from_results(
     assert set(made) == {"docs/benchmarks.md", "README.md", "docs/benchmarks.svg"}
     assert "| English |" in made["docs/benchmarks.md"]
     assert "differs from tiktoken" in made["docs/benchmarks.md"]
+    assert " MB (1 run) |" in made["docs/benchmarks.md"]
     assert "| train, English |" in made["README.md"]
     assert made["docs/benchmarks.svg"].count("<rect") >= 5
     assert "nan" not in "".join(made.values())
