@@ -23,7 +23,7 @@ from bpe_beam.errors import DataError, UsageError, require, require_between
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import NO_PLAN, VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
@@ -342,7 +342,7 @@ class _WriteManifest(beam.DoFn):
             version=VERSION,
             tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), self.target.vocab_size),
             settings={"append": None, "prepend": None, "allowed_special": "none"},
-            plan={"fingerprint": hashlib.sha256(b"{}").hexdigest()},
+            plan=NO_PLAN,
             shards=shards,
             totals=Totals.of(shards, tokenless),
             rejects=Rejects({}, ()),

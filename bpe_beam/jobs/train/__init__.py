@@ -25,7 +25,7 @@ from bpe_beam.jobs.corpus_summary import (
     source_facts,
     source_warnings,
 )
-from bpe_beam.jobs.counts.shared import same_folder
+from bpe_beam.jobs.input_folders import same_folder
 from bpe_beam.jobs.train.plan import TrainingPlan, plan_training
 from bpe_beam.jobs.train.trainer import ROUNDS, Trainer, clear_rounds, has_merges
 from bpe_beam.jobs.train.weights import tokens_by_source

@@ -10,7 +10,7 @@ import msgspec
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.counts.shared import refuse_own_folder
+from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
