@@ -99,7 +99,8 @@ class IndexShuffle:
             for key, other in zip(self._keys[-2::-2], self._keys[::-2], strict=True):
                 right ^= self._mixed(left) ^ other
                 left ^= self._mixed(right) ^ key
-        return (left << np.uint64(self._word)) | right
+        joined: NDArray[np.uint64] = (left << np.uint64(self._word)) | right
+        return joined
 
     def _mixed(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the round function of Simon."""
@@ -107,7 +108,8 @@ class IndexShuffle:
 
     def _rotated(self, word: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
         high, low = np.uint64(bits), np.uint64(self._word - bits)
-        return ((word << high) | (word >> low)) & self._mask
+        rotated: NDArray[np.uint64] = ((word << high) | (word >> low)) & self._mask
+        return rotated
 
 
 def _round_keys(seed: int) -> list[int]:
