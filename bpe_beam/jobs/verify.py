@@ -51,15 +51,8 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
 def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     """Verify a folder of shards.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: The folder does not exist, or `full` is set without the corpus.
+        UsageError: `full` is set without the corpus.
         DataError: The folder is not intact; lists the problems.
     """
     started = time.monotonic()

@@ -37,19 +37,7 @@ from bpe_beam.storage import Storage
 
 
 def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:
-    """Write the words of a counts folder that pass a filter into a new one.
-
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
-    Raises:
-        UsageError: A source does not exist, or the output folder is taken.
-        DataError: A folder is damaged.
-    """
+    """Write the words of a counts folder that pass a filter into a new one."""
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
     refuse_own_folder(settings.output, (settings.folder,))

@@ -42,17 +42,9 @@ from bpe_beam.storage import Storage
 def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSummary:
     """Add counts folders up into a new one.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: The folders cannot be added, which the message explains; or the output folder
-            is taken.
-        DataError: A folder is damaged, or a sum exceeds 64 bits.
+        UsageError: The folders cannot be added, which the message explains.
+        DataError: A sum exceeds 64 bits.
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
