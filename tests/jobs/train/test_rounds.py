@@ -399,10 +399,11 @@ class TestRunnersThatLose:
         add = getattr(merge_round, step)
         left = [1]
 
-        def disturbed(task: Any, shard: int, places: list[Any]) -> Any:
+        def disturbed(task: Any, element: tuple[int, list[Any]]) -> Any:
+            shard, places = element
             if left and task.floor < 20 and left.pop():
                 places = places[1:] if what == "lost" else [*places, places[0]]
-            return add(task, shard, places)
+            return add(task, (shard, places))
 
         monkeypatch.setattr(merge_round, step, disturbed)
         with pytest.raises(DataError, match=r"the runner returned"):
