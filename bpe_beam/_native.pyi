@@ -191,6 +191,9 @@ def char_bpe(
     ignore_merges: bool,
     byte_fallback: Sequence[int],
 ) -> Model: ...
+def unigram(
+    pieces: Sequence[tuple[str, float]], unk: int | None, byte_ids: Sequence[int]
+) -> Model: ...
 def wordpiece(
     tokens: Sequence[tuple[bytes, int]] | dict[str, int],
     prefix: bytes,

@@ -23,7 +23,6 @@ _OF_JOBS = {
     "counts filter": COUNTS,
     "train": A_TOKENIZER,
     "tokenize": SHARDS,
-    "convert": SHARDS,
     "stream-tokenize": WINDOWS,
 }
 

@@ -31,7 +31,12 @@ Figures = dict[str, object]
 
 
 def run(settings: InspectSettings, _progress: Progress) -> Figures:
-    """Return what a tokenizer, or a folder that a job wrote, contains."""
+    """Return what a tokenizer or a folder contains.
+
+    Raises:
+        UsageError: The path does not exist, or no job wrote it.
+        DataError: It is damaged.
+    """
     storage = Storage(settings.run.storage_options)
     return {"job": "inspect", **_figures(storage, settings.path)}
 
@@ -99,7 +104,8 @@ def _model_name(spec: TokenizerSpec) -> str:
     settings = [
         f"{field.name}={getattr(model, field.name)!r}"
         for field in structs.fields(model)
-        if field.name not in ("vocab", "merges") and getattr(model, field.name) != field.default
+        if field.name not in ("vocab", "merges", "pieces")
+        and getattr(model, field.name) != field.default
     ]
     kind = "byte-level BPE" if spec.model_reads_bytes else model.json_type
     return " ".join([kind, *settings])

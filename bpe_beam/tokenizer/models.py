@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bpe_beam.errors import UsageError
 from bpe_beam.limits import MAX_VOCAB_SIZE
@@ -178,7 +179,47 @@ class WordLevel(Component, frozen=True):
         check_vocab(self.vocab, location)
 
 
-Model = BPE | WordPiece | WordLevel
+class Unigram(Component, frozen=True, dict=True):
+    """Unigram: of all ways to cut a word into pieces, one of the highest sum of scores.
+
+    Attributes:
+        pieces: Pieces and their scores, by id. Of two equal pieces the last counts.
+        unk_id: The id of an unknown character; None: a text with one is refused.
+        byte_fallback: Whether unknown characters become the pieces `<0x00>` to `<0xFF>` of their
+            bytes, if the vocabulary has all of them.
+    """
+
+    pieces: list[tuple[str, float]] = field(name="vocab")
+    unk_id: Count | None = None
+    byte_fallback: bool = False
+
+    @cached_property
+    def vocab(self) -> dict[str, int]:
+        """Id by piece, in the order of ids."""
+        found = {piece: number for number, (piece, _) in enumerate(self.pieces)}
+        return found if len(found) == len(self.pieces) else in_order_of_ids(found.items())
+
+    def check(self, location: ErrorLocation) -> None:
+        """Check the pieces, their scores and the unknown id; see `BPE.check`."""
+        name = location.setting("vocab")
+        if not self.pieces:
+            raise UsageError(f"{name} must have a piece, got none")
+        if (characters := sum(len(piece) for piece, _ in self.pieces)) > MAX_CONTENT_CHARS:
+            raise UsageError(
+                f"{name}: its pieces must have at most {MAX_CONTENT_CHARS:,} characters together, "
+                f"got {characters:,}"
+            )
+        for number, (piece, score) in enumerate(self.pieces):
+            if not math.isfinite(score):
+                raise UsageError(f"{name}[{number}]: the score of {shortened(piece)} is {score}")
+        if self.unk_id is not None and self.unk_id >= len(self.pieces):
+            raise UsageError(
+                f"{location.setting('unk_id')} must be the id of a piece, below "
+                f"{len(self.pieces):,}, got {self.unk_id:,}"
+            )
+
+
+Model = BPE | WordPiece | WordLevel | Unigram
 
 
 def check_vocab(vocab: dict[str, int], location: ErrorLocation) -> None:

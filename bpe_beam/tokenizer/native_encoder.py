@@ -11,7 +11,7 @@ from bpe_beam import _native
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.added_tokens import AddedToken
 from bpe_beam.tokenizer.deadline import text_seconds
-from bpe_beam.tokenizer.models import BPE, WordPiece, byte_token
+from bpe_beam.tokenizer.models import BPE, Unigram, WordPiece, byte_token
 from bpe_beam.tokenizer.normalizers import Normalizer
 from bpe_beam.tokenizer.pretokenizers import PreTokenizer, steps_of
 from bpe_beam.tokenizer.spec import TokenizerSpec
@@ -82,6 +82,8 @@ def make_model(spec: TokenizerSpec) -> _native.Model:
     model = spec.model
     if isinstance(model, BPE):
         return _byte_bpe(model) if spec.model_reads_bytes else _char_bpe(model)
+    if isinstance(model, Unigram):
+        return _native.unigram(model.pieces, model.unk_id, _byte_ids(model))
     unknown = model.vocab.get(model.unk_token)
     if isinstance(model, WordPiece):
         prefix = model.continuing_subword_prefix
@@ -101,9 +103,6 @@ def _byte_bpe(model: BPE) -> _native.Model:
 
 
 def _char_bpe(model: BPE) -> _native.Model:
-    fallback: list[int] = []
-    if model.byte_fallback:
-        fallback = [model.vocab.get(byte_token(byte), _NO_ID) for byte in range(256)]
     return _native.char_bpe(
         model.merge_ids,
         model.vocab,
@@ -112,5 +111,12 @@ def _char_bpe(model: BPE) -> _native.Model:
         model.vocab[model.unk_token] if model.unk_token is not None else None,
         model.fuse_unk,
         model.ignore_merges,
-        fallback,
+        _byte_ids(model),
     )
+
+
+def _byte_ids(model: BPE | Unigram) -> list[int]:
+    """Return the ids of the tokens of bytes for `byte_fallback`; none without it."""
+    if not model.byte_fallback:
+        return []
+    return [model.vocab.get(byte_token(byte), _NO_ID) for byte in range(256)]

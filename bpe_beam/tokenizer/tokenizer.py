@@ -17,7 +17,7 @@ from bpe_beam.messages import shortened
 from bpe_beam.tokenizer import text_input, tokenizer_json
 from bpe_beam.tokenizer.added_tokens import AddedToken, AddedTokens
 from bpe_beam.tokenizer.deadline import deadline_of
-from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS
+from bpe_beam.tokenizer.models import BPE, OF_ARGUMENTS, Unigram
 from bpe_beam.tokenizer.native_encoder import holds_gil
 from bpe_beam.tokenizer.spec import TokenizerSpec, byte_level_spec
 from bpe_beam.tokenizer.text_encoder import TextEncoder
@@ -297,7 +297,12 @@ class Tokenizer:
 
     @cached_property
     def _tokens(self) -> dict[int, str]:
-        return {token_id: token for token, token_id in self._vocab.items()}
+        tokens = {token_id: token for token, token_id in self._vocab.items()}
+        model = self._spec.model
+        if isinstance(model, Unigram) and len(tokens) < len(model.pieces):
+            # Of equal pieces all but the last; the unknown one may be among them.
+            tokens = {number: piece for number, (piece, _) in enumerate(model.pieces)} | tokens
+        return tokens
 
     # ---- text to ids ----
 

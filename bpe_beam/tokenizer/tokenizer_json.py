@@ -23,6 +23,7 @@ from bpe_beam.tokenizer.models import (
     MAX_ID,
     ErrorLocation,
     Model,
+    Unigram,
     WordLevel,
     WordPiece,
     in_order_of_ids,
@@ -40,8 +41,15 @@ _KEYS: dict[type[Model], tuple[str, ...]] = {
     BPE: (*_BPE_SETTINGS, "vocab", "merges"),
     WordPiece: ("unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"),
     WordLevel: ("vocab", "unk_token"),
+    Unigram: ("unk_id", "vocab", "byte_fallback"),
 }
 """The keys of each model in Hugging Face's order, without "type"."""
+
+_OPTIONAL: dict[type[Model], tuple[str, ...]] = {
+    BPE: _BPE_SETTINGS,
+    Unigram: ("unk_id", "byte_fallback"),
+}
+"""Those that a file may omit."""
 
 _MODELS: dict[str, type[Model]] = {one.__name__: one for one in _KEYS}
 
@@ -160,6 +168,8 @@ def _model_fields(model: Model) -> dict[str, Any]:
     fields = {key: getattr(model, key, None) for key in _KEYS[type(model)]}
     if isinstance(model, BPE):
         fields["merges"] = list(model.merges)
+    elif isinstance(model, Unigram):
+        fields["vocab"] = model.pieces
     return {"type": model.json_type, **fields}
 
 
@@ -174,13 +184,17 @@ def _read_model(node: Node) -> Model:
     entries = node.object()
     # Older files have no type here; the keys decide the model.
     name = "BPE" if "merges" in entries else "WordPiece"
+    if isinstance(entries.get("vocab"), list):
+        name = "Unigram"
     if "type" in entries:
         node.field("type").expect(*_MODELS)
         name = entries["type"]
     model_class = _MODELS[name]
     keys = _KEYS[model_class]
-    optional = ("type", *_BPE_SETTINGS) if model_class is BPE else ("type",)
+    optional = ("type", *_OPTIONAL.get(model_class, ()))
     fields = node.fields(*(key for key in keys if key not in optional), optional=optional)
+    if model_class is Unigram:
+        return node.convert(Unigram)
     # Vocabulary and merges have readers of their own, as they are large.
     large: dict[str, Any] = {"vocab": read_vocab(fields["vocab"])}
     if model_class is BPE:

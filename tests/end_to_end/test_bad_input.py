@@ -427,7 +427,8 @@ BROKEN_TOKENIZERS = {
     "cut off": (None, "not JSON"),
     "no object": (b"[]", "not an object"),
     "not UTF-8": (b'{"model": "\xff"}', "UTF-8"),
-    "another model": (b'{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}', "Unigram"),
+    "another model": (b'{"version": "1.0", "model": {"type": "Bigram", "vocab": []}}', "Bigram"),
+    "no pieces": (b'{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}', "model.vocab"),
     "no model": (b'{"version": "1.0"}', "model"),
 }
 

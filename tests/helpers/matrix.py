@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Callable
 from functools import cache
@@ -124,6 +125,17 @@ def _word_level() -> str:
     return _trained(models.WordLevel(unk_token="<unk>"), trainer, pre_tokenizers.Whitespace())
 
 
+def _unigram(*, fallback: bool = False) -> str:
+    trainer = trainers.UnigramTrainer(
+        vocab_size=700, show_progress=False, unk_token="<unk>", **_special("<unk>", "<s>")
+    )
+    file = json.loads(_trained(models.Unigram(), trainer, pre_tokenizers.Metaspace()))
+    if fallback:
+        file["model"]["byte_fallback"] = True
+        file["model"]["vocab"] += [[f"<0x{byte:02X}>", -20.0] for byte in range(256)]
+    return json.dumps(file)
+
+
 MODELS: dict[str, Callable[[], str]] = {
     "bytes": _bytes,
     "bytes, ignore_merges": lambda: _bytes(ignore_merges=True),
@@ -144,6 +156,8 @@ MODELS: dict[str, Callable[[], str]] = {
     "wordpiece, short": lambda: _wordpiece(longest=4),
     "wordpiece, other prefix": lambda: _wordpiece("@"),
     "word level": _word_level,
+    "unigram": _unigram,
+    "unigram, fallback": lambda: _unigram(fallback=True),
 }  # fmt: skip
 _made = cache(lambda name: MODELS[name]())
 

@@ -116,14 +116,34 @@ inline AnyModel any_word_level(FuzzInput& input) {
   return {std::make_shared<bpe_beam::WordLevelModel>(token_ids(naive->tokens), naive->unk), naive};
 }
 
+inline AnyModel any_unigram(FuzzInput& input) {
+  constexpr double kScores[] = {0, -1, -2, -0.1, -3.5, -100, 7, -1e300};
+  auto naive = std::make_shared<NaiveUnigram>();
+  naive->pieces.emplace_back("<unk>", 0);
+  for (const auto& token : any_tokens(input, "", "")) {
+    naive->pieces.emplace_back(token.first, kScores[input.below(8)]);
+  }
+  if (input.below(4) == 0) naive->pieces.push_back(naive->pieces.back());
+  const auto any_id = [&] { return input.below(static_cast<std::uint32_t>(naive->pieces.size())); };
+  if (input.below(4) != 0) naive->unk = any_id();
+  if (input.below(2) == 0) {
+    for (unsigned byte = 0; byte < 256; ++byte) naive->byte_ids.push_back(byte % 7 == 0 ? 0 : 1);
+    for (std::uint32_t& id : naive->byte_ids) id %= static_cast<std::uint32_t>(naive->pieces.size());
+    if (input.below(2) == 0) naive->byte_ids[input.byte()] = bpe_beam::kNoId;
+  }
+  return {std::make_shared<bpe_beam::UnigramModel>(unigram_model(*naive)), naive};
+}
+
 inline AnyModel any_model(FuzzInput& input) {
-  switch (input.below(4)) {
+  switch (input.below(5)) {
     case 0:
       return any_byte_bpe(input);
     case 1:
       return any_char_bpe(input);
     case 2:
       return any_wordpiece(input);
+    case 3:
+      return any_unigram(input);
     default:
       return any_word_level(input);
   }

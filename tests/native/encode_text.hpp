@@ -31,11 +31,14 @@ inline EncodedText encoded(const PipelineSpec& pipeline, const NaiveModel& model
       continue;
     }
     try {
-      std::size_t at = 0;
+      std::size_t at = 0, end = 0;
       for (const Symbol& symbol : model.encode(event.text.bytes)) {
+        if (symbol.size != bpe_beam::ModelState::kSameBytes) {
+          at = end;
+          end += symbol.size;
+        }
         result.ids.push_back(symbol.id);
-        result.places.push_back(event.text.part(at, at + symbol.size).place());
-        at += symbol.size;
+        result.places.push_back(event.text.part(at, end).place());
       }
     } catch (const bpe_beam::MissingSymbol& missing) {
       result.missing = true;

@@ -41,7 +41,7 @@ inline Encoded encoded(const bpe_beam::WordModel& model, std::string_view word) 
     for (std::size_t i = 0; i < state.ids.size(); ++i) {
       CHECK(state.sizes[i] > 0);
       symbols.push_back({state.ids[i], state.sizes[i]});
-      total += state.sizes[i];
+      if (state.sizes[i] != bpe_beam::ModelState::kSameBytes) total += state.sizes[i];
     }
     CHECK(total == word.size());
     return symbols;

@@ -13,6 +13,7 @@
 
 #include "encode/bpe_merges.hpp"
 #include "encode/bpe_models.hpp"
+#include "encode/unigram_model.hpp"
 #include "text/utf8.hpp"
 #include "encode/word_model.hpp"
 
@@ -182,6 +183,90 @@ struct NaiveWordLevel : NaiveModel {
     return {{id, size_of(word)}};
   }
 };
+
+struct NaiveUnigram : NaiveModel {
+  std::vector<std::pair<std::string, double>> pieces;  // by id
+  std::uint32_t unk = bpe_beam::kNoId;
+  Ids byte_ids;
+
+  [[nodiscard]] Symbols encode(const std::string& word) const override {
+    struct Way {
+      double score = 0;
+      std::size_t begin = 0;  // of the last piece
+      std::uint32_t id = bpe_beam::kNoId;
+      bool found = false;
+    };
+    std::map<std::size_t, Way> ways;
+    ways[0].found = true;
+    double lowest = pieces[0].second;
+    for (const auto& [piece, score] : pieces) lowest = std::min(lowest, score);
+    for (std::size_t begin = 0, size; begin < word.size(); begin += size) {
+      size = bpe_beam::decode_utf8(word.data() + begin, word.data() + word.size()).size;
+      const auto offer = [&](std::size_t end, double score, std::uint32_t id) {
+        Way& way = ways[end];
+        if (way.found && !(score + ways[begin].score > way.score)) return;
+        if (id == bpe_beam::kNoId) throw bpe_beam::MissingSymbol{begin, end};
+        way = {score + ways[begin].score, begin, id, true};
+      };
+      for (std::size_t end = begin + 1; end <= word.size(); ++end) {
+        const std::uint32_t id = id_of(word.substr(begin, end - begin));
+        if (id != bpe_beam::kNoId) offer(end, pieces[id].second, id);
+      }
+      if (id_of(word.substr(begin, size)) == bpe_beam::kNoId) {
+        offer(begin + size, lowest - 10.0, unk);
+      }
+    }
+    std::vector<std::pair<std::uint32_t, std::string>> parts;
+    for (std::size_t end = word.size(); end > 0; end = ways[end].begin) {
+      const Way& way = ways[end];
+      const std::string part = word.substr(way.begin, end - way.begin);
+      if (!parts.empty() && way.id == unk && parts.back().first == unk) {
+        parts.back().second = part + parts.back().second;
+      } else {
+        parts.emplace_back(way.id, part);
+      }
+    }
+    Symbols symbols;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) add(part->second, symbols);
+    return symbols;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t id_of(const std::string& text) const {
+    for (std::size_t id = pieces.size(); id-- > 0;) {
+      if (pieces[id].first == text) return static_cast<std::uint32_t>(id);
+    }
+    return bpe_beam::kNoId;
+  }
+
+  /// Adds the tokens of a piece, or of unknown characters.
+  void add(const std::string& text, Symbols& symbols) const {
+    const std::uint32_t id = id_of(text);
+    if (id != bpe_beam::kNoId) return symbols.push_back({id, size_of(text)});
+    Symbols bytes;
+    for (const char byte : text) {
+      if (byte_ids.empty()) break;
+      bytes.push_back({byte_ids[static_cast<unsigned char>(byte)],
+                       bytes.empty() ? size_of(text) : bpe_beam::ModelState::kSameBytes});
+      if (bytes.back().id == bpe_beam::kNoId) {
+        bytes.clear();
+        break;
+      }
+    }
+    if (bytes.empty()) bytes.push_back({unk, size_of(text)});
+    symbols.insert(symbols.end(), bytes.begin(), bytes.end());
+  }
+};
+
+inline bpe_beam::UnigramModel unigram_model(const NaiveUnigram& naive) {
+  bpe_beam::TokenIds pieces;
+  std::vector<double> scores;
+  for (const auto& [piece, score] : naive.pieces) {
+    pieces.emplace_back(piece, static_cast<std::uint32_t>(scores.size()));
+    scores.push_back(score);
+  }
+  return {pieces, std::move(scores), naive.unk, naive.byte_ids};
+}
 
 inline bpe_beam::TokenIds token_ids(const Vocabulary& tokens) {
   return {tokens.begin(), tokens.end()};

@@ -169,6 +169,43 @@ def test_truncation_and_padding_are_kept() -> None:
     assert Tokenizer.from_json(GOLDEN).spec.warning is None
 
 
+UNIGRAM = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1.5], ["aa", -2]]}
+
+
+def test_unigram() -> None:
+    file = golden() | {"model": UNIGRAM, "pre_tokenizer": None, "decoder": None}
+    file["added_tokens"] = []
+    tokenizer = Tokenizer.from_json(json.dumps(file))
+    assert tokenizer.encode("aaaé") == [1, 2, 0]
+    assert tokenizer.vocab == {"<unk>": 0, "a": 1, "aa": 2}
+    written = json.loads(tokenizer.to_json())["model"]
+    assert written == {**UNIGRAM, "byte_fallback": False}
+    assert list(written) == ["type", "unk_id", "vocab", "byte_fallback"]
+    del file["model"]["type"]
+    assert Tokenizer.from_json(json.dumps(file)) == tokenizer
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("vocab", [], "model.vocab must have a piece"),
+        ("vocab", [["a"]], r"model.vocab\[0\]: must be `array` of length 2"),
+        ("vocab", [["a", "b"]], r"model.vocab\[0\]\[1\]: must be `float`"),
+        ("vocab", [["a", 1e400]], r"not JSON|model.vocab\[0\]: the score of \"a\" is inf"),
+        ("vocab", [["a" * 4097, 1]] * 2048, "at most 8,388,608 characters together, got 8,390,656"),
+        ("unk_id", 3, "model.unk_id must be the id of a piece, below 3, got 3"),
+        ("unk_id", -1, "model.unk_id: must be `int` >= 0"),
+        ("byte_fallback", 1, "model.byte_fallback: must be `bool`"),
+        ("merges", [], 'model: unknown key "merges"'),
+    ],
+)
+def test_unigram_that_is_refused(key: str, value: Any, message: str) -> None:
+    file = golden() | {"model": {**UNIGRAM, key: value}}
+    text = json.dumps(file).replace("Infinity", "1e400")
+    with pytest.raises(UsageError, match=message):
+        Tokenizer.from_json(text)
+
+
 def test_accepted_settings_are_kept() -> None:
     file = change("post_processor", BYTE_LEVEL)
     written = json.loads(Tokenizer.from_json(json.dumps(file)).to_json())
@@ -264,7 +301,7 @@ ADDED = golden()["added_tokens"][0]
             {"type": "TemplateProcessing", "single": [], "pair": [], "special_tokens": {}},
             r"post_processor: template single must have the text \$A exactly once",
         ),
-        ("model.type", "Unigram", 'model.type: "Unigram" is not supported .* must be "BPE" or'),
+        ("model.type", "Bigram", 'model.type: "Bigram" is not supported .* must be "BPE" or'),
         ("model.unk_token", "<unk>", 'model.unk_token: "<unk>" is not in the vocabulary'),
         ("model.unk_token", 5, r"model.unk_token: must be `str \| null`, got `int`"),
         ("model.fuse_unk", 1, "model.fuse_unk: must be `bool`, got `int`"),

@@ -25,6 +25,7 @@
 #include "encode/bpe_ranks.hpp"
 #include "encode/text_encoder.hpp"
 #include "encode/token_bytes.hpp"
+#include "encode/unigram_model.hpp"
 #include "encode/wordpiece_model.hpp"
 #include "text/utf8_check.hpp"
 
@@ -84,6 +85,24 @@ inline PyModel char_bpe(const py::object& merges, const py::object& tokens,
   return with_merge_rows(merges, [&](std::span<const MergeRow> rows) -> PyModel {
     return {std::make_shared<CharBpeModel>(rows, known, std::move(settings))};
   });
+}
+
+inline PyModel unigram(const std::vector<std::pair<py::object, double>>& pieces,
+                       std::optional<std::uint32_t> unk, std::vector<std::uint32_t> byte_ids) {
+  if (!byte_ids.empty()) check_length("byte_ids", byte_ids.size(), 256);
+  if (unk && *unk >= pieces.size()) throw std::invalid_argument("unk must be the id of a piece");
+  for (const std::uint32_t id : byte_ids) {
+    if (id != kNoId && id >= pieces.size()) throw std::invalid_argument("no piece has this id");
+  }
+  TokenIds tokens;
+  std::vector<double> scores;
+  for (const auto& [piece, score] : pieces) {
+    tokens.emplace_back(utf8_of(piece.ptr()), static_cast<std::uint32_t>(scores.size()));
+    scores.push_back(score);
+  }
+  const py::gil_scoped_release release;
+  return {std::make_shared<UnigramModel>(tokens, std::move(scores), unk.value_or(kNoId),
+                                         std::move(byte_ids))};
 }
 
 /// (uint32[n, 3] of token numbers, the first doubtful token or None).
@@ -341,6 +360,10 @@ inline void bind_encoding(py::module_& m) {
   m.def("word_level", [](const py::object& tokens, std::optional<std::uint32_t> unk) {
           return PyModel{std::make_shared<WordLevelModel>(token_ids(tokens), unk.value_or(kNoId))};
         }, "tokens"_a, "unk"_a, "A word is a token, or unknown.");
+
+  m.def("unigram", &unigram, "pieces"_a, "unk"_a, "byte_ids"_a,
+        "The pieces of the highest sum of scores; `pieces`: (str, score) by id; `byte_ids`: 256 ids "
+        "of bytes that stand for unknown characters, or none.");
 
   m.def("rank_merges", &rank_merges, "tokens"_a,
         "Merges for tokens in the order of their ranks: (rows, the first doubtful token or None).");

@@ -217,10 +217,13 @@ class TextEncoder {
           const Origin origin = origin_of(word_text.sub(missing.begin, missing.end));
           throw MissingSymbol{origin.begin, origin.end};
         }
-        std::size_t at = 0;
+        std::size_t at = 0, end = 0;
         for (std::size_t i = 0; i < state.ids.size(); ++i) {
-          push(state.ids[i], origin_of(word_text.sub(at, at + state.sizes[i])));
-          at += state.sizes[i];
+          if (state.sizes[i] != ModelState::kSameBytes) {
+            at = end;
+            end += state.sizes[i];
+          }
+          push(state.ids[i], origin_of(word_text.sub(at, end)));
         }
       }
     }

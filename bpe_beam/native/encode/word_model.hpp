@@ -24,11 +24,22 @@ struct MissingSymbol {
 
 /// The mutable state of a model; each thread has its own.
 struct ModelState {
+  /// As a size: the token covers the same bytes as the one before it.
+  static constexpr std::uint32_t kSameBytes = 0xFFFFFFFF;
+
+  /// The last piece of the best way to cut a word up to some byte.
+  struct BestPiece {
+    double score;         // of all pieces of the way
+    std::uint32_t begin;  // of the piece
+    std::uint32_t id;
+  };
+
   std::vector<std::uint32_t> ids;       // the tokens of the word at hand
   std::vector<std::uint32_t> sizes;     // bytes of the word that each covers, where asked for
   std::vector<std::uint32_t> ranks;     // rank of the pair that begins at each symbol
   std::vector<std::uint32_t> previous;  // links of a long word
   std::vector<std::uint32_t> next;
+  std::vector<BestPiece> best;  // by the byte where the piece ends
 };
 
 class WordModel {

@@ -1,0 +1,160 @@
+// A trie of tokens by their bytes, as a double array: the node of a byte is one addition away.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "encode/word_model.hpp"
+
+namespace bpe_beam {
+
+/// Ids by token. It takes about 12 bytes of memory for each node: at most the bytes of the tokens,
+/// and fewer where tokens begin alike.
+class ByteTrie {
+ public:
+  static constexpr std::uint32_t kRoot = 0;
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+
+  /// Of two equal tokens the last counts. An empty token is found by `find` alone.
+  explicit ByteTrie(const TokenIds& tokens) {
+    Tokens sorted;
+    sorted.reserve(tokens.size());
+    for (const auto& [token, id] : tokens) sorted.emplace_back(token, id);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    add_block();
+    take(kRoot, kNone);
+    std::vector<Range> waiting{{0, sorted.size(), 0, kRoot}};
+    while (!waiting.empty()) {
+      const Range range = waiting.back();
+      waiting.pop_back();
+      add_children(sorted, range, waiting);
+    }
+    nodes_.shrink_to_fit();
+    open_ = {};
+  }
+
+  /// The node of `byte` after a node, or kNone.
+  [[nodiscard]] std::uint32_t child(std::uint32_t node, char byte) const {
+    const std::uint32_t next = nodes_[node].base ^ static_cast<unsigned char>(byte);
+    return nodes_[next].parent == node ? next : kNone;
+  }
+
+  /// The id of the token that ends at a node, or kNoId.
+  [[nodiscard]] std::uint32_t id_at(std::uint32_t node) const { return nodes_[node].id; }
+
+  /// The id of a token, or kNoId.
+  [[nodiscard]] std::uint32_t find(std::string_view token) const {
+    std::uint32_t node = kRoot;
+    for (const char byte : token) {
+      node = child(node, byte);
+      if (node == kNone) return kNoId;
+    }
+    return id_at(node);
+  }
+
+ private:
+  using Tokens = std::vector<std::pair<std::string_view, std::uint32_t>>;
+
+  static constexpr std::uint32_t kBlock = 256;
+  static constexpr std::size_t kOpenBlocks = 16;
+  static constexpr std::uint32_t kFree = 0xFFFFFFFE;
+
+  struct Node {
+    std::uint32_t base = 0;  // its child of byte b is node base ^ b
+    std::uint32_t parent = kFree;
+    std::uint32_t id = kNoId;
+  };
+
+  /// Tokens [begin, end) of the sorted ones, which share their first `depth` bytes: those of `node`.
+  struct Range {
+    std::size_t begin;
+    std::size_t end;
+    std::size_t depth;
+    std::uint32_t node;
+  };
+
+  /// A block of nodes of which some are free.
+  struct Open {
+    std::uint32_t first;
+    std::array<std::uint64_t, kBlock / 64> free;
+  };
+
+  void add_children(const Tokens& tokens, Range range, std::vector<Range>& waiting) {
+    while (range.begin < range.end && tokens[range.begin].first.size() == range.depth) {
+      nodes_[range.node].id = tokens[range.begin++].second;
+    }
+    if (range.begin == range.end) return;
+    const auto byte_of = [&](std::size_t i) {
+      return static_cast<unsigned char>(tokens[i].first[range.depth]);
+    };
+    std::vector<unsigned char> bytes;
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      if (bytes.empty() || bytes.back() != byte_of(i)) bytes.push_back(byte_of(i));
+    }
+    const std::uint32_t base = free_base(bytes);
+    nodes_[range.node].base = base;
+    std::size_t begin = range.begin;
+    for (const unsigned char byte : bytes) {
+      std::size_t end = begin;
+      while (end < range.end && byte_of(end) == byte) ++end;
+      take(base ^ byte, range.node);
+      waiting.push_back({begin, end, range.depth + 1, base ^ byte});
+      begin = end;
+    }
+  }
+
+  /// A base at which the nodes of all these bytes are free.
+  std::uint32_t free_base(const std::vector<unsigned char>& bytes) {
+    for (auto block = open_.rbegin(); block != open_.rend(); ++block) {
+      if (const auto base = base_in(*block, bytes)) return *base;
+    }
+    add_block();
+    return *base_in(open_.back(), bytes);
+  }
+
+  static std::optional<std::uint32_t> base_in(const Open& block,
+                                              const std::vector<unsigned char>& bytes) {
+    for (std::uint32_t word = 0; word < block.free.size(); ++word) {
+      for (std::uint64_t left = block.free[word]; left != 0; left &= left - 1) {
+        const std::uint32_t slot = word * 64 + static_cast<std::uint32_t>(std::countr_zero(left));
+        const std::uint32_t base = slot ^ bytes[0];
+        const bool fits = std::all_of(bytes.begin(), bytes.end(), [&](unsigned char byte) {
+          const std::uint32_t at = base ^ byte;
+          return (block.free[at / 64] >> (at % 64) & 1) != 0;
+        });
+        if (fits) return block.first + base;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void add_block() {
+    if (open_.size() == kOpenBlocks) open_.erase(open_.begin());
+    Open block{static_cast<std::uint32_t>(nodes_.size()), {}};
+    block.free.fill(~std::uint64_t{0});
+    open_.push_back(block);
+    nodes_.resize(nodes_.size() + kBlock);
+  }
+
+  void take(std::uint32_t node, std::uint32_t parent) {
+    nodes_[node].parent = parent;
+    for (Open& block : open_) {
+      if (node - block.first >= kBlock) continue;
+      const std::uint32_t at = node - block.first;
+      block.free[at / 64] &= ~(std::uint64_t{1} << (at % 64));
+    }
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<Open> open_;  // while it is built
+};
+
+}  // namespace bpe_beam
