@@ -387,9 +387,8 @@ def write_tokens(folder: Path) -> Found:
         yield b"", 0, shard_name(0, 1).encode()
 
     target = module._Target(STORAGE, str(folder), 1, made.to_json())
-    writing = module._WriteShard(target)
     return Found(
-        peak(lambda: list(writing.process((0, chunks())))),
+        peak(lambda: list(module._write_shard((0, chunks()), target))),
         WRITTEN_DOCUMENT_BYTES * documents + BLOCKS,
     )
 

@@ -116,65 +116,59 @@ class Snapshot(NamedTuple):
 
 
 class _Lines:
-    """Shows a stage as lines: some while it goes on, and one at its end."""
+    """Shows a stage as lines: some while it goes on, and one at its end.
 
-    most_seconds = _LINE_SECONDS
-    """The time between two lines of a stage that takes long."""
+    Args:
+        stream: Where to write.
+        line: Returns the line of a stage, also of one that has finished.
+        most_seconds: The time between two lines of a stage that takes long.
+    """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(
+        self, stream: TextIO, line: Callable[[Snapshot, bool], str], most_seconds: float
+    ) -> None:
         self._stream = stream
+        self._line = line
+        self._most_seconds = most_seconds
         self._next = _LINE_SECONDS
 
     def show(self, snapshot: Snapshot) -> None:
         """Show the stage as it is now, unless it is too early for another line."""
         if snapshot.seconds >= self._next:
-            pause = min(self.most_seconds, max(_LINE_SECONDS, snapshot.seconds / 20))
+            pause = min(self._most_seconds, max(_LINE_SECONDS, snapshot.seconds / 20))
             # Count from now, not from when this line was due: missed lines are not made up for.
             self._next = snapshot.seconds + pause
-            self._write(self._line(snapshot, finished=False))
+            print(self._line(snapshot, False), file=self._stream, flush=True)
 
     def close(self, snapshot: Snapshot, finished: bool) -> None:
         """Show the end of the stage; after an error, its message follows instead."""
         if finished:
-            self._write(self._line(snapshot, finished=True))
-
-    def _line(self, snapshot: Snapshot, finished: bool) -> str:
-        raise NotImplementedError
-
-    def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
-        self._stream.flush()
+            print(self._line(snapshot, True), file=self._stream, flush=True)
 
 
-class _JsonLines(_Lines):
-    """Shows a stage as JSON lines, without keys for unknown values."""
-
-    def _line(self, snapshot: Snapshot, finished: bool) -> str:
-        line = {
-            "stage": snapshot.stage,
-            "done": snapshot.done,
-            "total": snapshot.total,
-            "unit": snapshot.unit,
-            "documents": snapshot.counters.get("documents"),
-            "bytes": snapshot.bytes,
-            "seconds": round(snapshot.seconds, 1),
-            "bytes_per_second": snapshot.bytes_per_second,
-            "eta_seconds": 0.0 if finished else snapshot.eta_seconds,
-        }
-        line |= {name: n for name, n in snapshot.counters.items() if name not in line}
-        known = {name: value for name, value in line.items() if value is not None}
-        return json.dumps(known, ensure_ascii=False)
+def _json_line(snapshot: Snapshot, finished: bool) -> str:
+    """Return a stage as a JSON object, without keys for unknown values."""
+    line = {
+        "stage": snapshot.stage,
+        "done": snapshot.done,
+        "total": snapshot.total,
+        "unit": snapshot.unit,
+        "documents": snapshot.counters.get("documents"),
+        "bytes": snapshot.bytes,
+        "seconds": round(snapshot.seconds, 1),
+        "bytes_per_second": snapshot.bytes_per_second,
+        "eta_seconds": 0.0 if finished else snapshot.eta_seconds,
+    }
+    line |= {name: n for name, n in snapshot.counters.items() if name not in line}
+    known = {name: value for name, value in line.items() if value is not None}
+    return json.dumps(known, ensure_ascii=False)
 
 
-class _PlainLines(_Lines):
-    """Shows a stage as lines of text, for files and pipes: less often the longer it takes."""
-
-    most_seconds = _MOST_PLAIN_SECONDS
-
-    def _line(self, snapshot: Snapshot, finished: bool) -> str:
-        done = "" if snapshot.percent is None else f"{snapshot.percent} %, "
-        figures = ", ".join(_figures(snapshot, finished))
-        return f"{snapshot.stage}: {'done, ' if finished else done}{figures}"
+def _plain_line(snapshot: Snapshot, finished: bool) -> str:
+    """Return a stage as a line of text, for files and pipes."""
+    done = "" if snapshot.percent is None else f"{snapshot.percent} %, "
+    figures = ", ".join(_figures(snapshot, finished))
+    return f"{snapshot.stage}: {'done, ' if finished else done}{figures}"
 
 
 class _TerminalBar:
@@ -191,15 +185,13 @@ class _TerminalBar:
     def close(self, snapshot: Snapshot, finished: bool) -> None:
         """Show the end of the stage, which has `finished` if there was no error."""
         self._write(snapshot, finished)
-        self._stream.write("\n")
-        self._stream.flush()
+        print(file=self._stream, flush=True)
 
     def _write(self, snapshot: Snapshot, finished: bool) -> None:
         # A line that fills the last column makes some terminals begin another.
         line = _bar_line(snapshot, _columns(self._stream) - 1, finished)
         if line != self._shown:
-            self._stream.write("\r" + line.ljust(len(self._shown)))
-            self._stream.flush()
+            print("\r" + line.ljust(len(self._shown)), end="", file=self._stream, flush=True)
             self._shown = line
 
 
@@ -272,18 +264,14 @@ class Stage:
     """A long step of a job, as a context manager; made by `Progress.stage`.
 
     Args:
-        name: The stage's name, by which `report` finds it.
+        name: See `Progress.stage`.
         total: How much there is to do, in `unit`; None until it is known.
-        unit: What is counted, such as "bytes", "rounds", "merges".
+        unit: See `Progress.stage`.
         display: Shows the stage; None shows nothing.
     """
 
     def __init__(
-        self,
-        name: str,
-        total: int | None,
-        unit: str,
-        display: _TerminalBar | _Lines | None,
+        self, name: str, total: int | None, unit: str, display: _TerminalBar | _Lines | None
     ) -> None:
         self.name = name
         self.total = total
@@ -397,13 +385,15 @@ class Progress:
             total: How much there is to do; None if it is unknown.
             unit: What `done` counts, such as "bytes", "rounds", "merges".
         """
-        kinds: dict[str, Callable[[TextIO], _TerminalBar | _Lines]] = {
-            "bar": _TerminalBar,
-            "plain": _PlainLines,
-            "json": _JsonLines,
-        }
-        display = kinds[self.mode](self._stream) if self.mode in kinds else None
-        return Stage(name, total, unit, display)
+        return Stage(name, total, unit, _display(self.mode, self._stream))
+
+
+def _display(mode: str, stream: TextIO) -> _TerminalBar | _Lines | None:
+    if mode == "bar":
+        return _TerminalBar(stream)
+    if mode == "plain":
+        return _Lines(stream, _plain_line, _MOST_PLAIN_SECONDS)
+    return _Lines(stream, _json_line, _LINE_SECONDS) if mode == "json" else None
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -14,6 +14,9 @@ pytestmark = pytest.mark.quick
 
 PACKAGE = Path(bpe_beam.__file__).parent
 
+RUN = ("settings", "progress")
+"""The arguments of the `run` of a job, which `bpe_beam/jobs/__init__.py` documents for all jobs."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -76,6 +79,10 @@ def missing_in(function: Function, text: str) -> list[str]:
     if len(names) < 2:
         return []
     missing = []
+    if raises(function) and "Raises:" not in text:
+        missing.append("Raises")
+    if function.name == "run" and tuple(names[:2]) == RUN:
+        return missing
     if "Args:" not in text:
         missing.append("Args")
     else:
@@ -84,8 +91,6 @@ def missing_in(function: Function, text: str) -> list[str]:
     returned = first in ("Return", "Yield") or "Returns:" in text or "Yields:" in text
     if not returned and not returns_nothing(function):
         missing.append("Returns")
-    if raises(function) and "Raises:" not in text:
-        missing.append("Raises")
     return missing
 
 
@@ -112,6 +117,11 @@ def test_docstrings_are_complete(room: str) -> None:
     assert not incomplete(room)
 
 
+def test_the_run_of_all_jobs_is_documented_once() -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / "jobs" / "__init__.py").read_text("utf-8"))) or ""
+    assert all(part in text for part in (*(f"{name}: " for name in RUN), "Returns:", "Raises:"))
+
+
 @pytest.mark.parametrize(
     ("source", "missing"),
     [
@@ -124,6 +134,8 @@ def test_docstrings_are_complete(room: str) -> None:
             ["Raises"],
         ),
         ("def f(a, b):\n  '''Add.\n\n  Args:\n    a: One.\n    b: Two.\n  '''\n  raise", []),
+        ("def run(settings, progress) -> int:\n  '''Do it.'''", []),
+        ("def run(settings, progress):\n  '''Do it.'''\n  raise DataError('no')", ["Raises"]),
     ],
 )
 def test_what_is_missing_is_found(source: str, missing: list[str]) -> None:

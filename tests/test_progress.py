@@ -22,8 +22,7 @@ from bpe_beam.progress import (
     Progress,
     Snapshot,
     _bar_line,
-    _JsonLines,
-    _PlainLines,
+    _display,
     _TerminalBar,
     report,
 )
@@ -46,7 +45,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 def test_a_json_line_says_all_there_is() -> None:
     stream = io.StringIO()
-    _JsonLines(stream).show(at(5.0, 2, 8, documents=30, bytes=1000, other=7))
+    _display("json", stream).show(at(5.0, 2, 8, documents=30, bytes=1000, other=7))
     assert lines(stream) == [
         {
             "stage": "count",
@@ -69,14 +68,14 @@ def test_a_json_line_says_all_there_is() -> None:
 
 def test_a_counter_takes_no_place_of_a_key_that_there_is() -> None:
     stream = io.StringIO()
-    _JsonLines(stream).show(Snapshot("s", 2, 8, "u", {"seconds": 7, "total": 9}, 5.0))
+    _display("json", stream).show(Snapshot("s", 2, 8, "u", {"seconds": 7, "total": 9}, 5.0))
     (line,) = lines(stream)
     assert (line["seconds"], line["total"]) == (5.0, 8)
 
 
 def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
     stream = io.StringIO()
-    display = _JsonLines(stream)
+    display = _display("json", stream)
     for tenths in range(201):
         if not 120 <= tenths < 190:  # held up for seven seconds: nothing is made up for
             display.show(at(tenths / 10))
@@ -90,10 +89,10 @@ def test_at_most_a_line_each_five_seconds_and_one_at_the_end() -> None:
 
 def test_a_json_line_has_no_key_for_what_cannot_be_known() -> None:
     stream = io.StringIO()
-    _JsonLines(stream).show(at(5.0, 3))
-    _JsonLines(stream).show(at(5.0, 0, 3))
-    _JsonLines(stream).show(at(5.0, 4, 3))
-    _JsonLines(stream).show(Snapshot("read", 50, 100, "bytes", {}, 5.0))
+    _display("json", stream).show(at(5.0, 3))
+    _display("json", stream).show(at(5.0, 0, 3))
+    _display("json", stream).show(at(5.0, 4, 3))
+    _display("json", stream).show(Snapshot("read", 50, 100, "bytes", {}, 5.0))
     unknown, unbegun, over, in_bytes = lines(stream)
     assert unknown == {"stage": "count", "done": 3, "unit": "splits", "seconds": 5.0}
     assert unbegun == {**unknown, "done": 0, "total": 3}
@@ -104,7 +103,7 @@ def test_a_json_line_has_no_key_for_what_cannot_be_known() -> None:
 
 def test_plain_lines_are_for_people() -> None:
     stream = io.StringIO()
-    display = _PlainLines(stream)
+    display = _display("plain", stream)
 
     def reading(seconds: float, done: int) -> Snapshot:
         counters = {"documents": 12_345, "bytes": 3 * done}
@@ -121,13 +120,13 @@ def test_plain_lines_are_for_people() -> None:
     display.close(reading(20.0, 5), finished=False)
     assert len(stream.getvalue().splitlines()) == 2
     unknown = io.StringIO()
-    _PlainLines(unknown).show(at(5.0, 1234, rounds_left=2))
+    _display("plain", unknown).show(at(5.0, 1234, rounds_left=2))
     assert unknown.getvalue() == "count: 1,234 splits, 2 rounds left\n"
 
 
 def test_plain_lines_come_less_often_the_longer_a_stage_takes() -> None:
     stream = io.StringIO()
-    display = _PlainLines(stream)
+    display = _display("plain", stream)
     shown = []
     for second in range(2 * 3600):
         before = len(stream.getvalue())

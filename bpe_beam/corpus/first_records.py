@@ -6,7 +6,9 @@ corpus to find that out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import contextlib
+
+from msgspec.structs import replace
 
 from bpe_beam.corpus.formats.interface import input_format
 from bpe_beam.corpus.plan import Plan, Slice, Split
@@ -23,42 +25,11 @@ _FEW_SLICES = 4
 _TRIED_BYTES = 8 << 20
 
 
-@dataclass
-class Tried:
-    """Records of which none could be used.
-
-    Attributes:
-        records: The number of records.
-        files: The files that they are in.
-        first: The first of them.
-    """
-
-    records: int = 0
-    files: set[str] = field(default_factory=set)
-    first: Reject | None = None
-
-    def add(self, reject: Reject) -> None:
-        """Add a reject.
-
-        Raises:
-            _UsableError: It has another reason than the first, or is a loss.
-        """
-        self.first = self.first or reject
-        if reject.lost_bytes is not None or reject.reason != self.first.reason:
-            raise _UsableError
-        self.records += 1
-        self.files.add(reject.file)
-
-
-class _UsableError(Exception):
-    """The records are not all unusable for one reason."""
-
-
 class _EnoughError(Exception):
     """No more of a slice needs to be read."""
 
 
-def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried | None:
+def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> list[Reject] | None:
     """Try the first records of up to 16 slices, spread over the corpus, until one can be used.
 
     Args:
@@ -67,7 +38,8 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
         settings: How files become documents.
 
     Returns:
-        The records, at least TRIED_RECORDS, if none could be used, all for one reason; else None.
+        The rejects, at least TRIED_RECORDS, if no record could be used, all for one reason; else
+        None. Only the first has its bytes.
 
     Raises:
         DataError: Storage fails, or a file cannot be read with these settings.
@@ -76,30 +48,32 @@ def tried_in_vain(storage: Storage, plan: Plan, settings: ReadSettings) -> Tried
     records (2,000 in total, if the slices are few) of each file that is read in order.
     """
     slices = _spread(plan)
-    tried = Tried()
+    rejects: list[Reject] = []
     for slice_ in slices:
         # More than the share of a slice, as some files have few records.
-        enough = tried.records + -(-TRIED_RECORDS // min(len(slices), _FEW_SLICES))
+        enough = len(rejects) + -(-TRIED_RECORDS // min(len(slices), _FEW_SLICES))
 
         def add(reject: Reject, enough: int = enough) -> None:
-            tried.add(reject)
-            if tried.records >= enough:
+            rejects.append(replace(reject, data=b"") if rejects else reject)
+            if len(rejects) >= enough or not _are_alike(rejects):
                 raise _EnoughError
 
         if _is_splittable(plan, slice_):  # a shorter slice has its own records, and no others
             end = min(slice_.end, slice_.start + _TRIED_BYTES // len(slices))
             slice_ = slice_._replace(end=end)
-        split = Split(0, (slice_,))
-        try:
-            # Batches of one record: the first usable one is yielded before the next is read.
-            batches = read_split(storage, plan, split, settings, add, batch_bytes=1)
+        # Batches of one record: the first usable one is yielded before the next is read.
+        batches = read_split(storage, plan, Split(0, (slice_,)), settings, add, batch_bytes=1)
+        with contextlib.suppress(_EnoughError):
             if next(batches, None) is not None:
                 return None
-        except _UsableError:
+        if rejects and not _are_alike(rejects):
             return None
-        except _EnoughError:
-            pass
-    return tried if tried.records >= TRIED_RECORDS else None
+    return rejects if len(rejects) >= TRIED_RECORDS else None
+
+
+def _are_alike(rejects: list[Reject]) -> bool:
+    """Return whether the last reject is a record, and has the reason of the first."""
+    return rejects[-1].lost_bytes is None and rejects[-1].reason == rejects[0].reason
 
 
 def _spread(plan: Plan) -> list[Slice]:

@@ -18,7 +18,6 @@ from bpe_beam.engines.cancel import cancelled_if_left
 from bpe_beam.engines.run import TemplateMade, template_of
 from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.engines.steps import Steps
-from bpe_beam.engines.templates import FinishJob
 from bpe_beam.errors import DataError
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.dataflow import is_dataflow
@@ -28,9 +27,6 @@ from bpe_beam.workers.measured import Measured, TaskResult
 
 if TYPE_CHECKING:
     from apache_beam.runners.runner import PipelineRunner
-
-    from bpe_beam.settings.count import CountSettings
-    from bpe_beam.settings.tokenize import TokenizeSettings
 
 _WATCH_SECONDS = 2.0
 
@@ -114,7 +110,6 @@ def run_pipeline(
     workers: int,
     measured: Measured,
     watch: Callable[[], None],
-    finish: tuple[str, CountSettings | TokenizeSettings] | None = None,
 ) -> None:
     """Run a transform as a pipeline to its end.
 
@@ -125,7 +120,6 @@ def run_pipeline(
         workers: The number of threads of a runner in this process.
         measured: Gets the pipeline's metrics.
         watch: Called every few seconds where workers are elsewhere and cannot report.
-        finish: See `run_steps`.
 
     Raises:
         DataError: The runner ends without success and without an error of its own.
@@ -137,9 +131,7 @@ def run_pipeline(
     options = PipelineOptions(_flags(run, workers), pipeline_type_check=True)
     pipeline = beam.Pipeline(runner=_runner(run), options=options)
     with _watching(run, watch), _interrupts(run.debug):
-        made = pipeline | label >> transform
-        if template_of(run) and finish is not None:
-            made | "Finish" >> FinishJob(*finish)
+        pipeline | label >> transform
         result = pipeline.run()
         if template_of(run):
             raise TemplateMade

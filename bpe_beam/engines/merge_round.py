@@ -10,29 +10,17 @@ from collections.abc import Iterable
 from functools import partial
 
 from bpe_beam.engines.steps import Collection, Engine
-from bpe_beam.errors import DataError
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.rounds.merge_steps import (
+    Applied,
     add_segments,
     apply_merges,
     see_part,
     segment_words,
     sum_pairs,
 )
-from bpe_beam.workers.rounds.task import (
-    BlockReference,
-    PairShard,
-    RoundTask,
-    WordBatch,
-    WordBatchTask,
-)
-
-_Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
-"""A word batch's number, what it is now, and where its pairs are by shard."""
-
-_Blocks = tuple[int, Iterable[BlockReference]]
-"""A shard's number, and where its blocks are."""
+from bpe_beam.workers.rounds.task import BlockReference, RoundTask, WordBatchTask
 
 
 def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask]) -> Collection:
@@ -50,22 +38,22 @@ def merge_round(engine: Engine, task: RoundTask, tasks: Iterable[WordBatchTask])
     """
     texts = [word_batch.to_json() for word_batch in tasks]
     applied = engine.run(
-        "ApplyMerges", partial(_apply_merges, task), engine.tasks("WordBatches", texts), _Applied
+        "ApplyMerges", partial(apply_merges, task), engine.tasks("WordBatches", texts), Applied
     )
     word_batches = engine.run("WordBatch", _word_batch, applied, tuple[int, str])
     pairs = engine.run("PairBlocks", _pair_blocks, applied, tuple[int, BlockReference])
     gathered = engine.gather("GatherPairs", pairs)
-    shards = engine.run("SumPairs", partial(_sum_pairs, task), gathered, str)
+    shards = engine.run("SumPairs", partial(sum_pairs, task), gathered, str)
     segments = engine.run(
         "SegmentWords",
-        partial(_segment_words, task),
+        partial(segment_words, task),
         engine.gather("SpreadWordBatches", word_batches),
         tuple[int, BlockReference],
         word_batches,
         shards,
     )
     gathered = engine.gather("GatherSegments", segments)
-    return engine.run("AddSegments", partial(_add_segments, task), gathered, str)
+    return engine.run("AddSegments", partial(add_segments, task), gathered, str)
 
 
 def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceRecipe) -> Collection:
@@ -80,51 +68,12 @@ def see_parts(engine: Engine, task: RoundTask, recipe: BpeRecipe | WordPieceReci
         The numbers of the parts, as texts.
     """
     parts = engine.tasks("Parts", map(str, range(len(task.manifest.parts))))
-    return engine.run("See", partial(_see_part, task, recipe), parts, str)
+    return engine.run("See", partial(see_part, task, recipe), parts, str)
 
 
-def _apply_merges(task: RoundTask, element: str) -> TaskResult:
-    word_batch, written = apply_merges(task, element)
-    number = WordBatchTask.from_json(element).number
-    return TaskResult([(number, word_batch.to_json(), written.blocks)], written.counts)
-
-
-def _word_batch(element: _Applied) -> TaskResult:
+def _word_batch(element: Applied) -> TaskResult:
     return TaskResult([element[:2]])
 
 
-def _pair_blocks(element: _Applied) -> TaskResult:
+def _pair_blocks(element: Applied) -> TaskResult:
     return TaskResult(list(element[2]))
-
-
-def _sum_pairs(task: RoundTask, element: _Blocks) -> TaskResult:
-    return TaskResult([sum_pairs(task, *element).to_json()])
-
-
-def _segment_words(
-    task: RoundTask,
-    word_batches: list[tuple[int, str]],
-    shards: list[str],
-    element: tuple[int, Iterable[str]],
-) -> TaskResult:
-    number, texts = element
-    text, *others = texts
-    if others:
-        raise DataError(f"the runner returned word batch {number} twice")
-    written = segment_words(
-        task,
-        number,
-        WordBatch.from_json(text),
-        (WordBatch.from_json(other) for _, other in word_batches),
-        map(PairShard.from_json, shards),
-    )
-    return TaskResult(written.blocks, written.counts)
-
-
-def _add_segments(task: RoundTask, element: _Blocks) -> TaskResult:
-    return TaskResult([add_segments(task, *element)])
-
-
-def _see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str) -> TaskResult:
-    see_part(task, recipe, int(element))
-    return TaskResult([element])

@@ -76,7 +76,7 @@ def run_steps(
         watch: Called every few seconds where workers are elsewhere and cannot report.
         min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
         holds_gil: Whether tasks hold the GIL, so that worker processes must run them.
-        finish: The job's name and settings, with which a template's pipeline ends; see `FinishJob`.
+        finish: The job's name and settings, with which a template's pipeline ends; see `with_end`.
 
     Raises:
         Exception: The error of a task.
@@ -91,6 +91,9 @@ def run_steps(
         return
     from bpe_beam.engines.beam import StepsTransform, run_pipeline
 
-    run_pipeline(
-        run, label, StepsTransform(steps, min_ram), workers_of(run, tasks), measured, watch, finish
-    )
+    if template_of(run) and finish is not None:
+        from bpe_beam.engines.templates import with_end
+
+        steps = with_end(steps, *finish)
+    transform = StepsTransform(steps, min_ram)
+    run_pipeline(run, label, transform, workers_of(run, tasks), measured, watch)

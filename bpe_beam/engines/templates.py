@@ -8,72 +8,53 @@ local engine. That run takes over the results of the pipeline, and makes what is
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
-import apache_beam as beam
-
+from bpe_beam.engines.steps import Collection, Engine, Steps
 from bpe_beam.errors import UsageError
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.settings.count import CountSettings
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.storage.names import is_local
+from bpe_beam.workers.measured import TaskResult
 
 
-class FinishJob(beam.PTransform):
-    """Finishes a job on a worker, when all tasks have ended; the output is the folder's URL.
+def with_end(steps: Steps, job: str, settings: CountSettings | TokenizeSettings) -> Steps:
+    """Return the steps with a last one, which finishes the job when all tasks have ended.
 
     Args:
+        steps: The steps of the job.
         job: The job's name.
         settings: The driver's settings.
 
     Raises:
         UsageError: A list of inputs is on the driver's machine, where workers cannot read it.
     """
+    for name in settings.input.inputs:
+        if name.startswith("@") and is_local(name[1:]):
+            raise UsageError(f"must be lists at URLs for a template, got {name}", ("inputs",))
+    # No setting of the launching machine; --overwrite must not remove the results.
+    here = RunSettings(quiet=True, storage_options=settings.run.storage_options)
+    finish = partial(_finish, job, replace(settings, run=here))
 
-    def __init__(self, job: str, settings: CountSettings | TokenizeSettings) -> None:
-        super().__init__()
-        for name in settings.input.inputs:
-            if name.startswith("@") and is_local(name[1:]):
-                raise UsageError(f"must be lists at URLs for a template, got {name}", ("inputs",))
-        # No setting of the launching machine; --overwrite must not remove the results.
-        here = RunSettings(quiet=True, storage_options=settings.run.storage_options)
-        self.job = job
-        self.settings = replace(settings, run=here)
+    def all_steps(engine: Engine) -> Collection:
+        # Not by a whole collection, for which Dataflow uses a coder that pickles.
+        keyed = engine.run("KeyResults", _under_one_key, steps(engine), tuple[int, str])
+        return engine.run("FinishFolder", finish, engine.gather("GatherResults", keyed), str)
 
-    def expand(self, made: beam.pvalue.PCollection) -> beam.pvalue.PCollection:
-        """Return the URL of the finished folder."""
-        # Not by a side input, for which Dataflow uses a coder that pickles.
-        return (
-            made
-            | "Key" >> beam.ParDo(_UnderOneKey())
-            | "Gather" >> beam.GroupByKey()
-            | "FinishFolder" >> beam.ParDo(_Finish(self.job, self.settings))
-        )
+    return all_steps
 
 
-@beam.typehints.with_input_types(str)
-@beam.typehints.with_output_types(tuple[int, str])
-class _UnderOneKey(beam.DoFn):
-    """Puts every name under one key."""
-
-    def process(self, name: str) -> Iterator[tuple[int, str]]:
-        """Yield the name under the one key."""
-        yield 0, name
+def _under_one_key(name: str) -> TaskResult:
+    return TaskResult([(0, name)])
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[str]])
-@beam.typehints.with_output_types(str)
-class _Finish(beam.DoFn):
-    """Runs the end of the job."""
-
-    def __init__(self, job: str, settings: CountSettings | TokenizeSettings) -> None:
-        self.job = job
-        self.settings = settings
-
-    def process(self, _: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """Run the job to its end, and yield the URL of its folder."""
-        job = importlib.import_module(f"bpe_beam.jobs.{self.job}")
-        job.run(self.settings, Progress("none"))
-        yield self.settings.output
+def _finish(
+    job: str, settings: CountSettings | TokenizeSettings, _: tuple[int, Iterable[str]]
+) -> TaskResult:
+    """Run the job to its end; the output is the URL of its folder."""
+    importlib.import_module(f"bpe_beam.jobs.{job}").run(settings, Progress("none"))
+    return TaskResult([settings.output])

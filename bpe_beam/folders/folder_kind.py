@@ -23,6 +23,7 @@ _OF_JOBS = {
     "counts filter": COUNTS,
     "train": A_TOKENIZER,
     "tokenize": SHARDS,
+    "convert": SHARDS,
     "stream-tokenize": WINDOWS,
 }
 

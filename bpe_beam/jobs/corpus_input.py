@@ -148,14 +148,14 @@ def check_first_records(storage: Storage, plan: Plan, given: InputSettings) -> N
     limit = Limit.parse(given.max_rejects)
     if not limit.exceeded(TRIED_RECORDS, 10 * TRIED_RECORDS):
         return
-    tried = tried_in_vain(storage, plan, read_settings(given))
-    if tried is None or tried.first is None:
+    rejects = tried_in_vain(storage, plan, read_settings(given))
+    if rejects is None:
         return
-    first, files = tried.first, len(tried.files)
+    first, files = rejects[0], len({reject.file for reject in rejects})
     begins = f", which begins {first.data[:_SHOWN_BYTES]!r}" if first.data else ""
     arrays = ARRAYS if first.data.startswith(b"[") else ""
     raise DataError(
-        f"{tried.records:,} records, the first of {files:,} of the {len(plan.files):,} files, all "
+        f"{len(rejects):,} records, the first of {files:,} of the {len(plan.files):,} files, all "
         f"fail for one reason: {first.reason}{names_in(first.to_json(), given.text_field)}. The "
         f"first is in {first.file} at {first.position}{begins}. No more was read",
         remedy=f"check {{text_field}} and {{input_format}}{arrays}, or read everything with "

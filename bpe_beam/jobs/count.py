@@ -45,19 +45,10 @@ _PARTS = [task_name("part", i, PARTITIONS) for i in range(PARTITIONS)]
 def run(
     settings: CountSettings, progress: Progress, *, plan: Plan | None = None
 ) -> CorpusSummary | TemplateSummary:
-    """Count a corpus.
-
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-        plan: The plan of the inputs, if it has been made already.
-
-    Returns:
-        The summary.
+    """Count a corpus; `plan` is the plan of its files, if it has been made already.
 
     Raises:
-        UsageError: Settings that cannot work, an output folder that is not free.
-        DataError: A corpus that is empty or has too many rejects; storage that fails.
+        DataError: A corpus that is empty or has too many rejects.
     """
     storage = Storage(settings.run.storage_options)
     plan = plan or corpus_input.plan_of(

@@ -27,7 +27,6 @@ def run(settings: DecodeSettings, _progress: Progress) -> DecodeSummary:
     """Write the text of ids to stdout, and on a terminal a newline; return the summary.
 
     Raises:
-        UsageError: The tokenizer does not exist.
         DataError: The tokenizer does not have an id, or standard input has something else.
     """
     storage = Storage(settings.run.storage_options)

@@ -37,7 +37,7 @@ def run(settings: EncodeSettings, progress: Progress) -> EncodeSummary:
 
     Raises:
         DataError: Standard input is not UTF-8.
-        UsageError: The tokenizer does not exist, or is not supported.
+        UsageError: The tokenizer is not supported.
     """
     storage = Storage(settings.run.storage_options)
     tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)

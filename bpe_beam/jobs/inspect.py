@@ -31,12 +31,7 @@ Figures = dict[str, object]
 
 
 def run(settings: InspectSettings, _progress: Progress) -> Figures:
-    """Return what a tokenizer or a folder contains.
-
-    Raises:
-        UsageError: The path does not exist, or no job wrote it.
-        DataError: It is damaged.
-    """
+    """Return what a tokenizer, or a folder that a job wrote, contains."""
     storage = Storage(settings.run.storage_options)
     return {"job": "inspect", **_figures(storage, settings.path)}
 

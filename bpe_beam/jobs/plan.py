@@ -22,11 +22,7 @@ _FEW = 5
 
 
 def run(settings: PlanSettings, _progress: Progress) -> dict[str, object]:
-    """Return the figures of a plan, and write it as JSON if the settings name an output.
-
-    Raises:
-        UsageError: No file matches the inputs.
-    """
+    """Return the figures of a plan, and write it as JSON if the settings name an output."""
     storage = Storage(settings.run.storage_options)
     plan = corpus_input.plan_of(storage, settings.input)
     summary = {"job": "plan", **_figures(plan, settings.input.document_separator)}

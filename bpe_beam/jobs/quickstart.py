@@ -49,15 +49,8 @@ class QuickstartSummary(Struct, frozen=True, kw_only=True):
 def run(settings: QuickstartSettings, progress: Progress) -> QuickstartSummary:
     """Train on the sources, tokenize them, verify the shards.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the stages.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: This Python has no sources, or the output folder belongs to another job.
+        UsageError: This Python has no sources.
     """
     storage = Storage(settings.run.storage_options)
     trained = storage.join(settings.output, "tokenizer")

@@ -57,16 +57,8 @@ class StreamSummary(Struct, frozen=True, kw_only=True):
 def run(settings: StreamTokenizeSettings, progress: Progress) -> StreamSummary:
     """Tokenize files as they arrive, until none has arrived for long enough, or without end.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: Settings that cannot work, an output folder that is not free.
-        DataError: A window with too many rejects, a file that changed; storage that fails.
+        DataError: A window with too many rejects, or a file that changed.
     """
     started = time.monotonic()
     chosen = settings.tokenize

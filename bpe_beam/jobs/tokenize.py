@@ -39,16 +39,8 @@ from bpe_beam.workers.tokenize_split import TokenizeStats, TokenizeTask, tokeniz
 def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | TemplateSummary:
     """Tokenize a corpus.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: Settings that cannot work, an output folder that is not free.
-        DataError: A corpus that is empty or has too many rejects; storage that fails.
+        DataError: A corpus that is empty or has too many rejects.
     """
     require(
         settings.prepend is not None or not shard_format(settings.format).needs_prepend,

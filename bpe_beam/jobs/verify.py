@@ -13,7 +13,7 @@ from bpe_beam.corpus.plan import Plan
 from bpe_beam.corpus.read_settings import ReadSettings
 from bpe_beam.engines.local import local_workers
 from bpe_beam.engines.run import workers_of
-from bpe_beam.errors import DataError, UsageError
+from bpe_beam.errors import DataError, UsageError, require
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.job_json import JobRecord
 from bpe_beam.jobs import corpus_input
@@ -51,15 +51,8 @@ class VerifySummary(Struct, frozen=True, kw_only=True):
 def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     """Verify a folder of shards.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: The folder does not exist, or `full` is set without the corpus.
+        UsageError: `full` is set without the corpus.
         DataError: The folder is not intact; lists the problems.
     """
     started = time.monotonic()
@@ -74,6 +67,13 @@ def run(settings: VerifySettings, progress: Progress) -> VerifySummary:
     manifest = read_manifest(storage, settings.folder)
     _check_records(storage, settings.folder, manifest)
     if settings.input is not None:
+        require(
+            manifest.has_plan,
+            "must not be given: these shards were joined, divided or written by a pipeline, and "
+            "no plan says which text is in which",
+            "inputs",
+            remedy="leave it out, or verify the folder that tokenize wrote",
+        )
         plan = _same_plan(storage, manifest, settings.input)
         if settings.full:
             _compare(storage, settings.folder, manifest, plan, workers, progress)
@@ -123,18 +123,25 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
         if manifest.has_plan:
             plan_of(manifest, "")
         return
-    plan = plan_of(manifest, "")
+    plan = plan_of(manifest, "") if manifest.has_plan else None
     record = JobRecord.from_bytes(storage.read_bytes(url))
-    if record is None or record.job != "tokenize":
+    if record is None or record.job not in ("tokenize", "convert"):
         raise DataError(f"{url}: is damaged, or no job of bpe-beam wrote it")
-    job = {"tokenizer": manifest.tokenizer.fingerprint, "format": manifest.format}
-    reading = {key: value for key, value in manifest.settings.items() if key not in FRAMING}
-    framing = {key: manifest.settings[key] for key in FRAMING}
-    for key, value in {**job, **framing, "reading": reading}.items():
+    expected: dict[str, Any] = {
+        "tokenizer": manifest.tokenizer.fingerprint,
+        "format": manifest.format,
+    }
+    if record.job == "tokenize":
+        expected |= {key: manifest.settings[key] for key in FRAMING}
+        reading = {key: value for key, value in manifest.settings.items() if key not in FRAMING}
+        expected["reading"] = reading
+    for key, value in expected.items():
         if record.settings.get(key) != value:
             raise DataError(
                 f"{url}: {key} is {record.settings.get(key)!r}; {MANIFEST_FILE} has {value!r}"
             )
+    if plan is None or record.job == "convert":
+        return
     files = record.settings["plan"]
     if (files["files"], files["bytes"]) != (len(plan.files), plan.size):
         raise DataError(

@@ -85,6 +85,13 @@ JOBS: dict[str, Job] = {
         "      --tokenizer tok/tokenizer.json --input 's3://bucket/in/**/*.jsonl' --output out/",
         "Needs a runner that streams. Each window is a folder for verify.",
     ),
+    "convert": Job(
+        "convert.ConvertSettings",
+        "turn token shards into those of another format, or of another number",
+        "bpe-beam convert tokens/ --format parquet --output tokens-parquet/\n"
+        "  bpe-beam convert tokens-1/ tokens-2/ --shards 64 --output tokens/",
+        "Nothing is tokenized again. Needs neither the corpus nor memory for more than a document.",
+    ),
     "verify": Job(
         "tools.VerifySettings",
         "read every shard back and check it",

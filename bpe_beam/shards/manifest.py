@@ -7,6 +7,7 @@ key, or a value of another type, is refused, and the error names its position in
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -28,6 +29,9 @@ from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, wi
 VERSION = 3
 """The version of manifests. Versions 1 (without sources) and 2 (with them) are read, too: they have
 a shard of every split, also of those without tokens, and no checksum."""
+
+NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
+"""The plan of a folder whose shards are not those of the splits of a plan."""
 
 FRAMING = ("append", "prepend", "allowed_special")
 """The settings of encoding in a manifest; the others are those of reading."""

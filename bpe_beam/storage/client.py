@@ -11,11 +11,11 @@ stream goes up in parts, each of which the cloud's own library retries.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from bpe_beam.errors import NotFoundError, UsageError
 from bpe_beam.storage import names
@@ -29,6 +29,8 @@ from bpe_beam.storage.writing import sync_folder
 # Imported where it is used: a process that reads local files starts faster without it.
 if TYPE_CHECKING:
     from bpe_beam.storage.remote_store import RemoteStore
+
+T = TypeVar("T")
 
 _LOCAL = LocalStore()
 
@@ -70,6 +72,12 @@ class Storage:
     def _store(self, url: str) -> LocalStore | RemoteStore:
         return _LOCAL if is_local(url) else self.remote
 
+    def _ask(self, verb: str, url: str, call: Callable[[LocalStore | RemoteStore], T]) -> T:
+        """Return the result of a call to the store of a URL; a remote one is called again."""
+        store = self._store(url)
+        with named_errors(verb, url, store.secrets):
+            return call(store) if store is _LOCAL else retried(lambda: call(store))
+
     # ---- looking ----
 
     def expand(self, pattern: str) -> list[StoredFile]:
@@ -94,7 +102,7 @@ class Storage:
                     f"{redact(pattern)}: '**' must be a whole part of the path, as in "
                     f"'data/**/*.jsonl', got the part {part!r}"
                 )
-        found = self._store(pattern).expand(pattern)
+        found = self._ask("list", pattern, lambda store: store.expand(pattern))
         for file in found:
             try:
                 file.url.encode()
@@ -112,7 +120,7 @@ class Storage:
             NotFoundError: The file does not exist.
             DataError: The server does not report the size.
         """
-        return self._store(url).stat(url)
+        return self._ask("read", url, lambda store: store.stat(url))
 
     def size(self, url: str) -> int:
         """Return the size of a file in bytes."""
@@ -120,15 +128,15 @@ class Storage:
 
     def exists(self, url: str) -> bool:
         """Return whether a file or folder has this name."""
-        return self._store(url).exists(url)
+        return self._ask("look for", url, lambda store: store.exists(url))
 
     def is_folder(self, url: str) -> bool:
         """Return whether a folder has this name."""
-        return self._store(url).is_folder(url)
+        return self._ask("look for", url, lambda store: store.is_folder(url))
 
     def list_names(self, folder: str) -> list[str]:
         """Return the names of what is directly in a folder, sorted; [] if it does not exist."""
-        return self._store(folder).list_names(folder)
+        return self._ask("list", folder, lambda store: store.list_names(folder))
 
     join = staticmethod(names.join)
 
@@ -159,7 +167,7 @@ class Storage:
             url: The file.
             count: The number of bytes; a shorter file is returned whole.
         """
-        return self._store(url).read_head(url, count)
+        return self._ask("read", url, lambda store: store.read_head(url, count))
 
     # ---- writing ----
 
@@ -228,15 +236,17 @@ class Storage:
             NotFoundError: Neither file exists.
             DataError: The copy has another size.
         """
-        self._store(source).move(source, target)
+        store = self._store(source)
+        with named_errors("move", source, store.secrets):
+            store.move(source, target)
 
     def remove(self, url: str) -> None:
         """Remove a file; do nothing if it does not exist."""
-        self._store(url).remove(url)
+        self._ask("remove", url, lambda store: store.remove(url))
 
     def make_folder(self, url: str) -> None:
         """Make a folder and those above it, where the store has folders."""
-        self._store(url).make_folder(url)
+        self._ask("make folder", url, lambda store: store.make_folder(url))
 
     def sync_folders(self, *urls: str) -> None:
         """Make the names of new and moved files in folders survive a power cut.
@@ -250,4 +260,4 @@ class Storage:
 
     def remove_folder_if_empty(self, url: str) -> None:
         """Remove a folder without names in it; do nothing if it has some or does not exist."""
-        self._store(url).remove_folder_if_empty(url)
+        self._ask("remove", url, lambda store: store.remove_folder_if_empty(url))

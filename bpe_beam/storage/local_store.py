@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fnmatch
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -15,46 +15,44 @@ from typing import BinaryIO, cast
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.names import absolute_glob, attempt_name, local_path
 from bpe_beam.storage.stored_file import StoredFile
-from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt, write_outlet
+from bpe_beam.storage.writing import is_outlet, sync_folder, write_attempt
 
 
 class LocalStore:
     """The files of this machine, by path or `file://` URL.
 
-    Its methods are those of `Storage` with the same names, and documented there.
+    Its methods are those of `Storage` with the same names, and documented there. All but `create`
+    leave it to `Storage` that errors name the file.
     """
 
+    secrets: frozenset[str] = frozenset()
+
     def expand(self, pattern: str) -> list[StoredFile]:
-        with named_errors("list", pattern):
-            path = local_path(pattern)
-            if path.is_file():
-                return [_stored_file(str(path), path.stat())]
-            parts = absolute_glob(pattern).split("/")
-            magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
-            if magic is None:
-                return []
-            dotted = any(part.startswith(".") for part in parts[magic:])
-            return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
+        path = local_path(pattern)
+        if path.is_file():
+            return [_stored_file(str(path), path.stat())]
+        parts = absolute_glob(pattern).split("/")
+        magic = next((i for i, part in enumerate(parts) if re.search(r"[*?\[]", part)), None)
+        if magic is None:
+            return []
+        dotted = any(part.startswith(".") for part in parts[magic:])
+        return list(_walk("/".join(parts[:magic]) + "/", parts[magic:], dotted))
 
     def stat(self, url: str) -> StoredFile:
-        with named_errors("read", url):
-            path = local_path(url)
-            return _stored_file(str(path), path.stat())
+        path = local_path(url)
+        return _stored_file(str(path), path.stat())
 
     def exists(self, url: str) -> bool:
-        with named_errors("look for", url):
-            return local_path(url).exists()
+        return local_path(url).exists()
 
     def is_folder(self, url: str) -> bool:
-        with named_errors("look for", url):
-            return local_path(url).is_dir()
+        return local_path(url).is_dir()
 
     def list_names(self, folder: str) -> list[str]:
-        with named_errors("list", folder):
-            try:
-                return sorted(path.name for path in local_path(folder).iterdir())
-            except FileNotFoundError:
-                return []
+        try:
+            return sorted(path.name for path in local_path(folder).iterdir())
+        except FileNotFoundError:
+            return []
 
     def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
         with named_errors("read", url):
@@ -64,52 +62,45 @@ class LocalStore:
 
     def read_head(self, url: str, count: int) -> bytes:
         """See `Storage`."""
-        with named_errors("read", url), local_path(url).open("rb", buffering=0) as stream:
+        with local_path(url).open("rb", buffering=0) as stream:
             return stream.read(count)
 
-    @contextlib.contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
+    def create(self, url: str) -> AbstractContextManager[BinaryIO]:
         path = local_path(url)
-        if is_outlet(path):
-            writing = write_outlet(path, url)
-        else:
-            attempt = Path(attempt_name(str(path)))
-            with named_errors("write", url):
-                raw = open_new(attempt)
-            publish = partial(attempt.replace, path)
-            writing = write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=True)
-        with writing as stream:
-            yield stream
+        attempt = Path(attempt_name(str(path)))
+        with named_errors("write", url):
+            if is_outlet(path):
+                outlet = cast(BinaryIO, path.open("ab", buffering=0))
+                return write_attempt(outlet, url, publish=lambda: None, remove=lambda: None)
+            raw = open_new(attempt)
+        publish = partial(attempt.replace, path)
+        return write_attempt(raw, url, publish=publish, remove=attempt.unlink, synced=True)
 
     def move(self, source: str, target: str) -> None:
         """See `Storage`."""
-        with named_errors("move", source):
-            try:
-                local_path(source).replace(local_path(target))
-            except FileNotFoundError:
-                if not local_path(target).is_file():
-                    raise
+        try:
+            local_path(source).replace(local_path(target))
+        except FileNotFoundError:
+            if not local_path(target).is_file():
+                raise
 
     def remove(self, url: str) -> None:
-        with named_errors("remove", url):
-            local_path(url).unlink(missing_ok=True)
+        local_path(url).unlink(missing_ok=True)
 
     def make_folder(self, url: str) -> None:
         """Make a folder and those above it, each of which survives a power cut."""
-        with named_errors("make folder", url):
-            path = local_path(url)
-            missing = [each for each in (path, *path.parents) if not each.exists()]
-            path.mkdir(parents=True, exist_ok=True)
-            for each in missing:
-                sync_folder(each.parent)
+        path = local_path(url)
+        missing = [each for each in (path, *path.parents) if not each.exists()]
+        path.mkdir(parents=True, exist_ok=True)
+        for each in missing:
+            sync_folder(each.parent)
 
     def remove_folder_if_empty(self, url: str) -> None:
-        with named_errors("remove", url):
-            try:
-                local_path(url).rmdir()
-            except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
-                    raise
+        try:
+            local_path(url).rmdir()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+                raise
 
 
 def open_new(path: Path) -> BinaryIO:

@@ -5,22 +5,16 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.file_systems import connect, secrets_of
-from bpe_beam.storage.names import (
-    OBJECT_STORES,
-    SCHEME,
-    WEB,
-    attempt_name,
-    protocol_of,
-    redact,
-)
+from bpe_beam.storage.names import OBJECT_STORES, SCHEME, WEB, attempt_name, protocol_of, redact
 from bpe_beam.storage.ranges import RangeSource, open_ranges
 from bpe_beam.storage.remote_file import open_reader, read_range
 from bpe_beam.storage.retry import CONNECTING, retried
@@ -28,8 +22,6 @@ from bpe_beam.storage.stored_file import StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload
 from bpe_beam.storage.web import open_web, web_info
 from bpe_beam.storage.writing import write_attempt
-
-T = TypeVar("T")
 
 _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 """Seconds between looks at a copy that is not complete; about five minutes in total."""
@@ -39,7 +31,8 @@ _COPY_PAUSES = tuple(min(0.1 * 2**i, 10.0) for i in range(40))
 class RemoteStore:
     """Object stores, web servers and the other file systems of fsspec.
 
-    Its methods are those of `Storage` with the same names, and documented there.
+    Its methods are those of `Storage` with the same names, and documented there. `Storage` calls
+    them again after errors that may pass, except `open_with_stat`, `create` and `move`.
 
     Attributes:
         options: See `client.Storage`.
@@ -58,148 +51,10 @@ class RemoteStore:
             return connect(self.options, url, known=known)
 
     def expand(self, pattern: str) -> list[StoredFile]:
-        return self._ask("list", pattern, lambda: self._expand(pattern))
-
-    def stat(self, url: str) -> StoredFile:
-        return self._ask("read", url, lambda: self._stat(url))
-
-    def exists(self, url: str) -> bool:
-        return self._kind(url) is not None
-
-    def is_folder(self, url: str) -> bool:
-        return self._kind(url) == "directory"
-
-    def list_names(self, folder: str) -> list[str]:
-        return self._ask("list", folder, lambda: self._list_names(folder))
-
-    def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
-        return open_reader(lambda: self._open_ranges(url), url, self.secrets)
-
-    def read_head(self, url: str, count: int) -> bytes:
-        """See `Storage`."""
-
-        def head() -> bytes:
-            with contextlib.closing(self._open_ranges(url)) as source:
-                return read_range(source, 0, min(count, source.file.size))
-
-        return self._ask("read", url, head)
-
-    @contextlib.contextmanager
-    def create(self, url: str) -> Iterator[BinaryIO]:
-        protocol = protocol_of(url)
-        if protocol in WEB:
-            raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
-        fs, path = self.connect(url)
-        publish: Callable[[], object]
-        remove: Callable[[], object]
-        with named_errors("write", url, self.secrets):
-            if protocol in OBJECT_STORES:
-                raw = Upload(fs, path, url, self.secrets)
-                publish, remove = raw.finish, raw.discard
-            else:
-                attempt = attempt_name(path)
-                raw = fs.open(attempt, "wb")
-                publish, remove = partial(rename, fs, attempt, path), partial(fs.rm_file, attempt)
-        with write_attempt(
-            cast(BinaryIO, raw), url, publish=publish, remove=remove, secrets=self.secrets
-        ) as stream:
-            yield stream
-
-    def move(self, source: str, target: str) -> None:
-        """See `Storage`."""
-        with named_errors("move", source, self.secrets):
-            fs, path = self.connect(source)
-            new_path = self.connect(target)[1]
-
-            def size_of(path: str) -> int:
-                return retried(lambda: stored_file(source, fs.info(path)).size)
-
-            try:
-                size = size_of(path)
-            except FileNotFoundError:
-                size_of(new_path)  # raises unless an earlier call has moved the file
-                return
-            try:
-                if protocol_of(source) in OBJECT_STORES:
-                    _copy_and_remove(fs, path, new_path, size, size_of)
-                else:
-                    retried(lambda: _rename_once(fs, path, new_path))
-            except FileNotFoundError:  # another process moves the same file
-                if size_of(new_path) != size:
-                    raise
-
-    def remove(self, url: str) -> None:
-        def remove() -> None:
-            fs, path = self.connect(url)
-            with contextlib.suppress(FileNotFoundError):
-                fs.rm_file(path)
-
-        self._ask("remove", url, remove)
-
-    def make_folder(self, url: str) -> None:
-        if protocol_of(url) not in OBJECT_STORES:
-            fs, path = self.connect(url)
-            self._ask("make folder", url, lambda: fs.makedirs(path, exist_ok=True))
-
-    def remove_folder_if_empty(self, url: str) -> None:
-        if protocol_of(url) not in OBJECT_STORES and not self.list_names(url):
-            fs, path = self.connect(url)
-            with named_errors("remove", url, self.secrets), contextlib.suppress(FileNotFoundError):
-                fs.rmdir(path)
-
-    def _ask(self, verb: str, url: str, call: Callable[[], T]) -> T:
-        """Return the result of a call to a store, which is repeated after errors that may pass."""
-        with named_errors(verb, url, self.secrets):
-            return retried(call)
-
-    def _kind(self, url: str) -> str | None:
-        """Return "file", "directory", or None if nothing has this name.
-
-        fsspec's own `exists` returns False after any failure, too.
-        """
-
-        def kind() -> str | None:
-            try:
-                info = self._info(url)
-            except FileNotFoundError:
-                return None
-            if info["type"] == "file":
-                stored_file(url, info)  # raises for an empty answer, a file without a size
-            return cast(str, info["type"])
-
-        return self._ask("look for", url, kind)
-
-    def _info(self, url: str, *, known: bool = False) -> Mapping[str, Any]:
-        fs, path = self.connect(url, known=known)
-        return web_info(fs, path) if protocol_of(url) in WEB else cast(Any, fs.info(path))
-
-    def _stat(self, url: str) -> StoredFile:
-        info = self._info(url, known=True)
-        if info["type"] != "file":
-            raise IsADirectoryError("it is a folder")
-        return stored_file(url, info)
-
-    def _open_ranges(self, url: str) -> RangeSource:
-        fs, path = self.connect(url, known=True)
-        return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
-
-    def _list_names(self, folder: str) -> list[str]:
-        fs, path = self.connect(folder)
-        try:
-            listed = fs.ls(path, detail=False)
-        except FileNotFoundError:
-            return []
-        # some stores list the folder itself as an empty object
-        here = path.rstrip("/")
-        return sorted(
-            {name.rstrip("/").rpartition("/")[2] for name in listed if name.rstrip("/") != here}
-        )
-
-    def _expand(self, pattern: str) -> list[StoredFile]:
         fs, path = self.connect(pattern)
         web = protocol_of(pattern) in WEB
         if self._kind(pattern) == "file":
-            return [self._stat(_url_of(fs, pattern, path, path))]
+            return [self.stat(_url_of(fs, pattern, path, path))]
         magic = re.search(r"[*\[]" if web else r"[*?\[]", path)  # "?" begins a query on the web
         if magic is None:
             return []
@@ -218,8 +73,117 @@ class RemoteStore:
                 continue
             url = _url_of(fs, pattern, path, name)
             # a web page reports no sizes
-            found.append(self._stat(url) if web else stored_file(url, info))
+            found.append(self.stat(url) if web else stored_file(url, info))
         return found
+
+    def stat(self, url: str) -> StoredFile:
+        info = self._info(url, known=True)
+        if info["type"] != "file":
+            raise IsADirectoryError("it is a folder")
+        return stored_file(url, info)
+
+    def exists(self, url: str) -> bool:
+        return self._kind(url) is not None
+
+    def is_folder(self, url: str) -> bool:
+        return self._kind(url) == "directory"
+
+    def list_names(self, folder: str) -> list[str]:
+        fs, path = self.connect(folder)
+        try:
+            listed = fs.ls(path, detail=False)
+        except FileNotFoundError:
+            return []
+        # some stores list the folder itself as an empty object
+        here = path.rstrip("/")
+        return sorted(
+            {name.rstrip("/").rpartition("/")[2] for name in listed if name.rstrip("/") != here}
+        )
+
+    def open_with_stat(self, url: str) -> tuple[StoredFile, BinaryIO]:
+        return open_reader(lambda: self._open_ranges(url), url, self.secrets)
+
+    def read_head(self, url: str, count: int) -> bytes:
+        """See `Storage`."""
+        with contextlib.closing(self._open_ranges(url)) as source:
+            return read_range(source, 0, min(count, source.file.size))
+
+    def create(self, url: str) -> AbstractContextManager[BinaryIO]:
+        protocol = protocol_of(url)
+        if protocol in WEB:
+            raise UsageError(f"{redact(url)}: {protocol}:// can be read only; write elsewhere")
+        fs, path = self.connect(url)
+        raw: Any
+        publish: Callable[[], object]
+        remove: Callable[[], object]
+        with named_errors("write", url, self.secrets):
+            if protocol in OBJECT_STORES:
+                raw = Upload(fs, path, url, self.secrets)
+                publish, remove = raw.finish, raw.discard
+            else:
+                attempt = attempt_name(path)
+                raw = fs.open(attempt, "wb")
+                publish, remove = partial(rename, fs, attempt, path), partial(fs.rm_file, attempt)
+        return write_attempt(raw, url, publish=publish, remove=remove, secrets=self.secrets)
+
+    def move(self, source: str, target: str) -> None:
+        """See `Storage`; this repeats each of its requests by itself."""
+        fs, path = self.connect(source)
+        new_path = self.connect(target)[1]
+
+        def size_of(path: str) -> int:
+            return retried(lambda: stored_file(source, fs.info(path)).size)
+
+        try:
+            size = size_of(path)
+        except FileNotFoundError:
+            size_of(new_path)  # raises unless an earlier call has moved the file
+            return
+        try:
+            if protocol_of(source) in OBJECT_STORES:
+                _copy_and_remove(fs, path, new_path, size, size_of)
+            else:
+                retried(lambda: _rename_once(fs, path, new_path))
+        except FileNotFoundError:  # another process moves the same file
+            if size_of(new_path) != size:
+                raise
+
+    def remove(self, url: str) -> None:
+        fs, path = self.connect(url)
+        with contextlib.suppress(FileNotFoundError):
+            fs.rm_file(path)
+
+    def make_folder(self, url: str) -> None:
+        if protocol_of(url) not in OBJECT_STORES:
+            fs, path = self.connect(url)
+            fs.makedirs(path, exist_ok=True)
+
+    def remove_folder_if_empty(self, url: str) -> None:
+        if protocol_of(url) not in OBJECT_STORES and not self.list_names(url):
+            fs, path = self.connect(url)
+            with contextlib.suppress(FileNotFoundError):
+                fs.rmdir(path)
+
+    def _kind(self, url: str) -> str | None:
+        """Return "file", "directory", or None if nothing has this name.
+
+        fsspec's own `exists` returns False after any failure, too.
+        """
+        try:
+            info = self._info(url)
+        except FileNotFoundError:
+            return None
+        if info["type"] == "file":
+            stored_file(url, info)  # raises for an empty answer, a file without a size
+        return cast(str, info["type"])
+
+    def _info(self, url: str, *, known: bool = False) -> Mapping[str, Any]:
+        fs, path = self.connect(url, known=known)
+        return web_info(fs, path) if protocol_of(url) in WEB else cast(Any, fs.info(path))
+
+    def _open_ranges(self, url: str) -> RangeSource:
+        fs, path = self.connect(url, known=True)
+        return open_web(fs, path) if protocol_of(url) in WEB else open_ranges(fs, path, url)
 
 
 def _copy_and_remove(

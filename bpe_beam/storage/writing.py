@@ -28,7 +28,8 @@ _CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS}
 def is_outlet(path: Path) -> bool:
     """Return whether a path is no file that can be replaced.
 
-    Outlets are devices, pipes, sockets and the open files of this process (/dev/stdout, /dev/fd/3).
+    Outlets are devices, pipes, sockets and the open files of this process (/dev/stdout, /dev/fd/3):
+    they are written to behind the bytes that they got before.
     """
     try:
         mode = path.stat().st_mode
@@ -38,26 +39,6 @@ def is_outlet(path: Path) -> bool:
         folder = str(path.absolute().parent)
         return folder in ("/dev", "/dev/fd") or folder.startswith("/proc/")
     return not stat.S_ISDIR(mode)
-
-
-@contextlib.contextmanager
-def write_outlet(path: Path, url: str) -> Iterator[BinaryIO]:
-    """Open an outlet for writing behind the bytes that it got before.
-
-    Args:
-        path: The outlet.
-        url: Its name for errors.
-
-    Yields:
-        A buffered stream of bytes.
-
-    Raises:
-        DataError: The outlet cannot be opened or written.
-    """
-    with named_errors("write", url):
-        file = cast(BinaryIO, path.open("ab", buffering=0))
-    with io.BufferedWriter(_Destination(file, url)) as stream:
-        yield cast(BinaryIO, stream)
 
 
 @contextlib.contextmanager

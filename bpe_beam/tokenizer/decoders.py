@@ -9,6 +9,7 @@ not change them.
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError
@@ -19,7 +20,7 @@ from bpe_beam.tokenizer.patterns import Pattern
 _REPLACEMENT = "\ufffd".encode()
 # The token of a byte in vocabularies with byte fallback. Hugging Face's parser of numbers accepts
 # a plus sign.
-_BYTE_TOKEN = rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>"
+_BYTE_TOKEN = re.compile(rb"<0x([0-9A-Fa-f]{2}|\+[0-9A-Fa-f])>")
 # A decoder may lengthen a text, but a chain of a few could lengthen it without a limit.
 _MAX_GROWTH = 100
 _SPARE_BYTES = 1 << 20
@@ -56,7 +57,6 @@ class ByteLevelDecoder(_Decoder, frozen=True, tag="ByteLevel"):
     use_regex: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`; returns one string."""
         data = b"".join(map(bytes_of_token, tokens))
         return [data.decode(errors="replace").encode() if lossy else data]
 
@@ -71,7 +71,6 @@ class BPEDecoder(_Decoder, frozen=True):
     suffix: str = "</w>"
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         decoded = [_replace(token, self.suffix, b" ") for token in tokens[:-1]]
         return decoded + [_replace(token, self.suffix, b"") for token in tokens[-1:]]
 
@@ -105,7 +104,6 @@ class WordPieceDecoder(_Decoder, frozen=True, tag="WordPiece"):
     cleanup: bool = True
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         prefix = self.prefix.encode()
         decoded = tokens[:1]
         for token in tokens[1:]:
@@ -120,7 +118,6 @@ class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
     """Replaces a visible character by a space; in the first token, removes it."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         replacement = self.replacement.encode()
         first = b" " if self.prepend_scheme == "never" else b""
         decoded = [token.replace(replacement, first) for token in tokens[:1]]
@@ -134,26 +131,17 @@ class ByteFallback(_Decoder, frozen=True):
     """
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         decoded: list[bytes] = []
-        run = bytearray()
-        byte_token = re.compile(_BYTE_TOKEN)
-        for token in tokens:
-            byte = byte_token.fullmatch(token)
-            if byte is not None:
-                run.append(int(byte[1], 16))
-                continue
-            decoded += _end_of_run(run, lossy)
-            run.clear()
-            decoded.append(token)
-        return decoded + _end_of_run(run, lossy)
+        for is_bytes, group in groupby(tokens, lambda token: bool(_BYTE_TOKEN.fullmatch(token))):
+            run = [*group]
+            decoded += _joined_bytes(run, lossy) if is_bytes else run
+        return decoded
 
 
 class Fuse(_Decoder, frozen=True):
     """Joins all strings to one."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`; returns one string."""
         return [b"".join(tokens)]
 
 
@@ -180,20 +168,16 @@ class StripDecoder(_Decoder, frozen=True, tag="Strip"):
                 raise UsageError(f"{name} must be at least 0, got {number}")
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         return [self._strip(token) for token in tokens]
 
     def _strip(self, token: bytes) -> bytes:
         content = self.content.encode()
+        size = len(content)
         begin, end = 0, len(token)
-        for _ in range(self.start):
-            if not token.startswith(content, begin):
-                break
-            begin += len(content)
-        for _ in range(self.stop):
-            if not token.endswith(content, begin, end):
-                break
-            end -= len(content)
+        while begin < self.start * size and token.startswith(content, begin):
+            begin += size
+        while len(token) - end < self.stop * size and token.endswith(content, begin, end):
+            end -= size
         return token[begin:end]
 
 
@@ -209,22 +193,17 @@ class ReplaceDecoder(_Decoder, frozen=True, tag="Replace"):
     content: str
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         content = self.content.encode()
         limit = _max_bytes(tokens)
         decoded = []
         for token in tokens:
             if self.pattern.text:
-                text = self.pattern.text.encode()
-                matches = token.count(text)
-                limit -= len(token) + matches * (len(content) - len(text))
-                _check_growth(limit)
-                decoded.append(token.replace(text, content))
-                continue
-            spans = [*self.pattern.byte_spans(token)]
-            limit -= len(token) + sum(len(content) - (end - start) for start, end in spans)
+                kept = token.split(self.pattern.text.encode())
+            else:
+                kept = _between(token, self.pattern.byte_spans(token))
+            limit -= sum(map(len, kept)) + len(content) * (len(kept) - 1)
             _check_growth(limit)
-            decoded.append(_replace_spans(token, spans, content))
+            decoded.append(content.join(kept))
         return decoded
 
 
@@ -238,7 +217,6 @@ class SequenceDecoder(_Decoder, frozen=True, tag="Sequence"):
     decoders: tuple[Decoder, ...]
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
-        """See `_Decoder.apply`."""
         limit = _max_bytes(tokens)
         for decoder in self.decoders:
             _native.check_deadline()
@@ -276,26 +254,21 @@ def _replace(token: bytes, mark: str, by: bytes) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _end_of_run(run: bytearray, lossy: bool) -> list[bytes]:
-    """Return the strings of a run of byte tokens; none if it is empty."""
-    if not run:
-        return []
-    if lossy:
-        try:
-            run.decode()
-        except UnicodeDecodeError:
-            return [_REPLACEMENT] * len(run)
-    return [bytes(run)]
+def _joined_bytes(run: list[bytes], lossy: bool) -> list[bytes]:
+    """Return the strings of a run of byte tokens."""
+    data = bytes(int(token[3:-1], 16) for token in run)
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return [_REPLACEMENT] * len(run) if lossy else [data]
+    return [data]
 
 
-def _replace_spans(token: bytes, spans: list[tuple[int, int]], content: bytes) -> bytes:
-    """Return the token with `content` in place of each span."""
-    strings = []
-    last = 0
-    for start, end in spans:
-        strings += [token[last:start], content]
-        last = end
-    return b"".join([*strings, token[last:]])
+def _between(token: bytes, spans: list[tuple[int, int]]) -> list[bytes]:
+    """Return the parts of a token before, between and after spans."""
+    begins = [0, *(end for _, end in spans)]
+    ends = [*(start for start, _ in spans), len(token)]
+    return [token[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 def _max_bytes(tokens: list[bytes]) -> int:

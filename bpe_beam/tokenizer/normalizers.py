@@ -6,7 +6,7 @@ encoding alike.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec.structs import astuple
 
@@ -21,53 +21,37 @@ WORD_END = r"(?<=\S)(?=\s|$)"
 class _Normalizer(Component, frozen=True):
     """A normalizer whose settings the native code takes in the order of the fields."""
 
-    NATIVE: ClassVar[str]
-
     def native(self) -> tuple[Any, ...]:
         """Return the description for the native code."""
-        return (self.NATIVE, *astuple(self))
+        return (self.json_type, *astuple(self))
 
 
 class NFC(_Normalizer, frozen=True):
     """Canonical composition."""
 
-    NATIVE: ClassVar[str] = "nfc"
-
 
 class NFD(_Normalizer, frozen=True):
     """Canonical decomposition."""
-
-    NATIVE: ClassVar[str] = "nfd"
 
 
 class NFKC(_Normalizer, frozen=True):
     """Compatibility decomposition, then canonical composition."""
 
-    NATIVE: ClassVar[str] = "nfkc"
-
 
 class NFKD(_Normalizer, frozen=True):
     """Compatibility decomposition."""
-
-    NATIVE: ClassVar[str] = "nfkd"
 
 
 class Lowercase(_Normalizer, frozen=True):
     """Every character in lower case, by itself: no final sigma."""
 
-    NATIVE: ClassVar[str] = "lowercase"
-
 
 class StripAccents(_Normalizer, frozen=True):
     """Drops combining marks; decomposes nothing, so it needs `NFD` before it."""
 
-    NATIVE: ClassVar[str] = "strip_accents"
-
 
 class ByteLevelNormalizer(_Normalizer, frozen=True, tag="ByteLevel"):
     """Writes the text's bytes in the byte-level alphabet."""
-
-    NATIVE: ClassVar[str] = "byte_level"
 
 
 class Strip(_Normalizer, frozen=True):
@@ -77,8 +61,6 @@ class Strip(_Normalizer, frozen=True):
         strip_left: Whether to drop it at the beginning.
         strip_right: Whether to drop it at the end.
     """
-
-    NATIVE: ClassVar[str] = "strip"
 
     strip_left: bool
     strip_right: bool
@@ -92,9 +74,6 @@ class Prepend(_Normalizer, frozen=True):
     """
 
     prepend: str
-
-    def native(self) -> tuple[Any, ...]:
-        return ("prepend", self.prepend.encode())
 
 
 class Replace(_Normalizer, frozen=True):
@@ -110,7 +89,7 @@ class Replace(_Normalizer, frozen=True):
 
     def native(self) -> tuple[Any, ...]:
         matcher = ("word_end",) if self.pattern.regex == WORD_END else self.pattern.native()
-        return ("replace", matcher, self.content.encode())
+        return (self.json_type, matcher, self.content)
 
 
 class BertNormalizer(_Normalizer, frozen=True):
@@ -130,7 +109,8 @@ class BertNormalizer(_Normalizer, frozen=True):
 
     def native(self) -> tuple[Any, ...]:
         accents = self.lowercase if self.strip_accents is None else self.strip_accents
-        return ("bert", self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
+        settings = (self.clean_text, self.handle_chinese_chars, accents, self.lowercase)
+        return (self.json_type, *settings)
 
 
 class NormalizerSequence(_Normalizer, frozen=True, tag="Sequence"):
@@ -143,7 +123,7 @@ class NormalizerSequence(_Normalizer, frozen=True, tag="Sequence"):
     normalizers: tuple[Normalizer, ...]
 
     def native(self) -> tuple[Any, ...]:
-        return ("sequence", [normalizer.native() for normalizer in self.normalizers])
+        return (self.json_type, [normalizer.native() for normalizer in self.normalizers])
 
 
 Normalizer = (

@@ -19,17 +19,17 @@ Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
 """The tokens before a text and those after it, each with its id."""
 
 
-# Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face.
-# str.isspace would add U+001C to U+001F.
-_WHITESPACE = frozenset(
-    map(chr, [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])
-) | frozenset("\u2028\u2029\u202f\u205f\u3000")
 _TOKENS_BETWEEN_CHECKS = 1_000  # of the deadline
-_SPACES = _WHITESPACE | {byte_level.BYTE_TO_CHAR[0x20]}
+# Unicode's White_Space: the spaces of Rust's char::is_whitespace, and so of Hugging Face; str.strip
+# alone would add U+001C to U+001F. Then the space of the byte-level alphabet.
+_SPACES = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000" + byte_level.BYTE_TO_CHAR[0x20]
+)
 
 
 class _PostProcessor(Component, frozen=True):
-    """A post-processor that changes nothing."""
+    """A post-processor that adds no tokens; with the setting `trim_offsets` it trims offsets."""
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
         """Return the offsets of one token.
@@ -42,7 +42,17 @@ class _PostProcessor(Component, frozen=True):
         Returns:
             The offsets without spaces if the post-processor trims them; else the same offsets.
         """
-        return offsets
+        if not getattr(self, "trim_offsets", False):
+            return offsets
+        start, end = offsets
+        leading = len(token) - len(token.lstrip(_SPACES))
+        trailing = len(token) - len(token.rstrip(_SPACES))
+        if leading == 1 and getattr(self, "add_prefix_space", False) and 0 in (index, start):
+            leading = 0
+        start = min(start + leading, end)
+        if trailing and end >= trailing:
+            end = max(end - trailing, start)
+        return start, end
 
     def frame(self) -> Frame:
         """Return the special tokens before and after a text."""
@@ -62,10 +72,6 @@ class ByteLevelPostProcessor(_PostProcessor, frozen=True, tag="ByteLevel"):
     add_prefix_space: bool = True
     trim_offsets: bool = True
     use_regex: bool = True
-
-    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `_PostProcessor.trim`."""
-        return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
 
 class BertProcessing(_PostProcessor, frozen=True):
@@ -95,10 +101,6 @@ class RobertaProcessing(BertProcessing, frozen=True):
     cls: tuple[str, TokenId] = ("<s>", 0)
     trim_offsets: bool = True
     add_prefix_space: bool = True
-
-    def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `_PostProcessor.trim`."""
-        return _trim(index, token, offsets, self.add_prefix_space) if self.trim_offsets else offsets
 
 
 class TemplateReference(Struct, frozen=True, forbid_unknown_fields=True):
@@ -218,7 +220,6 @@ class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
             )
 
     def trim(self, index: int, token: str, offsets: tuple[int, int]) -> tuple[int, int]:
-        """See `_PostProcessor.trim`; applies all post-processors, in their order."""
         if index % _TOKENS_BETWEEN_CHECKS == 0:
             _native.check_deadline()
         for processor in self.processors:
@@ -226,7 +227,6 @@ class SequencePostProcessor(_PostProcessor, frozen=True, tag="Sequence"):
         return offsets
 
     def frame(self) -> Frame:
-        """Return the special tokens of the only post-processor that adds some."""
         frames = (processor.frame() for processor in self.processors)
         return next((frame for frame in frames if frame != ([], [])), ([], []))
 
@@ -238,23 +238,3 @@ PostProcessor = (
     | SequencePostProcessor
     | TemplateProcessing
 )
-
-
-def _trim(
-    index: int, token: str, offsets: tuple[int, int], add_prefix_space: bool
-) -> tuple[int, int]:
-    """Return the offsets of a token without its leading and trailing spaces."""
-    start, end = offsets
-    leading = _count_spaces(token)
-    trailing = _count_spaces(token[::-1])
-    if leading == 1 and add_prefix_space and (index == 0 or start == 0):
-        leading = 0
-    start = min(start + leading, end)
-    if trailing and end >= trailing:
-        end = max(end - trailing, start)
-    return start, end
-
-
-def _count_spaces(token: str) -> int:
-    """Return the number of spaces at the start of a token."""
-    return next((i for i, char in enumerate(token) if char not in _SPACES), len(token))

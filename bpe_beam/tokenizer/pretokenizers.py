@@ -86,7 +86,7 @@ class Metaspace(MetaspaceComponent, frozen=True):
 
     def steps(self) -> Steps:
         symbol = self.replacement.encode()
-        steps: Steps = [("rewrite", ("replace", ("literal", b" "), symbol))]
+        steps: Steps = [("rewrite", ("Replace", ("literal", b" "), symbol))]
         if self.prepend_scheme != "never":
             steps.append(("prepend", symbol, self.prepend_scheme == "first"))
         if self.split:
@@ -205,7 +205,7 @@ def steps_of(pre_tokenizer: PreTokenizer | None, *, last_as_bytes: bool = False)
         steps += one.steps()
         plain = last_as_bytes and number == len(every)
         if isinstance(one, ByteLevelPreTokenizer) and not plain:
-            steps.append(("rewrite", ("byte_level",)))
+            steps.append(("rewrite", ("ByteLevel",)))
     return steps
 
 

@@ -7,14 +7,13 @@ alone determines the symbols; then the vocabulary is made, and each part is spel
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, NoReturn
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from bpe_beam import _native
 from bpe_beam.errors import DataError, UsageError, require
@@ -38,31 +37,44 @@ from bpe_beam.training.words import Words
 _NO_ID = 0xFFFFFFFF
 
 
-@dataclass(frozen=True)
-class InitialVocabulary:
+class InitialVocabulary(Spelling, frozen=True, dict=True, kw_only=True, forbid_unknown_fields=True):
     """The vocabulary before the first merge, and how words are spelled in it.
 
     Attributes:
-        spelling: How words are written as symbols.
-        ids: Id by token. Gaps between ids stay gaps.
-        kept: The characters whose symbols stay in the words.
+        tokens: The tokens in the order of ids; None for an id without a token.
+        kept: The characters whose symbols stay in the words, sorted.
         drops: Whether symbols of other characters are dropped from the words; else words must not
             have any.
         with_spans: Whether a trainer needs the number of characters that each symbol covers.
         base_tokenizer: The tokenizer to continue, which spells the words; None: a new vocabulary.
+
+    Raises:
+        ValueError: The values contradict each other.
     """
 
-    spelling: Spelling
-    ids: Mapping[str, int]
-    kept: frozenset[str]
-    drops: bool = False
-    with_spans: bool = False
-    base_tokenizer: Tokenizer | None = None
+    tokens: Annotated[list[str | None], msgspec.Meta(max_length=MAX_ID + 1)]
+    kept: str
+    drops: bool = msgspec.field(name="cut")
+    with_spans: bool
+    base_tokenizer: Tokenizer | None = msgspec.field(name="old", default=None)
 
-    @property
-    def size(self) -> int:
-        """One more than the greatest id."""
-        return max(self.ids.values(), default=-1) + 1
+    def __post_init__(self) -> None:
+        if len(self.ids) + self.tokens.count(None) < len(self.tokens):
+            raise ValueError("a token is repeated - at `$.tokens`")
+        if not all(map(self.has_code, self.kept)):
+            raise ValueError("a character is not in the byte-level alphabet - at `$.kept`")
+        base = self.base_tokenizer
+        if base is None:
+            return
+        if not isinstance(base.spec.model, BPE) or base.spec.model_reads_bytes != self.in_bytes:
+            raise ValueError("the tokenizer cannot be continued - at `$.old`")
+        if any(self.ids.get(token) != number for token, number in base.vocab.items()):
+            raise ValueError("the ids differ from those of the tokens - at `$.old`")
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Id by token, in the order of ids. Gaps between ids stay gaps."""
+        return {token: number for number, token in enumerate(self.tokens) if token is not None}
 
     @cached_property
     def widths(self) -> npt.NDArray[np.uint32] | None:
@@ -71,7 +83,7 @@ class InitialVocabulary:
         A token that a merge makes covers as many as its parts do. None: the number depends on the
         position, as it does where a tokenizer with decorated symbols is continued.
         """
-        if not (self.spelling.prefix or self.spelling.suffix):
+        if not (self.prefix or self.suffix):
             return self._lengths
         if self.base_tokenizer is not None:
             return None
@@ -102,19 +114,7 @@ class InitialVocabulary:
 
     def to_bytes(self) -> bytes:
         """Return the vocabulary as JSON; equal vocabularies give equal bytes."""
-        tokens: list[str | None] = [None] * self.size
-        for token, token_id in self.ids.items():
-            tokens[token_id] = token
-        base = self.base_tokenizer
-        stored = _Stored(
-            *msgspec.structs.astuple(self.spelling),
-            tokens=tokens,
-            kept="".join(sorted(self.kept)),
-            drops=self.drops,
-            with_spans=self.with_spans,
-            base_tokenizer=None if base is None else base.to_json(),
-        )
-        return msgspec.json.encode(stored)
+        return msgspec.json.encode(self, enc_hook=Tokenizer.to_json)
 
     @classmethod
     def from_bytes(cls, data: bytes, source: str = "initial vocabulary") -> InitialVocabulary:
@@ -128,19 +128,20 @@ class InitialVocabulary:
             DataError: The bytes are something else; the message has the position.
         """
         try:
-            stored = msgspec.json.decode(data, type=_Stored)
-            return stored.read()
-        except ValueError as error:  # of msgspec, of `read`, or of the base tokenizer
+            return msgspec.json.decode(
+                data, type=cls, dec_hook=lambda _, text: Tokenizer.from_json(text)
+            )
+        except ValueError as error:
             raise DataError(f"{source}: {error}") from None
 
     @cached_property
     def _table(self) -> npt.NDArray[np.uint32]:
         """The ids of the symbols of the characters that are kept, uint32[kinds, codes]."""
-        table = np.full((KINDS, self.spelling.codes), _NO_ID, np.uint32)
+        table = np.full((KINDS, self.codes), _NO_ID, np.uint32)
         for character in self.kept:
-            code = self.spelling.code(character)
-            for kind in self.spelling.kinds:
-                table[kind, code] = self.ids.get(self.spelling.symbol(character, kind), _NO_ID)
+            code = self.code(character)
+            for kind in self.kinds:
+                table[kind, code] = self.ids.get(self.symbol(character, kind), _NO_ID)
         return table
 
     def _spell(self, words: Words) -> WordSymbols:
@@ -148,18 +149,18 @@ class InitialVocabulary:
 
         The first and the last character of a word are determined before any symbol is dropped.
         """
-        if self.spelling.in_bytes:
+        if self.in_bytes:
             plain = self._table[PLAIN][words.data]
             if plain.max(initial=0) != _NO_ID:
                 return WordSymbols(plain, words.offsets, words.counts)
             del plain
         ids, offsets = [np.zeros(0, np.uint32)], [np.zeros(1, np.int64)]
         end = 0
-        for chunk in chunks(words, self.spelling):
+        for chunk in chunks(words, self):
             found = self._table[chunk.kinds, chunk.codes]
             known = found != _NO_ID
             if not (self.drops or known.all()):
-                strange = self.spelling.character(int(chunk.codes[~known][0]))
+                strange = self.character(int(chunk.codes[~known][0]))
                 raise DataError(
                     f"a word has {strange!r}, which no word had when the vocabulary was begun: the "
                     "counts have changed since; begin again"
@@ -180,9 +181,9 @@ class InitialVocabulary:
     @cached_property
     def _lengths(self) -> npt.NDArray[np.uint32]:
         """The number of characters, or bytes, of each token itself, by id."""
-        lengths = np.ones(self.size, np.uint32)
+        lengths = np.ones(len(self.tokens), np.uint32)
         for token, token_id in self.ids.items():
-            is_bytes = self.spelling.in_bytes and byte_level.is_byte_level(token)
+            is_bytes = self.in_bytes and byte_level.is_byte_level(token)
             lengths[token_id] = len(byte_level.to_bytes(token)) if is_bytes else len(token)
         return lengths
 
@@ -193,12 +194,12 @@ class InitialVocabulary:
         spans = self._lengths[ids].astype(np.int64)
         starts, ends = offsets[:-1], offsets[1:]
         full = ends > starts
-        if self.spelling.prefix:
+        if self.prefix:
             begins = np.zeros(len(ids), np.bool_)
             begins[starts[full]] = True
-            spans[~begins] -= len(self.spelling.prefix)
-        if self.spelling.suffix:
-            spans[ends[full] - 1] -= len(self.spelling.suffix)
+            spans[~begins] -= len(self.prefix)
+        if self.suffix:
+            spans[ends[full] - 1] -= len(self.suffix)
         return spans.astype(np.uint32)
 
 
@@ -264,7 +265,6 @@ def begin_vocabulary(
     """
     spelling = spelling_of(recipe)
     seen = seen or SeenSymbols(spelling, {})
-    drops = recipe.limit_alphabet is not None
     alphabet = seen.alphabet(_required_characters(recipe), recipe.limit_alphabet)
     if isinstance(recipe, BpeRecipe):
         base = {} if base_tokenizer is None else base_tokenizer.vocab
@@ -273,14 +273,23 @@ def begin_vocabulary(
         ids = assign_ids(base, (*recipe.specials, *byte_tokens, *alphabet))
         kept = frozenset(filter(spelling.has_code, ids))
         ids = assign_ids(ids, sorted(seen.symbols(kept)))
-        with_spans = base_tokenizer is not None and recipe.max_token_length is not None
-        return InitialVocabulary(spelling, ids, kept, drops, with_spans, base_tokenizer)
-    kept = frozenset(filter(spelling.has_code, {*alphabet, *recipe.specials}))
-    symbols = seen.symbols(kept)
-    for character in set(recipe.initial_alphabet).intersection(alphabet):
-        symbols |= {character, recipe.continuing_subword_prefix + character}
-    ids = assign_ids({}, (*recipe.specials, *sorted(symbols)))
-    return InitialVocabulary(spelling, ids, kept, drops)
+    else:
+        kept = frozenset(filter(spelling.has_code, {*alphabet, *recipe.specials}))
+        symbols = seen.symbols(kept)
+        for character in set(recipe.initial_alphabet).intersection(alphabet):
+            symbols |= {character, recipe.continuing_subword_prefix + character}
+        ids = assign_ids({}, (*recipe.specials, *sorted(symbols)))
+    tokens: list[str | None] = [None] * (max(ids.values(), default=-1) + 1)
+    for token, token_id in ids.items():
+        tokens[token_id] = token
+    return InitialVocabulary(
+        *astuple(spelling),
+        tokens=tokens,
+        kept="".join(sorted(kept)),
+        drops=recipe.limit_alphabet is not None,
+        with_spans=base_tokenizer is not None and recipe.max_token_length is not None,
+        base_tokenizer=base_tokenizer,
+    )
 
 
 def check_distributed(recipe: Recipe) -> None:
@@ -326,35 +335,3 @@ def _required_characters(recipe: MergingRecipe) -> set[str]:
         if recipe.all_bytes:
             required.update(byte_level.BYTE_TO_CHAR)
     return required
-
-
-class _Stored(Spelling, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The JSON of an `InitialVocabulary`; `tokens` are in the order of ids, null for a gap."""
-
-    tokens: Annotated[list[str | None], msgspec.Meta(max_length=MAX_ID + 1)]
-    kept: str
-    drops: bool = msgspec.field(name="cut")
-    with_spans: bool
-    base_tokenizer: str | None = msgspec.field(name="old")
-
-    def read(self) -> InitialVocabulary:
-        """Return the vocabulary.
-
-        Raises:
-            ValueError: The values contradict each other.
-        """
-        spelling = Spelling(self.in_bytes, self.prefix, self.suffix, self.end_symbol)
-        ids = {token: number for number, token in enumerate(self.tokens) if token is not None}
-        if len(ids) + self.tokens.count(None) < len(self.tokens):
-            raise ValueError("a token is repeated - at `$.tokens`")
-        if not all(map(spelling.has_code, self.kept)):
-            raise ValueError("a character is not in the byte-level alphabet - at `$.kept`")
-        base = None
-        if self.base_tokenizer is not None:
-            base = Tokenizer.from_json(self.base_tokenizer)
-            if not isinstance(base.spec.model, BPE) or base.spec.model_reads_bytes != self.in_bytes:
-                raise ValueError("the tokenizer cannot be continued - at `$.old`")
-            if any(ids.get(token) != number for token, number in base.vocab.items()):
-                raise ValueError("the ids differ from those of the tokens - at `$.old`")
-        kept = frozenset(self.kept)
-        return InitialVocabulary(spelling, ids, kept, self.drops, self.with_spans, base)

@@ -124,9 +124,9 @@ class Vocabulary:
     def __post_init__(self) -> None:
         """Check `vocab_size`, and take over the tokens of `start`."""
         require_room(self.recipe.vocab_size, len(self.start.ids))
-        self.tokens = [b""] * self.start.size
+        self.tokens = [b""] * len(self.start.tokens)
         for token, token_id in self.start.ids.items():
-            if not self.start.spelling.in_bytes:
+            if not self.start.in_bytes:
                 self.tokens[token_id] = token.encode()
             elif byte_level.is_byte_level(token):  # else no merge can make it
                 self.tokens[token_id] = byte_level.to_bytes(token)
@@ -207,9 +207,10 @@ class Vocabulary:
 
     def result(self) -> TrainingResult:
         """Return the vocabulary as the result of a training."""
-        in_bytes = self.start.spelling.in_bytes
+        in_bytes = self.start.in_bytes
         strings = {token_id: token for token, token_id in self.start.ids.items()}
-        for token_id, made in enumerate(self.tokens[self.start.size :], self.start.size):
+        known = len(self.start.tokens)
+        for token_id, made in enumerate(self.tokens[known:], known):
             strings[token_id] = byte_level.to_chars(made) if in_bytes else made.decode()
         vocab = {strings[token_id]: token_id for token_id in sorted(strings)}
         base = self.start.base_tokenizer

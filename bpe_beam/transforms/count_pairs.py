@@ -140,7 +140,7 @@ class CountPairs(beam.PTransform):
             words
             | "CountInTables" >> beam.ParDo(count)
             | "GatherShards" >> beam.GroupByKey()
-            | "AddBlocks" >> beam.ParDo(_AddBlocks(self.combiner))
+            | "AddBlocks" >> beam.FlatMap(_add_blocks).with_output_types(pa.RecordBatch)
         )
 
 
@@ -179,23 +179,15 @@ class _CountInTables(beam.DoFn):
                 yield WindowedValue((shard, encode_block(block)), window.max_timestamp(), (window,))
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
-@beam.typehints.with_output_types(pa.RecordBatch)
-class _AddBlocks(beam.DoFn):
-    """One shard's blocks to its pairs, each once."""
-
-    def __init__(self, combiner: PairCountsFn) -> None:
-        self.combiner = combiner
-
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[pa.RecordBatch]:
-        """Add the blocks in the order in which they arrive."""
-        table = self.combiner.create_accumulator()
-        for data in element[1]:
-            table.add_block(decode_pairs(data))
-        for _, block in table.blocks(shards=1):
-            text = _as_text(block)
-            for start in range(0, len(text), _OUTPUT_ROWS):
-                yield text.slice(start, _OUTPUT_ROWS)
+def _add_blocks(element: tuple[int, Iterable[bytes]]) -> Iterator[pa.RecordBatch]:
+    """Yield the pairs of one shard's blocks, each once."""
+    table = PairCounts()
+    for data in element[1]:
+        table.add_block(decode_pairs(data))
+    for _, block in table.blocks(shards=1):
+        text = _as_text(block)
+        for start in range(0, len(text), _OUTPUT_ROWS):
+            yield text.slice(start, _OUTPUT_ROWS)
 
 
 def _count_column(batch: pa.RecordBatch) -> pa.Array:

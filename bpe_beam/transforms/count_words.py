@@ -99,10 +99,11 @@ class CountWords(DeadLetterTransform):
         )
         step = beam.ParDo(_CountInTables(self, make_tables))
         blocks, dead = self._outputs(documents, "CountInTables", step, tuple[int, Chunk])
+        add = beam.FlatMap(_add_blocks, self.rules.with_places, self.metadata)
         words = (
             blocks
             | "GatherPartitions" >> beam.GroupByKey()
-            | "AddBlocks" >> beam.ParDo(_AddBlocks(self.rules, self.metadata))
+            | "AddBlocks" >> add.with_output_types(pa.RecordBatch)
         )
         return words if dead is None else (words, dead)
 
@@ -190,20 +191,13 @@ class _CountInTables(DocumentFn):
         return places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
-@beam.typehints.with_output_types(pa.RecordBatch)
-class _AddBlocks(beam.DoFn):
-    """One partition's blocks to its words, each once."""
-
-    def __init__(self, rules: WordRules, metadata: dict[str, str]) -> None:
-        self.with_places = rules.with_places
-        self.metadata = metadata
-
-    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[pa.RecordBatch]:
-        """Add the blocks in the order in which they arrive."""
-        counts = WordTable(with_places=self.with_places)
-        for data in from_chunks(element[1], "word"):
-            counts.add_block(decode_block(data, self.with_places))
-        counters.counter(metric_names.UNIQUE_WORDS).inc(len(counts))
-        for _, block in counts.blocks(partitions=1):
-            yield block.replace_schema_metadata(self.metadata)
+def _add_blocks(
+    element: tuple[int, Iterable[Chunk]], with_places: bool, metadata: dict[str, str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the words of one partition's blocks, each once."""
+    counts = WordTable(with_places=with_places)
+    for data in from_chunks(element[1], "word"):
+        counts.add_block(decode_block(data, with_places))
+    counters.counter(metric_names.UNIQUE_WORDS).inc(len(counts))
+    for _, block in counts.blocks(partitions=1):
+        yield block.replace_schema_metadata(metadata)

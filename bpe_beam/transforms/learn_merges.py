@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -70,97 +71,79 @@ class LearnMerges(beam.PTransform):
                 "would see only a part of the words; use windows without early and late firings "
                 "and without allowed lateness"
             )
+        learn_on_one = beam.FlatMap(_learn, *self.training, self.memory_bytes)
         return (
             words
-            | "EncodeBlocks" >> beam.ParDo(_EncodeBlocks(*self.training))
+            | "EncodeBlocks"
+            >> beam.FlatMap(_encode_block, *self.training).with_output_types(tuple[int, Chunk])
             | "GatherBlocks" >> beam.GroupByKey()
             | "Learn"
-            >> beam.ParDo(_Learn(*self.training, self.memory_bytes)).with_resource_hints(
+            >> learn_on_one.with_output_types(str).with_resource_hints(
                 min_ram=f"{self.memory_bytes}B"
             )
         )
 
 
-@beam.typehints.with_input_types(pa.RecordBatch)
-@beam.typehints.with_output_types(tuple[int, Chunk])
-class _EncodeBlocks(beam.DoFn):
-    """Counted words to blocks under one key, for one worker."""
-
-    def __init__(self, recipe: Recipe, normalizer: str, pretokenizer: str) -> None:
-        self.with_places = _needs_places(recipe)
-        self.normalizer = normalizer
-        self.pretokenizer = pretokenizer
-
-    def process(self, block: pa.RecordBatch) -> Iterator[tuple[int, Chunk]]:
-        """Encode one block."""
-        if not is_batch(block):
-            raise DataError(
-                f"LearnMerges: an element must be a batch of CountWords, got {type(block).__name__}"
-            )
-        self._check_words(block.schema.metadata or {})
-        columns = schema_of(self.with_places).names
-        missing = set(columns).difference(block.schema.names)
-        if missing:
-            raise DataError(
-                f"counted words lack the columns {', '.join(sorted(missing))}; count them with "
-                f"CountWords(with_places={self.with_places})"
-            )
-        for chunk in to_chunks(encode_block(block.select(columns))):
-            yield 0, chunk
-
-    def _check_words(self, metadata: dict[bytes, bytes]) -> None:
-        """Refuse words of another normalizer or pre-tokenizer, if the batch names them."""
-        checks: tuple[tuple[str, str, Callable[[str], object]], ...] = (
-            ("normalizer", self.normalizer, normalizer_from_name),
-            ("pretokenizer", self.pretokenizer, _pretokenizer),
+def _encode_block(
+    block: pa.RecordBatch, recipe: Recipe, normalizer: str, pretokenizer: str
+) -> Iterator[tuple[int, Chunk]]:
+    """Yield the chunks of a block of counted words under one key, for one worker."""
+    if not is_batch(block):
+        raise DataError(
+            f"LearnMerges: an element must be a batch of CountWords, got {type(block).__name__}"
         )
-        for name, ours, component in checks:
-            theirs = metadata.get(name.encode(), ours.encode()).decode()
-            # Several names may mean the same component.
-            if theirs != ours and component(theirs) != component(ours):
-                raise DataError(
-                    f"the words were counted with {name}={theirs!r}, but LearnMerges has "
-                    f"{name}={ours!r}; use the same for both"
-                )
+    _check_words(block.schema.metadata or {}, normalizer, pretokenizer)
+    with_places = _needs_places(recipe)
+    columns = schema_of(with_places).names
+    missing = set(columns).difference(block.schema.names)
+    if missing:
+        raise DataError(
+            f"counted words lack the columns {', '.join(sorted(missing))}; count them with "
+            f"CountWords(with_places={with_places})"
+        )
+    for chunk in to_chunks(encode_block(block.select(columns))):
+        yield 0, chunk
 
 
-def _pretokenizer(name: str) -> object:
-    return pretokenizer_from_name(name, byte_level=True)
+def _check_words(metadata: dict[bytes, bytes], normalizer: str, pretokenizer: str) -> None:
+    """Refuse words of another normalizer or pre-tokenizer, if the batch names them."""
+    checks: tuple[tuple[str, str, Callable[[str], object]], ...] = (
+        ("normalizer", normalizer, normalizer_from_name),
+        ("pretokenizer", pretokenizer, partial(pretokenizer_from_name, byte_level=True)),
+    )
+    for name, ours, component in checks:
+        theirs = metadata.get(name.encode(), ours.encode()).decode()
+        # Several names may mean the same component.
+        if theirs != ours and component(theirs) != component(ours):
+            raise DataError(
+                f"the words were counted with {name}={theirs!r}, but LearnMerges has "
+                f"{name}={ours!r}; use the same for both"
+            )
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
-@beam.typehints.with_output_types(str)
-class _Learn(beam.DoFn):
-    """All blocks of a window to one tokenizer."""
-
-    def __init__(
-        self, recipe: Recipe, normalizer: str, pretokenizer: str, memory_bytes: int
-    ) -> None:
-        self.recipe = recipe
-        self.normalizer = normalizer
-        self.pretokenizer = pretokenizer
-        self.memory_bytes = memory_bytes
-
-    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
-        """Add the words up and train."""
-        with_places = _needs_places(self.recipe)
-        table = WordTable(with_places=with_places)
-        word_bytes = 0
-        for data in from_chunks(element[1], "word"):
-            table.add_block(decode_block(data, with_places))
-            word_bytes += len(data)
-            needed = memory_needed(word_bytes, len(table), self.recipe.vocab_size)
-            if needed > self.memory_bytes:
-                raise DataError(
-                    f"training on the unique words, {len(table):,} so far, takes more than "
-                    f"memory_bytes ({self.memory_bytes:,}); set a greater memory_bytes in "
-                    "LearnMerges"
-                )
-        blocks = [block for _, block in table.blocks(partitions=1)]
-        words = gather_words(blocks, in_order_of_place=with_places)
-        refuse_spelled(words, ambiguous_tokens(self.recipe))
-        learned = learn(words, self.recipe)
-        yield tokenizer_of(learned, self.recipe, self.normalizer, self.pretokenizer).to_json()
+def _learn(
+    element: tuple[int, Iterable[Chunk]],
+    recipe: Recipe,
+    normalizer: str,
+    pretokenizer: str,
+    memory_bytes: int,
+) -> Iterator[str]:
+    """Add up all blocks of a window, train, and yield the text of the tokenizer."""
+    with_places = _needs_places(recipe)
+    table = WordTable(with_places=with_places)
+    word_bytes = 0
+    for data in from_chunks(element[1], "word"):
+        table.add_block(decode_block(data, with_places))
+        word_bytes += len(data)
+        if memory_needed(word_bytes, len(table), recipe.vocab_size) > memory_bytes:
+            raise DataError(
+                f"training on the unique words, {len(table):,} so far, takes more than "
+                f"memory_bytes ({memory_bytes:,}); set a greater memory_bytes in LearnMerges"
+            )
+    blocks = [block for _, block in table.blocks(partitions=1)]
+    words = gather_words(blocks, in_order_of_place=with_places)
+    refuse_spelled(words, ambiguous_tokens(recipe))
+    yield tokenizer_of(learn(words, recipe), recipe, normalizer, pretokenizer).to_json()
 
 
 def _needs_places(recipe: Recipe) -> bool:

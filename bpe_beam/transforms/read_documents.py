@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import msgspec
@@ -97,11 +97,12 @@ class ReadDocuments(beam.PTransform):
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.pvalue.PCollection:
         """Return the documents."""
+        reader = _SplitReader(self.storage, self.settings, self.rejects, self.max_lost)
         read = (
             begin
             | "Splits" >> SpreadTasks(split_tasks(self.plan))
             | "ReadSplit"
-            >> beam.ParDo(_ReadSplit(self.storage, self.settings, self.rejects, self.max_lost))
+            >> beam.FlatMap(reader.read)
             .with_outputs(_REPORTS, main="documents")
             .with_output_types(pa.RecordBatch | tuple[int, str])
         )
@@ -110,70 +111,50 @@ class ReadDocuments(beam.PTransform):
         read[_REPORTS].element_type = beam.typehints.Tuple[int, str]
         boundaries = speculative_part(self.plan)
         if boundaries.splits or self.max_lost.numerator:
+            check = beam.FlatMap(_check_reports, boundaries, self.max_lost, self.plan.size)
             (
                 read[_REPORTS]
                 | "GatherReports" >> beam.GroupByKey()
-                | "CheckReports"
-                >> beam.ParDo(_CheckReports(boundaries, self.max_lost, self.plan.size))
+                | "CheckReports" >> check.with_output_types(str)
             )
         return read["documents"]
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[str]])
-@beam.typehints.with_output_types(str)
-class _CheckReports(beam.DoFn):
-    """Fails unless the slices of each file are contiguous, and few enough bytes are lost."""
-
-    def __init__(self, boundaries: Plan, max_lost: Limit, stored_bytes: int) -> None:
-        self.boundaries = boundaries
-        self.max_lost = max_lost
-        self.stored_bytes = stored_bytes
-
-    def process(self, element: tuple[int, Iterable[str]]) -> None:
-        """Check the boundaries and the losses that all splits reported."""
-        rows = [json.loads(row) for row in element[1]]
-        self._check_boundaries([Boundaries(*row) for row in rows if isinstance(row, list)])
-        self._check_losses(add_losses(FileLoss(**row) for row in rows if isinstance(row, dict)))
-
-    def _check_boundaries(self, reported: list[Boundaries]) -> None:
-        wrong = files_with_gaps(self.boundaries, reported) if self.boundaries.splits else ()
-        if wrong:
-            names = [self.boundaries.files[number].name for number in sorted(wrong)]
-            raise DataError(
-                f"{list_few(names)}: cannot be read in slices (broken, or written so that "
-                "boundaries cannot be found); set cut_compressed=False in ReadDocuments, or "
-                "range_bytes to the file's size"
-            )
-
-    def _check_losses(self, losses: Sequence[FileLoss]) -> None:
-        lost = sum(loss.bytes for loss in losses)
-        if lost and self.max_lost.exceeded(lost, self.stored_bytes):
-            raise DataError(
-                f"{lost:,} of {self.stored_bytes:,} stored bytes are lost in {len(losses):,} "
-                f"damaged files ({list_few([loss.file for loss in losses])}), more than max_lost "
-                "of ReadDocuments allows; get sound copies of these files, exclude them, or "
-                "increase max_lost"
-            )
+def _check_reports(
+    element: tuple[int, Iterable[str]], boundaries: Plan, max_lost: Limit, stored_bytes: int
+) -> Iterable[str]:
+    """Fail unless the slices of each file are contiguous, and few enough bytes are lost."""
+    rows = [json.loads(row) for row in element[1]]
+    reported = [Boundaries(*row) for row in rows if isinstance(row, list)]
+    losses = add_losses(FileLoss(**row) for row in rows if isinstance(row, dict))
+    wrong = files_with_gaps(boundaries, reported) if boundaries.splits else ()
+    if wrong:
+        names = [boundaries.files[number].name for number in sorted(wrong)]
+        raise DataError(
+            f"{list_few(names)}: cannot be read in slices (broken, or written so that "
+            "boundaries cannot be found); set cut_compressed=False in ReadDocuments, or "
+            "range_bytes to the file's size"
+        )
+    lost = sum(loss.bytes for loss in losses)
+    if lost and max_lost.exceeded(lost, stored_bytes):
+        raise DataError(
+            f"{lost:,} of {stored_bytes:,} stored bytes are lost in {len(losses):,} "
+            f"damaged files ({list_few([loss.file for loss in losses])}), more than max_lost "
+            "of ReadDocuments allows; get sound copies of these files, exclude them, or "
+            "increase max_lost"
+        )
+    return ()
 
 
-@beam.typehints.with_input_types(str)
-@beam.typehints.with_output_types(pa.RecordBatch | tuple[int, str])
-class _ReadSplit(beam.DoFn):
-    """Splits to batches of documents, and reports of boundaries and losses under one key."""
+class _SplitReader(NamedTuple):
+    """Reads splits: batches of documents, and reports of boundaries and losses under one key."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        settings: ReadSettings,
-        rejects: str | None,
-        max_lost: Limit,
-    ) -> None:
-        self.storage = storage
-        self.settings = settings
-        self.rejects = rejects
-        self.max_lost = max_lost
+    storage: Storage
+    settings: ReadSettings
+    rejects: str | None
+    max_lost: Limit
 
-    def process(self, element: str) -> Iterator[Any]:
+    def read(self, element: str) -> Iterator[Any]:
         """Read one split."""
         task = SplitTask.from_json(element)
         boundaries: list[Boundaries] = []

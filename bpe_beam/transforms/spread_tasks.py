@@ -33,12 +33,10 @@ class CreateElements(beam.PTransform):
         return begin | "Begin" >> beam.Impulse() | "Create" >> create
 
 
-@beam.typehints.with_input_types(bytes)
 class _Create(beam.DoFn):
     """An impulse to all elements.
 
-    A lambda would do the same, but Beam pickles it with the path of this file, which a job on
-    Dataflow must not tell.
+    Not a lambda, which Beam pickles with the path of this file: a job on Dataflow must not tell it.
     """
 
     def __init__(self, elements: list[Any]) -> None:
@@ -76,18 +74,13 @@ class SpreadTasks(beam.PTransform):
             begin
             | "Tasks" >> CreateElements(self.chunks, tuple[int, Chunk])
             | "Spread" >> beam.GroupByKey()
-            | "JoinChunks" >> beam.ParDo(_JoinChunks())
+            | "JoinChunks" >> beam.FlatMap(_join_chunks).with_output_types(str)
         )
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
-@beam.typehints.with_output_types(str)
-class _JoinChunks(beam.DoFn):
-    """The chunks of a task to the task."""
-
-    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
-        """Join the chunks of one task."""
-        task, *others = from_chunks(element[1], "task")
-        if others:
-            raise DataError("the runner delivered a task twice")
-        yield task.decode("utf-8", "surrogatepass")
+def _join_chunks(element: tuple[int, Iterable[Chunk]]) -> Iterator[str]:
+    """Yield a task, joined of its chunks."""
+    task, *others = from_chunks(element[1], "task")
+    if others:
+        raise DataError("the runner delivered a task twice")
+    yield task.decode("utf-8", "surrogatepass")

@@ -57,7 +57,7 @@ class TokenizeNewFiles(beam.PTransform):
                 accumulation_mode=trigger.AccumulationMode.DISCARDING,
             )
             | "Spread" >> beam.GroupByKey()
-            | "TokenizeSplit" >> beam.ParDo(_TokenizeWindowSplit(self.stream))
+            | "TokenizeSplit" >> beam.FlatMap(_tokenize_splits, self.stream).with_output_types(str)
         )
 
 
@@ -124,18 +124,10 @@ class _WatchFiles(beam.DoFn):
         tracker.defer_remainder(Duration(max(0.0, self.watcher.next_look - time.monotonic())))
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[str]])
-@beam.typehints.with_output_types(str)
-class _TokenizeWindowSplit(beam.DoFn):
-    """Splits of windows to shards."""
-
-    def __init__(self, stream: Stream) -> None:
-        self.stream = stream
-
-    def process(self, element: tuple[int, Iterable[str]]) -> Iterator[str]:
-        """Write the shard, unless it exists."""
-        for text in element[1]:
-            made = tokenize_window_split(self.stream, text)
-            if made is not None:
-                counters.record(made)
-                yield from made.outputs
+def _tokenize_splits(element: tuple[int, Iterable[str]], stream: Stream) -> Iterator[str]:
+    """Write the shards of splits, unless they exist; yield their names."""
+    for text in element[1]:
+        made = tokenize_window_split(stream, text)
+        if made is not None:
+            counters.record(made)
+            yield from made.outputs

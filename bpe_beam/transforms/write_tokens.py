@@ -23,7 +23,7 @@ from bpe_beam.errors import DataError, UsageError, require, require_between
 from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.receipts import side_by_side
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
-from bpe_beam.shards.manifest import VERSION, Manifest, Rejects, TokenizerInfo
+from bpe_beam.shards.manifest import NO_PLAN, VERSION, Manifest, Rejects, TokenizerInfo
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage
@@ -106,23 +106,26 @@ class WriteTokens(beam.PTransform):
             )
         self.storage.make_folder(self.folder)
         target = _Target(self.storage, self.folder, self.shards, self.tokenizer.to_json())
-        chunks = tokens | "SplitToChunks" >> beam.ParDo(_SplitToChunks(self.shards))
+        split = beam.FlatMap(_to_chunks, self.shards).with_output_types(tuple[int, Chunk])
+        chunks = tokens | "SplitToChunks" >> split
         # A number that is no shard's: there is at least one element to gather.
         begin = tokens.pipeline | "Begin" >> CreateElements([(0, -1)], tuple[int, int])
         names = (
             (chunks | "WithTokens" >> beam.ParDo(_ShardsWithTokens()), begin)
             | "WithBegin" >> beam.Flatten().with_output_types(tuple[int, int])
             | "GatherNumbers" >> beam.GroupByKey()
-            | "NameShards" >> beam.ParDo(_NameShards(self.shards))
+            | "NameShards"
+            >> beam.FlatMap(_name_shards, self.shards).with_output_types(tuple[int, Chunk])
         )
         return (
             (chunks, names)
             | "WithNames" >> beam.Flatten().with_output_types(tuple[int, Chunk])
             | "GatherShards" >> beam.GroupByKey()
-            | "WriteShard" >> beam.ParDo(_WriteShard(target))
+            | "WriteShard"
+            >> beam.FlatMap(_write_shard, target).with_output_types(tuple[int, bytes])
             # Not as a side input, which Dataflow gives a coder of its own, a pickling one.
             | "GatherRows" >> beam.GroupByKey()
-            | "WriteManifest" >> beam.ParDo(_WriteManifest(target))
+            | "WriteManifest" >> beam.FlatMap(_write_manifest, target).with_output_types(str)
         )
 
 
@@ -145,22 +148,14 @@ class _Target(NamedTuple):
         return Tokenizer.from_json(self.tokenizer_json).max_id + 1
 
 
-@beam.typehints.with_input_types(Tokens)
-@beam.typehints.with_output_types(tuple[int, Chunk])
-class _SplitToChunks(beam.DoFn):
-    """Documents to (shard, chunk)."""
-
-    def __init__(self, shards: int) -> None:
-        self.shards = shards
-
-    def process(self, element: Tokens) -> Iterator[tuple[int, Chunk]]:
-        """Split one document, or each document of a batch."""
-        for document in _ids_of(element):
-            ids = document.to_numpy().astype("<u4", copy=False)
-            digest = _digest(ids.tobytes())
-            shard = int.from_bytes(digest[:8], "big") * self.shards >> 64
-            for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
-                yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
+def _to_chunks(element: Tokens, shards: int) -> Iterator[tuple[int, Chunk]]:
+    """Yield the chunks of one document, or of each document of a batch, with their shards."""
+    for document in _ids_of(element):
+        ids = document.to_numpy().astype("<u4", copy=False)
+        digest = _digest(ids.tobytes())
+        shard = int.from_bytes(digest[:8], "big") * shards >> 64
+        for number, start in enumerate(range(0, max(1, len(ids)), CHUNK_TOKENS)):
+            yield shard, (digest, number, ids[start : start + CHUNK_TOKENS].tobytes())
 
 
 def _ids_of(element: Tokens) -> list[pa.UInt32Array]:
@@ -213,22 +208,12 @@ class _ShardsWithTokens(beam.DoFn):
             yield 0, shard
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[int]])
-@beam.typehints.with_output_types(tuple[int, Chunk])
-class _NameShards(beam.DoFn):
-    """The numbers of shards with tokens to the final names of all shards, numbered without gaps."""
-
-    def __init__(self, shards: int) -> None:
-        self.shards = shards
-
-    def process(self, element: tuple[int, Iterable[int]]) -> Iterator[tuple[int, Chunk]]:
-        """Yield a name for each shard; an empty one for a shard without tokens."""
-        with_tokens = sorted(set(element[1]) - {-1})
-        names = {
-            shard: shard_name(index, len(with_tokens)) for index, shard in enumerate(with_tokens)
-        }
-        for shard in range(self.shards):
-            yield shard, (b"", 0, names.get(shard, "").encode())
+def _name_shards(element: tuple[int, Iterable[int]], shards: int) -> Iterator[tuple[int, Chunk]]:
+    """Yield the final names of shards, numbered without gaps; none for a shard without tokens."""
+    with_tokens = sorted(set(element[1]) - {-1})
+    names = {shard: shard_name(index, len(with_tokens)) for index, shard in enumerate(with_tokens)}
+    for shard in range(shards):
+        yield shard, (b"", 0, names.get(shard, "").encode())
 
 
 class _StoredChunk(NamedTuple):
@@ -240,52 +225,45 @@ class _StoredChunk(NamedTuple):
     size: int
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[Chunk]])
-@beam.typehints.with_output_types(tuple[int, bytes])
-class _WriteShard(beam.DoFn):
-    """A shard's chunks to its files, and its row of the manifest under one key."""
-
-    def __init__(self, target: _Target) -> None:
-        self.target = target
-
-    def process(self, element: tuple[int, Iterable[Chunk]]) -> Iterator[tuple[int, bytes]]:
-        """Write one shard, with its documents in the order of their hashes."""
-        number, chunks = element
-        target = self.target
-        require_visible(target.storage, target.folder)
-        with tempfile.TemporaryFile() as spool:
-            names: set[str] = set()
-            stored: list[_StoredChunk] = []
-            for document, position, ids in chunks:
-                if document:
-                    stored.append(_StoredChunk(document, position, spool.tell(), len(ids)))
-                    spool.write(ids)
-                else:
-                    names.add(ids.decode())
-            stored.sort()
-            name = names.pop() if len(names) == 1 else None
-            if name is None or bool(name) != any(chunk.size for chunk in stored):
-                raise DataError(_LOST)
-            format_ = shard_format(DEFAULT_SHARD_FORMAT)
-            # Without tokens no file is made.
-            name = name or f"shard {number} without tokens"
-            with format_.writer(target.storage, target.folder, name, target.vocab_size) as writer:
-                for tokens in _documents(spool, stored):
-                    writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
-        files = writer.result()
-        counters.counter(metric_names.DOCUMENTS_WRITTEN).inc(files.documents)
-        counters.counter(metric_names.TOKENS_WRITTEN).inc(files.tokens)
-        shard = Shard(
-            name=name,
-            split=number,
-            slices=(),
-            documents=files.documents,
-            text_bytes=0,
-            tokens=files.tokens,
-            rejects=0,
-            files=tuple(files.files),
-        )
-        yield 0, msgspec.json.encode(shard)
+def _write_shard(
+    element: tuple[int, Iterable[Chunk]], target: _Target
+) -> Iterator[tuple[int, bytes]]:
+    """Write one shard, its documents in the order of their hashes; yield its row under one key."""
+    number, chunks = element
+    require_visible(target.storage, target.folder)
+    with tempfile.TemporaryFile() as spool:
+        names: set[str] = set()
+        stored: list[_StoredChunk] = []
+        for document, position, ids in chunks:
+            if document:
+                stored.append(_StoredChunk(document, position, spool.tell(), len(ids)))
+                spool.write(ids)
+            else:
+                names.add(ids.decode())
+        stored.sort()
+        name = names.pop() if len(names) == 1 else None
+        if name is None or bool(name) != any(chunk.size for chunk in stored):
+            raise DataError(_LOST)
+        format_ = shard_format(DEFAULT_SHARD_FORMAT)
+        # Without tokens no file is made.
+        name = name or f"shard {number} without tokens"
+        with format_.writer(target.storage, target.folder, name, target.vocab_size) as writer:
+            for tokens in _documents(spool, stored):
+                writer.write_documents(tokens, np.array([0, len(tokens)], np.int64))
+    files = writer.result()
+    counters.counter(metric_names.DOCUMENTS_WRITTEN).inc(files.documents)
+    counters.counter(metric_names.TOKENS_WRITTEN).inc(files.tokens)
+    shard = Shard(
+        name=name,
+        split=number,
+        slices=(),
+        documents=files.documents,
+        text_bytes=0,
+        tokens=files.tokens,
+        rejects=0,
+        files=tuple(files.files),
+    )
+    yield 0, msgspec.json.encode(shard)
 
 
 def _documents(spool: IO[bytes], chunks: list[_StoredChunk]) -> Iterator[npt.NDArray[np.uint32]]:
@@ -310,49 +288,41 @@ def _read(spool: IO[bytes], chunk: _StoredChunk) -> bytes:
     return spool.read(chunk.size)
 
 
-@beam.typehints.with_input_types(tuple[int, Iterable[bytes]])
-@beam.typehints.with_output_types(str)
-class _WriteManifest(beam.DoFn):
-    """All rows to the manifest, which completes the folder."""
-
-    def __init__(self, target: _Target) -> None:
-        self.target = target
-
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[str]:
-        """Write the tokenizer and the manifest."""
-        storage, folder = self.target.storage, self.target.folder
-        rows = [msgspec.json.decode(row, type=Shard) for row in element[1]]
-        rows.sort(key=lambda row: row.split)
-        shards = tuple(row for row in rows if row.tokens)
-        names = [shard_name(index, len(shards)) for index in range(len(shards))]
-        numbers = [row.split for row in rows]
-        if numbers != list(range(self.target.shards)) or [row.name for row in shards] != names:
-            raise DataError(_LOST)
-        tokenless = tuple(
-            TokenlessSplit(row.split, slices=(), documents=row.documents, text_bytes=0, rejects=0)
-            for row in rows
-            if not row.tokens
-        )
-        files = [(storage.join(folder, f.name), f.bytes) for shard in shards for f in shard.files]
-        side_by_side(lambda file: _check_file(storage, *file), files)
-        data = self.target.tokenizer_json.encode()
-        storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
-        manifest = Manifest(
-            format=DEFAULT_SHARD_FORMAT,
-            version=VERSION,
-            tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), self.target.vocab_size),
-            settings={"append": None, "prepend": None, "allowed_special": "none"},
-            plan={"fingerprint": hashlib.sha256(b"{}").hexdigest()},
-            shards=shards,
-            totals=Totals.of(shards, tokenless),
-            rejects=Rejects({}, ()),
-            tokenless=tokenless,
-        )
-        url = storage.join(folder, MANIFEST_FILE)
-        storage.sync_folders(folder)
-        storage.write_bytes(url, manifest.to_bytes())
-        storage.sync_folders(folder)
-        yield url
+def _write_manifest(element: tuple[int, Iterable[bytes]], target: _Target) -> Iterator[str]:
+    """Write the tokenizer and, of all rows, the manifest, which completes the folder."""
+    storage, folder = target.storage, target.folder
+    rows = [msgspec.json.decode(row, type=Shard) for row in element[1]]
+    rows.sort(key=lambda row: row.split)
+    shards = tuple(row for row in rows if row.tokens)
+    names = [shard_name(index, len(shards)) for index in range(len(shards))]
+    numbers = [row.split for row in rows]
+    if numbers != list(range(target.shards)) or [row.name for row in shards] != names:
+        raise DataError(_LOST)
+    tokenless = tuple(
+        TokenlessSplit(row.split, slices=(), documents=row.documents, text_bytes=0, rejects=0)
+        for row in rows
+        if not row.tokens
+    )
+    files = [(storage.join(folder, f.name), f.bytes) for shard in shards for f in shard.files]
+    side_by_side(lambda file: _check_file(storage, *file), files)
+    data = target.tokenizer_json.encode()
+    storage.write_bytes(storage.join(folder, TOKENIZER_FILE), data)
+    manifest = Manifest(
+        format=DEFAULT_SHARD_FORMAT,
+        version=VERSION,
+        tokenizer=TokenizerInfo(hashlib.sha256(data).hexdigest(), target.vocab_size),
+        settings={"append": None, "prepend": None, "allowed_special": "none"},
+        plan=NO_PLAN,
+        shards=shards,
+        totals=Totals.of(shards, tokenless),
+        rejects=Rejects({}, ()),
+        tokenless=tokenless,
+    )
+    url = storage.join(folder, MANIFEST_FILE)
+    storage.sync_folders(folder)
+    storage.write_bytes(url, manifest.to_bytes())
+    storage.sync_folders(folder)
+    yield url
 
 
 def _check_file(storage: Storage, url: str, size: int) -> None:

@@ -92,7 +92,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         writer = stack.enter_context(
             format_.writer(*target)
             if labelled is None
-            else labelled(*target, _origin_of(task.encoding))
+            else labelled(*target, origin_of(task.encoding))
         )
         for texts in split.batches(labelled=labelled is not None):
             batch, ids = encode_documents(
@@ -124,7 +124,8 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     return TaskResult([name], counts, split.values())
 
 
-def _origin_of(encoding: Encoding) -> ShardOrigin:
+def origin_of(encoding: Encoding) -> ShardOrigin:
+    """Return what formats store of an encoding."""
     tokenizer = encoding.tokenizer()
     before, after = encoding.frame(tokenizer)
     return ShardOrigin(

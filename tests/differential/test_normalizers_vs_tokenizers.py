@@ -29,36 +29,36 @@ def spans(text: bytes) -> list[tuple[int, int]]:
 
 
 FORMS = {
-    "nfc": (("nfc",), normalizers.NFC()),
-    "nfd": (("nfd",), normalizers.NFD()),
-    "nfkc": (("nfkc",), normalizers.NFKC()),
-    "nfkd": (("nfkd",), normalizers.NFKD()),
+    "nfc": (("NFC",), normalizers.NFC()),
+    "nfd": (("NFD",), normalizers.NFD()),
+    "nfkc": (("NFKC",), normalizers.NFKC()),
+    "nfkd": (("NFKD",), normalizers.NFKD()),
 }
 OTHERS = {
-    "lowercase": (("lowercase",), normalizers.Lowercase()),
-    "strip_accents": (("strip_accents",), normalizers.StripAccents()),
-    "byte_level": (("byte_level",), normalizers.ByteLevel()),
-    "strip": (("strip", True, True), normalizers.Strip()),
-    "strip_left": (("strip", True, False), normalizers.Strip(left=True, right=False)),
-    "strip_right": (("strip", False, True), normalizers.Strip(left=False, right=True)),
-    "prepend": (("prepend", b"xy"), normalizers.Prepend("xy")),
-    "replace": (("replace", ("literal", b" "), b"__"), normalizers.Replace(" ", "__")),
-    "remove": (("replace", ("literal", b"aa"), b""), normalizers.Replace("aa", "")),
-    "between": (("replace", ("literal", b""), b"x"), normalizers.Replace("", "x")),
+    "lowercase": (("Lowercase",), normalizers.Lowercase()),
+    "strip_accents": (("StripAccents",), normalizers.StripAccents()),
+    "byte_level": (("ByteLevel",), normalizers.ByteLevel()),
+    "strip": (("Strip", True, True), normalizers.Strip()),
+    "strip_left": (("Strip", True, False), normalizers.Strip(left=True, right=False)),
+    "strip_right": (("Strip", False, True), normalizers.Strip(left=False, right=True)),
+    "prepend": (("Prepend", "xy"), normalizers.Prepend("xy")),
+    "replace": (("Replace", ("literal", b" "), "__"), normalizers.Replace(" ", "__")),
+    "remove": (("Replace", ("literal", b"aa"), ""), normalizers.Replace("aa", "")),
+    "between": (("Replace", ("literal", b""), "x"), normalizers.Replace("", "x")),
     "word_end": (
-        ("replace", ("word_end",), b"_"),
+        ("Replace", ("word_end",), "_"),
         normalizers.Replace(Regex(r"(?<=\S)(?=\s|$)"), "_"),
     ),
     "regex": (
-        ("replace", ("regex", spans), b"QR"),
+        ("Replace", ("regex", spans), "QR"),
         normalizers.Replace(Regex("[ab]+|\u0301"), "QR"),
     ),
     "sequence": (
         (
-            "sequence",
+            "Sequence",
             [
-                ("nfkd",), ("strip_accents",), ("lowercase",), ("prepend", b"_"),
-                ("replace", ("literal", b" "), b"__"), ("nfc",),
+                ("NFKD",), ("StripAccents",), ("Lowercase",), ("Prepend", "_"),
+                ("Replace", ("literal", b" "), "__"), ("NFC",),
             ],
         ),
         normalizers.Sequence(
@@ -69,7 +69,7 @@ OTHERS = {
         ),
     ),
     "sequence_of_forms": (
-        ("sequence", [("strip", True, False), ("nfd",), ("nfkc",), ("byte_level",)]),
+        ("Sequence", [("Strip", True, False), ("NFD",), ("NFKC",), ("ByteLevel",)]),
         normalizers.Sequence(
             [
                 normalizers.Strip(left=True, right=False), normalizers.NFD(),
@@ -79,7 +79,10 @@ OTHERS = {
     ),
 }  # fmt: skip
 FLAGS = [tuple(bool(bits >> i & 1) for i in range(4)) for bits in range(16)]
-BERT = {f"bert{flags}": (("bert", *flags), normalizers.BertNormalizer(*flags)) for flags in FLAGS}
+BERT = {
+    f"bert{flags}": (("BertNormalizer", *flags), normalizers.BertNormalizer(*flags))
+    for flags in FLAGS
+}
 PAIRS = FORMS | OTHERS | BERT
 
 

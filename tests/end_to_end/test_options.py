@@ -28,7 +28,7 @@ from bpe_beam.jobs import quickstart, stream_tokenize, verify
 from bpe_beam.settings.jobs import JOBS
 
 END = "<|endoftext|>"
-WRITERS = ("count", "train", "tokenize", "stream-tokenize", "quickstart")
+WRITERS = ("count", "train", "tokenize", "convert", "stream-tokenize", "quickstart")
 READERS = ("count", "train", "tokenize")
 
 
@@ -49,6 +49,7 @@ class Ground:
             "train": ["--input", self.shared / "a.jsonl", "--vocab-size", "300"],
             "tokenize": ["--input", self.shared / "a.jsonl", *tokenizer],
             "stream-tokenize": ["--input", self.shared / "a.jsonl", *tokenizer, *NEEDED],
+            "convert": [self.shared / "tokens", "--shards", "2"],
             "verify": [self.shared / "tokens"],
             "encode": [f"one{END}two", *tokenizer],
             "decode": ["70", "71", *tokenizer],
@@ -238,6 +239,7 @@ def options_of_storage(ground: Ground, job: str) -> None:
     of_dir = {"dir": {"path": str(ground.shared), "target_protocol": "file"}}
     options = ("--storage-options", json.dumps(of_dir))
     url = {
+        "convert": ["dir://tokens", "--shards", "2", "--output", "dir://made-by-convert"],
         "verify": ["dir://tokens"],
         "inspect": ["dir://tok"],
         "plan": ["--input", "dir://a.jsonl"],
@@ -298,6 +300,7 @@ def begin_anew(ground: Ground, job: str) -> None:
         "count": ("--special-token", "x"),
         "train": ("--min-frequency", "3"),
         "tokenize": ("--append", END),
+        "convert": ("--format", "flat"),
         "quickstart": (),
     }[job]
     ground.seen(job)
@@ -613,6 +616,25 @@ def positional(*other: str) -> Case:
     return case
 
 
+def other_shards(ground: Ground, job: str) -> None:
+    """Another folder gives other shards."""
+    made = ground.seen(job)
+    assert (
+        run(job, ground.shared / "tokens2", "--shards", "2", "--output", ground.own / "2").code == 0
+    )
+    assert tree(ground.own / "2", without=("job.json",)) != made
+
+
+def divided(ground: Ground, job: str) -> None:
+    """So many shards."""
+    for shards in (1, 3):
+        out = ground.own / str(shards)
+        given = (ground.shared / "tokens", "--shards", shards, "--output", out)
+        assert run(job, *given).code == 0
+        assert len([*out.glob("*.bin")]) == shards
+    assert ground.run(job, "--shards", "0").code == 2
+
+
 def table(ground: Ground, job: str) -> None:
     """Tokens beside their ids and offsets."""
     lines = ground.run(job, "--show").out.decode().splitlines()
@@ -717,6 +739,12 @@ CASES: dict[str, dict[str, Case]] = {
         "--tokenizer": other_tokenizer,
         "--progress": shown_as_json,
         "--runner": refused("--runner", "DirectRunner", said="must be a runner that streams"),
+    },
+    "convert": {
+        **RUNNING,
+        "folders": other_shards,
+        "--format": changes("--format", "flat"),
+        "--shards": divided,
     },
     "verify": {
         **COMMON,

@@ -22,6 +22,7 @@ from bpe_beam.engines.local import LocalEngine
 from bpe_beam.engines.steps import Steps
 from bpe_beam.jobs.train import rounds as merge_rounds
 from bpe_beam.jobs.train.commits import RoundsFolder
+from bpe_beam.jobs.train.plan import PlannedCounts
 from bpe_beam.jobs.train.rounds import RoundsJob
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
@@ -106,12 +107,9 @@ def job_of(
     """Return a training in rounds over a counts folder, its rounds in `folder`."""
     manifest = CountsManifest.from_bytes((counts / "manifest.json").read_bytes(), "manifest.json")
     return RoundsJob(
-        storage=STORAGE,
         run=RunSettings(),
         folder=RoundsFolder(STORAGE, str(folder), {"test": repr(recipe)}),
-        counts=str(counts),
-        manifest=manifest,
-        factors=None,
+        counts=PlannedCounts(str(counts), manifest, "", None),
         recipe=recipe,
         base_tokenizer=base_tokenizer,
         memory=memory,

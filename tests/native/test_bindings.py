@@ -267,7 +267,7 @@ class TestPipeline:
             (b"<l>", 4, False, True, True, False, False),
         ]
         pipeline = _native.Pipeline(
-            added, ("lowercase",), [("scan", "whitespace_split"), ("prepend", b"_", False)]
+            added, ("Lowercase",), [("scan", "whitespace_split"), ("prepend", b"_", False)]
         )
         text = b"A<S>b XY cat cats  <l>  C"
         assert pipeline.words(text) == [b"_a<s>b", b"_cats", b"_c"]
@@ -289,13 +289,13 @@ class TestPipeline:
 
     def test_first_only_and_rewritten(self) -> None:
         steps: list[tuple[Any, ...]] = [
-            ("scan", "whitespace_split"), ("prepend", b"_", True), ("rewrite", ("lowercase",)),
+            ("scan", "whitespace_split"), ("prepend", b"_", True), ("rewrite", ("Lowercase",)),
         ]  # fmt: skip
         assert _native.Pipeline([], None, steps).words(b"A B") == [b"_a", b"b"]
 
     def test_an_added_token_of_which_nothing_is_left(self) -> None:
         added = [(b"  ", 1, False, False, False, True, False)]
-        pipeline = _native.Pipeline(added, ("strip", True, True), [("scan", "gpt2")])
+        pipeline = _native.Pipeline(added, ("Strip", True, True), [("scan", "gpt2")])
         assert pipeline.words(b" a  b ") == [b"a", b" ", b" b"]
 
     @pytest.mark.parametrize(

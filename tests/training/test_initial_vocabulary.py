@@ -139,7 +139,7 @@ def test_a_tokenizer_that_is_continued(options: dict[str, Any], limit: int | Non
         expected = learn(words_of(words), recipe, base_tokenizer=old)
         learned = learned_from(start, whole, recipe)
         assert (learned.vocab, learned.merges) == (expected.vocab, expected.merges)
-        if start.spelling.prefix:
+        if start.prefix:
             assert start.widths is None
         elif limit is not None:
             assert start.widths is not None
@@ -189,7 +189,8 @@ def test_a_word_that_was_not_seen() -> None:
         with pytest.raises(DataError, match="a word has 'c', which no word had"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
         old = Tokenizer.from_learned(["a", "b"], [])
-        start = begin_vocabulary(recipe, find_symbols(words_of([("ab", 1)]), recipe), old)
+        like = recipe_like(old, recipe)
+        start = begin_vocabulary(like, find_symbols(words_of([("ab", 1)]), like), old)
         with pytest.raises(DataError, match="a word has a symbol that no word had"):
             start.symbols(words_of([("ab", 1), ("abc", 1)]))
     decorated = BpeRecipe(SIZE, symbols="characters", end_of_word_suffix="_")

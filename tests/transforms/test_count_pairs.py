@@ -178,9 +178,8 @@ class TestCountPairs:
             run(lambda p: p | beam.Create([batch]) | CountPairs(), 1)
 
     def test_a_block_that_is_none(self) -> None:
-        add = count_pairs._AddBlocks(PairCountsFn())
         with pytest.raises(DataError, match="cannot be read"):
-            list(add.process((0, [b"hostile"])))
+            list(count_pairs._add_blocks((0, [b"hostile"])))
 
     def test_settings_are_checked_before_a_pipeline_runs(self) -> None:
         for refused, message in [

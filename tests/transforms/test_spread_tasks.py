@@ -14,11 +14,10 @@ from bpe_beam.transforms.chunks import CHUNK_BYTES
 def test_tasks_that_lack_a_chunk_are_refused() -> None:
     task = "long" * CHUNK_BYTES
     spread = spread_tasks.SpreadTasks(["short \udcff", task])
-    join = spread_tasks._JoinChunks()
     long = [chunk for number, chunk in spread.chunks if number == 1]
     assert len(long) == 4
-    assert list(join.process((1, reversed(long)))) == [task]
-    assert list(join.process((0, [spread.chunks[0][1]]))) == ["short \udcff"]
+    assert list(spread_tasks._join_chunks((1, reversed(long)))) == [task]
+    assert list(spread_tasks._join_chunks((0, [spread.chunks[0][1]]))) == ["short \udcff"]
     for wrong in (long[1:], long[:-1], [*long, long[2]], [*long, *long]):
         with pytest.raises(DataError, match=r"the runner (lost one|delivered a task twice)"):
-            list(join.process((1, wrong)))
+            list(spread_tasks._join_chunks((1, wrong)))

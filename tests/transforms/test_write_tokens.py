@@ -144,8 +144,8 @@ def test_whatever_tokenize_gives_is_written(run, tokenizer, tmp_path) -> None:
 
 def _sent(documents: list[list[int]]) -> list[tuple[int, write_tokens.Chunk]]:
     """The chunks of documents on their way to one shard."""
-    cut = write_tokens._SplitToChunks(1)
-    return [chunk for ids in documents for chunk in cut.process(pa.array(ids, pa.uint32()))]
+    arrays = [pa.array(ids, pa.uint32()) for ids in documents]
+    return [chunk for ids in arrays for chunk in write_tokens._to_chunks(ids, 1)]
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2, 3, 5, 6])
@@ -160,9 +160,8 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
     assert len(chunks) == 7
     name = (b"", 0, b"shard-00000-of-00001")
     target = write_tokens._Target(Storage(), str(tmp_path), 1, tokenizer.to_json())
-    write = write_tokens._WriteShard(target)
     random.Random(gone).shuffle(chunks)
-    (row,) = write.process((0, [*chunks, name, name]))
+    (row,) = write_tokens._write_shard((0, [*chunks, name, name]), target)
     assert json.loads(row[1])["tokens"] == 11
     other = (b"", 0, b"shard-00000-of-00002")
     for wrong in (
@@ -173,29 +172,29 @@ def test_a_lost_part_of_a_document_is_not_passed_over(
         [name],
     ):
         with pytest.raises(DataError, match="the runner lost a part"):
-            list(write.process((0, wrong)))
+            list(write_tokens._write_shard((0, wrong), target))
 
 
 def test_a_lost_shard_is_not_passed_over(tokenizer, tmp_path) -> None:
     target = write_tokens._Target(Storage(), str(tmp_path), 2, tokenizer.to_json())
-    write = write_tokens._WriteShard(target)
     named = [(0, "shard-00000-of-00002"), (1, "shard-00001-of-00002"), (1, "shard-00000-of-00001")]
     rows = [
         row
         for shard, name in named
-        for row in write.process((shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]))
+        for row in write_tokens._write_shard(
+            (shard, [*(c for _, c in _sent([[1]])), (b"", 0, name.encode())]), target
+        )
     ]
     misnamed = rows.pop()
-    manifest = write_tokens._WriteManifest(target)
     for wrong in ([rows[1]], [rows[0], rows[0]], [rows[0], misnamed]):
         with pytest.raises(DataError, match="the runner lost a part"):
-            list(manifest.process((0, [row for _, row in wrong])))
+            list(write_tokens._write_manifest((0, [row for _, row in wrong]), target))
     assert not (tmp_path / "manifest.json").exists()
     gone = tmp_path / "shard-00001-of-00002.bin"
     data = gone.read_bytes()
     gone.unlink()
     with pytest.raises(DataError, match=gone.name):
-        list(manifest.process((0, [row for _, row in rows])))
+        list(write_tokens._write_manifest((0, [row for _, row in rows]), target))
     assert not (tmp_path / "manifest.json").exists()
     gone.write_bytes(data)
-    assert list(manifest.process((0, [row for _, row in rows])))
+    assert list(write_tokens._write_manifest((0, [row for _, row in rows]), target))

@@ -29,6 +29,7 @@ from bpe_beam.counts.manifest import (
 )
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.jobs.counts import shared
+from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import FilterCountsSettings
 from bpe_beam.settings.field import identity_of
@@ -36,22 +37,10 @@ from bpe_beam.storage import Storage
 
 
 def run(settings: FilterCountsSettings, progress: Progress) -> shared.NewCountsSummary:
-    """Write the words of a counts folder that pass a filter into a new one.
-
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
-    Raises:
-        UsageError: A source does not exist, or the output folder is taken.
-        DataError: A folder is damaged.
-    """
+    """Write the words of a counts folder that pass a filter into a new one."""
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    shared.refuse_own_folder(settings.output, (settings.folder,))
+    refuse_own_folder(settings.output, (settings.folder,))
     base, sha256 = read_hashed_manifest(storage, settings.folder)
     sources = shared.known_sources(base, settings.sources)
     job = {"job": "counts filter", "counts_manifest": sha256, **identity_of(settings)}

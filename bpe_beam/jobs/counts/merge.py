@@ -5,7 +5,6 @@ Memory: the words of one partition, of all sources.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from bpe_beam.counts.manifest import (
 from bpe_beam.counts.word_table import WordTable
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.jobs.counts import shared
+from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice
 from bpe_beam.messages import list_few
 from bpe_beam.progress import Progress
 from bpe_beam.settings.counts import MergeCountsSettings
@@ -42,22 +42,14 @@ from bpe_beam.storage import Storage
 def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSummary:
     """Add counts folders up into a new one.
 
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary.
-
     Raises:
-        UsageError: The folders cannot be added, which the message explains; or the output folder
-            is taken.
-        DataError: A folder is damaged, or a sum exceeds 64 bits.
+        UsageError: The folders cannot be added, which the message explains.
+        DataError: A sum exceeds 64 bits.
     """
     started = time.monotonic()
     storage = Storage(settings.run.storage_options)
-    _refuse_twice(settings.folders)
-    shared.refuse_own_folder(settings.output, settings.folders)
+    refuse_twice(settings.folders, "its words would be counted twice")
+    refuse_own_folder(settings.output, settings.folders)
     read = [read_hashed_manifest(storage, folder) for folder in settings.folders]
     manifests = [manifest for manifest, _ in read]
     _refuse_others(settings.folders, manifests)
@@ -80,12 +72,6 @@ def run(settings: MergeCountsSettings, progress: Progress) -> shared.NewCountsSu
         rejects=sum(manifest.rejects.values()),
         seconds=round(time.monotonic() - started, 3),
     )
-
-
-def _refuse_twice(folders: Sequence[str]) -> None:
-    for one, other in itertools.combinations(folders, 2):
-        if shared.same_folder(one, other):
-            raise UsageError(f"{other} is named twice: its words would be counted twice")
 
 
 def _refuse_others(folders: Sequence[str], manifests: Sequence[CountsManifest]) -> None:

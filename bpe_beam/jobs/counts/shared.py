@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -38,36 +37,6 @@ class NewCountsSummary(msgspec.Struct, frozen=True, kw_only=True):
     left_out_words: int | UnsetType = UNSET
     seconds: float = 0.0
     next: list[str]
-
-
-def same_folder(one: str, other: str) -> bool:
-    """Return whether two names mean one folder; URLs are compared as texts.
-
-    Args:
-        one: A path or URL.
-        other: A path or URL.
-    """
-    paths = [Path(name.removeprefix("file://")) for name in (one, other)]
-    if all(path.exists() for path in paths):
-        return paths[0].samefile(paths[1])
-    return one.rstrip("/") == other.rstrip("/")
-
-
-def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
-    """Refuse an output that is an input: overwriting would remove it before it is read.
-
-    Args:
-        output: The output folder.
-        folders: The folders that the job reads.
-
-    Raises:
-        UsageError: The output is one of them.
-    """
-    for folder in folders:
-        if same_folder(output, folder):
-            raise UsageError(
-                f"must be a folder other than those that are read, got {output}", ("output",)
-            )
 
 
 def make_counts(

@@ -51,12 +51,7 @@ class ShowCountsSummary(msgspec.Struct, frozen=True):
 
 
 def run(settings: ShowCountsSettings, _progress: Progress) -> ShowCountsSummary:
-    """Write the most frequent words to stdout; return them with totals.
-
-    Raises:
-        UsageError: The folder is no counts folder, or has no such source.
-        DataError: The folder is damaged.
-    """
+    """Write the most frequent words to stdout; return them with totals."""
     storage = Storage(settings.run.storage_options)
     manifest = read_manifest(storage, settings.folder)
     sources = shared.known_sources(manifest, settings.sources)

@@ -25,9 +25,10 @@ from bpe_beam.jobs.corpus_summary import (
     source_facts,
     source_warnings,
 )
-from bpe_beam.jobs.counts.shared import same_folder
-from bpe_beam.jobs.train.plan import TrainingPlan, plan_training
-from bpe_beam.jobs.train.trainer import ROUNDS, Trainer, clear_rounds, has_merges
+from bpe_beam.jobs.input_folders import same_folder
+from bpe_beam.jobs.train.commits import holds_merges, remove_rounds
+from bpe_beam.jobs.train.plan import ROUNDS, TrainingPlan, plan_training
+from bpe_beam.jobs.train.trainer import Trainer
 from bpe_beam.jobs.train.weights import tokens_by_source
 from bpe_beam.messages import shortened
 from bpe_beam.progress import Progress
@@ -115,18 +116,10 @@ class _ListedFiles(msgspec.Struct, frozen=True):
 
 
 def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
-    """Train a tokenizer.
-
-    Args:
-        settings: The job's settings.
-        progress: Shows the progress.
-
-    Returns:
-        The summary; also written as `summary.json`.
+    """Train a tokenizer; the summary is also written as `summary.json`.
 
     Raises:
-        UsageError: The settings exclude each other, or the output folder is taken.
-        DataError: The corpus is empty or has too many rejects, or storage fails.
+        DataError: The corpus is empty or has too many rejects.
     """
     started = time.monotonic()
     plan = plan_training(settings, Storage(settings.run.storage_options))
@@ -145,7 +138,7 @@ def run(settings: TrainSettings, progress: Progress) -> TrainSummary:
         **_measured(counting, trainer.measured),
     )
     folder.finish(_SUMMARY, json_bytes(msgspec.to_builtins(summary)))
-    clear_rounds(settings, plan.storage)
+    remove_rounds(plan.storage, plan.rounds)
     return msgspec.structs.replace(summary, files=UNSET)
 
 
@@ -180,10 +173,9 @@ def _train(
     except UsageError:
         # A run with other settings may use the folder, unless this one has learned merges, from
         # which the same settings continue.
-        settings, storage = plan.settings, plan.storage
-        if trainer is not None and not has_merges(settings, storage):
-            clear_rounds(settings, storage)
-        if not storage.exists(storage.join(settings.output, ROUNDS)):
+        if trainer is not None and not holds_merges(plan.storage, plan.rounds):
+            remove_rounds(plan.storage, plan.rounds)
+        if not plan.storage.exists(plan.rounds):
             folder.release()
         raise
 
@@ -233,7 +225,7 @@ def _publish(
 
 def _finished_before(plan: TrainingPlan, folder: OutputFolder, started: float) -> TrainSummary:
     """Return the summary of a folder that an earlier run finished."""
-    clear_rounds(plan.settings, plan.storage)
+    remove_rounds(plan.storage, plan.rounds)
     data = plan.storage.read_bytes(folder.path(_SUMMARY))
     before = to_struct(parse_json(data, _SUMMARY), TrainSummary, _SUMMARY)
     of_the_run = ("files", "jobs", "counting_seconds", "learning_seconds", *_MEASURED)

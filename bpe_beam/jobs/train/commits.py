@@ -180,12 +180,6 @@ class RoundsFolder(JobFolder):
         self.storage.sync_folders(self.url)
         self._remove_others(commit, there, self.runs())
 
-    def remove_all(self) -> None:
-        """Remove everything that rounds left here, of whatever job, and nothing else."""
-        for run in self.runs():
-            run.remove_run()
-        self.remove_run()
-
     def _commits(self) -> list[str]:
         return [name for name in self.storage.list_names(self.url) if _COMMIT.fullmatch(name)]
 
@@ -246,4 +240,7 @@ def remove_rounds(storage: Storage, url: str) -> None:
         url: The folder of rounds.
     """
     if storage.exists(url):
-        RoundsFolder(storage, url, {}).remove_all()
+        folder = RoundsFolder(storage, url, {})
+        for run in folder.runs():
+            run.remove_run()
+        folder.remove_run()

@@ -10,7 +10,7 @@ import msgspec
 from bpe_beam.counts.manifest import CountsManifest, read_hashed_manifest
 from bpe_beam.counts.weights import Weights
 from bpe_beam.errors import UsageError
-from bpe_beam.jobs.counts.shared import refuse_own_folder
+from bpe_beam.jobs.input_folders import refuse_own_folder
 from bpe_beam.jobs.train.weights import WeightRules
 from bpe_beam.settings.train import TrainSettings
 from bpe_beam.storage import Storage
@@ -21,6 +21,9 @@ from bpe_beam.training.continue_training import check_continued, check_same_word
 from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.recipe import BpeRecipe, Recipe, WordLevelRecipe, WordPieceRecipe
 from bpe_beam.training.tokenizer_parts import check_parts, check_text_steps
+
+ROUNDS = "rounds"
+"""The folder in the output that has the words between rounds."""
 
 _UNKNOWN_TOKENS = {"prefix_bpe": "[UNK]", "wordpiece": "[UNK]", "word_level": "<unk>"}
 _WORDPIECE_PREFIX = "##"
@@ -79,6 +82,11 @@ class TrainingPlan:
             **({} if base is None else {"continued": base.fingerprint}),
             **self.weight_rules.identity,
         }
+
+    @property
+    def rounds(self) -> str:
+        """The folder of rounds, which a training that needs none does not have."""
+        return self.storage.join(self.settings.output, ROUNDS)
 
     def with_counts(self, folder: str) -> TrainingPlan:
         """Return the plan with the counts of a folder."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import starmap
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from bpe_beam.counts.manifest import CountsManifest
 from bpe_beam.counts.packed_words import Columns, read_words
 from bpe_beam.engines.merge_round import merge_round, see_parts
 from bpe_beam.engines.run import run_steps
@@ -29,6 +28,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.folders.receipts import Receipt
 from bpe_beam.folders.run_folder import RunFolder
 from bpe_beam.jobs.train.commits import Commit, RoundsFolder, first_slices
+from bpe_beam.jobs.train.plan import PlannedCounts
 from bpe_beam.progress import Progress, Stage
 from bpe_beam.settings.common import RunSettings
 from bpe_beam.storage import Storage
@@ -56,6 +56,7 @@ from bpe_beam.training.words import memory_needed
 from bpe_beam.workers.measured import Measured
 from bpe_beam.workers.rounds.merge_steps import (
     floor_of,
+    forget_round,
     read_best,
     read_frequent,
     require_all,
@@ -63,7 +64,6 @@ from bpe_beam.workers.rounds.merge_steps import (
 from bpe_beam.workers.rounds.task import (
     ROUND_FILE,
     PairStats,
-    RoundCache,
     RoundFile,
     RoundTask,
     SegmentedStats,
@@ -90,26 +90,26 @@ class RoundsJob:
     Attributes:
         run: How the steps of a round run.
         folder: The folder of words and commits.
-        counts: The counts folder, and `manifest` its manifest.
-        factors: The number that each source's counts are multiplied by; None: no weights.
+        counts: The counts folder.
         base_tokenizer: The tokenizer to continue, if any.
         memory: The bytes that one round may hold.
         measured: Gets the metrics of the rounds.
         jobs: The number of pipelines that were launched.
     """
 
-    storage: Storage
     run: RunSettings
     folder: RoundsFolder
-    counts: str
-    manifest: CountsManifest
-    factors: Mapping[str, int] | None
+    counts: PlannedCounts
     recipe: BpeRecipe | WordPieceRecipe
     base_tokenizer: Tokenizer | None
     memory: int
     measured: Measured
     jobs: int = field(default=0, init=False)
     _start_sha256: str = field(default="", init=False)
+
+    @property
+    def _storage(self) -> Storage:
+        return self.folder.storage
 
     @property
     def _least(self) -> int:
@@ -156,13 +156,14 @@ class RoundsJob:
                 merges = len(commit.rows)
                 stage.advance(1)
                 stage.put(merges=merges, merges_of_last_round=merges - before)
-                stage.total = commit.number + rounds_left(before, merges, target, commit.done)
+                left = 0 if commit.done else _rounds_left(before, merges, target)
+                stage.total = commit.number + left
         return vocabulary.result(), commit
 
     # ---- before the first round ----
 
     def _read_start(self) -> InitialVocabulary:
-        data = self.storage.read_bytes(self.folder.start)
+        data = self._storage.read_bytes(self.folder.start)
         self._start_sha256 = hashlib.sha256(data).hexdigest()
         return InitialVocabulary.from_bytes(data, self.folder.start)
 
@@ -171,19 +172,19 @@ class RoundsJob:
         base = self.base_tokenizer
         seen = self._find_symbols(stage) if needs_seen(self.recipe, base) else None
         start = begin_vocabulary(self.recipe, seen, base)
-        self.storage.write_bytes(self.folder.start, start.to_bytes())
+        self._storage.write_bytes(self.folder.start, start.to_bytes())
 
     def _find_symbols(self, stage: Stage) -> SeenSymbols:
         """Have workers find the symbols of all words."""
         run = self.folder.new_run()
         task = self._task(run, 0, self._least, DIVISOR, round_sha256="")
-        parts = len(self.manifest.parts)
+        parts = len(self.counts.manifest.parts)
         names = _task_names("seen", parts)
         self._run_steps(
             "See", lambda engine: see_parts(engine, task, self.recipe), parts, run, stage, names
         )
         urls = [run.path(seen_file(part, parts)) for part in range(parts)]
-        read = (SeenSymbols.from_bytes(self.storage.read_bytes(url), url) for url in urls)
+        read = (SeenSymbols.from_bytes(self._storage.read_bytes(url), url) for url in urls)
         seen = reduce(SeenSymbols.merged, read)
         run.remove_run()
         return seen
@@ -201,7 +202,7 @@ class RoundsJob:
         receipts = self._run_steps(
             "Round", lambda engine: merge_round(engine, task, tasks), len(tasks), run, stage, names
         )
-        result = _RoundResult(self.storage, run, task, receipts)
+        result = _RoundResult(run, task, receipts)
         if last.number == 0 and result.weight >= 2**63:
             raise OverflowError(
                 f"the words have {result.weight:,} symbols, each word weighted by its count: that "
@@ -333,7 +334,7 @@ class RoundsJob:
                 ("min_frequency",),
                 "give a higher one, or {model} prefix_bpe, which merge rounds can train",
             )
-        manifest = self.manifest
+        manifest = self.counts.manifest
         whole = memory_needed(manifest.word_bytes, manifest.unique_words, self.recipe.vocab_size)
         return UsageError(
             f"must be about {DRIVER_SHARE * segments.memory / 1e6:,.1f} MB to train a wordpiece "
@@ -351,9 +352,9 @@ class RoundsJob:
     ) -> RoundTask:
         return RoundTask(
             folder=run.for_workers(),
-            counts=self.counts,
-            manifest=structs.replace(self.manifest, inputs=()),
-            factors=self.factors,
+            counts=self.counts.url,
+            manifest=structs.replace(self.counts.manifest, inputs=()),
+            factors=self.counts.factors,
             start=(self.folder.start, self._start_sha256),
             given=round_sha256,
             word_batches=word_batches,
@@ -374,12 +375,12 @@ class RoundsJob:
             limit,
         )
         data = file.to_bytes()
-        self.storage.write_bytes(run.path(ROUND_FILE), data)
+        self._storage.write_bytes(run.path(ROUND_FILE), data)
         return hashlib.sha256(data).hexdigest()
 
     def _word_batch_tasks(self, last: Commit) -> list[WordBatchTask]:
         if last.number == 0:
-            return list(starmap(WordBatchTask, enumerate(first_slices(self.manifest))))
+            return list(starmap(WordBatchTask, enumerate(first_slices(self.counts.manifest))))
         run = self.folder.run(last.run)
         return [
             WordBatchTask(number, file=(run.path(words.name), words.sha256))
@@ -404,9 +405,7 @@ class RoundsJob:
                 raise found from error
             raise
         finally:
-            # Workers that are threads of this process have filled the caches.
-            for cache in RoundCache.every:
-                cache.forget()
+            forget_round()  # workers that are threads of this process have its values in memory
         return run.all_receipts(names)
 
 
@@ -431,17 +430,8 @@ def _totals(
     return None if last.totals is None else replace(last.totals, tokens=left)
 
 
-def rounds_left(before: int, now: int, target: int, done: bool) -> int:
-    """Return about how many rounds are left, if each multiplies the merges as the last one did.
-
-    Args:
-        before: The number of merges before the last round.
-        now: The number of merges.
-        target: The number of merges that are wanted.
-        done: Whether the last round ended the training.
-    """
-    if done:
-        return 0
+def _rounds_left(before: int, now: int, target: int) -> int:
+    """Return about how many rounds are left to so many merges, if each multiplies them alike."""
     growth = now / before if before else 3.0
     return max(1, math.ceil(math.log(max(target, 2) / max(now, 1)) / math.log(max(growth, 1.2))))
 
@@ -449,10 +439,7 @@ def rounds_left(before: int, now: int, target: int, done: bool) -> int:
 class _RoundResult:
     """The result of a round, as its receipts record it."""
 
-    def __init__(
-        self, storage: Storage, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]
-    ) -> None:
-        self._storage = storage
+    def __init__(self, run: RunFolder, task: RoundTask, receipts: dict[str, Receipt]) -> None:
         self._run = run
 
         def of_kind(kind: str, count: int) -> list[Receipt]:
@@ -493,7 +480,7 @@ class _RoundResult:
     def read_segments(self) -> Iterator[Columns]:
         """Yield the segments, a batch at a time."""
         for file in self._segment_files:
-            yield from read_words(self._storage, self._run.path(file.name), file.sha256)
+            yield from read_words(self._run.storage, self._run.path(file.name), file.sha256)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures of the summary."""

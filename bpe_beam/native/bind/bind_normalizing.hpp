@@ -90,10 +90,10 @@ inline std::unique_ptr<Matcher> make_matcher(py::handle described) {
 /// Sequences within sequences beyond this depth are refused: they are walked by recursion.
 inline constexpr int kDeepestSteps = 32;
 
-/// A normalizer from its tuple: ("nfc",), ("nfd",), ("nfkc",), ("nfkd",), ("lowercase",),
-/// ("strip_accents",), ("strip", left, right), ("prepend", bytes),
-/// ("bert", clean, chinese, strip_accents, lowercase), ("byte_level",),
-/// ("replace", matcher, bytes), ("sequence", [step, ...]). Needs the GIL.
+/// A normalizer from a tuple of its "type" in tokenizer.json and its settings: ("NFC",), ("NFD",),
+/// ("NFKC",), ("NFKD",), ("Lowercase",), ("StripAccents",), ("Strip", left, right),
+/// ("Prepend", text), ("BertNormalizer", clean, chinese, strip_accents, lowercase),
+/// ("ByteLevel",), ("Replace", matcher, text), ("Sequence", [step, ...]). Needs the GIL.
 inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int depth = 0) {
   if (depth > kDeepestSteps) throw std::invalid_argument("normalizers are nested too deep");
   const py::tuple items = step_items(described);
@@ -101,25 +101,24 @@ inline std::unique_ptr<Normalizer> make_normalizer(py::handle described, int dep
   const std::size_t arguments = items.size() - 1;
   const auto flag = [&](std::size_t i) { return items[i].cast<bool>(); };
   const auto form = [](NormalizationForm form) { return std::make_unique<FormNormalizer>(form); };
-  if (name == "nfc" && arguments == 0) return form(NormalizationForm::kNfc);
-  if (name == "nfd" && arguments == 0) return form(NormalizationForm::kNfd);
-  if (name == "nfkc" && arguments == 0) return form(NormalizationForm::kNfkc);
-  if (name == "nfkd" && arguments == 0) return form(NormalizationForm::kNfkd);
-  if (name == "lowercase" && arguments == 0) return std::make_unique<Lowercase>();
-  if (name == "strip_accents" && arguments == 0) return std::make_unique<StripAccents>();
-  if (name == "byte_level" && arguments == 0) return std::make_unique<ByteLevelText>();
-  if (name == "strip" && arguments == 2) return std::make_unique<Strip>(flag(1), flag(2));
-  if (name == "prepend" && arguments == 1) {
-    return std::make_unique<Prepend>(std::string(items[1].cast<py::bytes>()));
+  if (name == "NFC" && arguments == 0) return form(NormalizationForm::kNfc);
+  if (name == "NFD" && arguments == 0) return form(NormalizationForm::kNfd);
+  if (name == "NFKC" && arguments == 0) return form(NormalizationForm::kNfkc);
+  if (name == "NFKD" && arguments == 0) return form(NormalizationForm::kNfkd);
+  if (name == "Lowercase" && arguments == 0) return std::make_unique<Lowercase>();
+  if (name == "StripAccents" && arguments == 0) return std::make_unique<StripAccents>();
+  if (name == "ByteLevel" && arguments == 0) return std::make_unique<ByteLevelText>();
+  if (name == "Strip" && arguments == 2) return std::make_unique<Strip>(flag(1), flag(2));
+  if (name == "Prepend" && arguments == 1) {
+    return std::make_unique<Prepend>(items[1].cast<std::string>());
   }
-  if (name == "bert" && arguments == 4) {
+  if (name == "BertNormalizer" && arguments == 4) {
     return std::make_unique<BertNormalizer>(BertSteps{flag(1), flag(2), flag(3), flag(4)});
   }
-  if (name == "replace" && arguments == 2) {
-    return std::make_unique<Replace>(make_matcher(items[1]),
-                                     std::string(items[2].cast<py::bytes>()));
+  if (name == "Replace" && arguments == 2) {
+    return std::make_unique<Replace>(make_matcher(items[1]), items[2].cast<std::string>());
   }
-  if (name == "sequence" && arguments == 1) {
+  if (name == "Sequence" && arguments == 1) {
     std::vector<std::unique_ptr<Normalizer>> steps;
     for (const py::handle step : items[1]) steps.push_back(make_normalizer(step, depth + 1));
     return std::make_unique<NormalizerSequence>(std::move(steps));

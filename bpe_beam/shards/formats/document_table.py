@@ -43,6 +43,7 @@ from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.hashing import HashingFile
 
 IDS, LENGTH = "input_ids", "length"
+LABELS = ("id", "source")
 
 SCHEMA = pa.schema(
     [
@@ -146,7 +147,7 @@ class TableWriter:
             raise ValueError("write_documents must be called in the writer's with block")
         check_batch(ids, offsets, self._name, self._documents, self._vocab_size)
         rows = offsets.size - 1
-        columns = [_strings(labels, name, rows) for name in ("id", "source")]
+        columns = [_strings(labels, name, rows) for name in LABELS]
         self._whole = False
         sizes = 4 * np.diff(offsets) + ROW_BYTES
         for column in columns:
@@ -331,6 +332,16 @@ class TableReader:
         row = int(np.searchsorted(bounds, token, side="right")) - 1
         return int(self._rows[group]) + row, token - int(bounds[row])
 
+    def labels(self, start: int, stop: int) -> pa.RecordBatch:
+        """See `LabelledReader.labels`."""
+        check_range("documents", start, stop, len(self))
+        columns = {}
+        for name in LABELS:
+            read = partial(self._group_column, name)
+            parts = list(self._slices(self._rows, start, stop, read))
+            columns[name] = pa.concat_arrays([pa.array([], pa.string()), *parts])
+        return pa.RecordBatch.from_pydict(columns)
+
     def groups(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the ids of each group of rows; check that the lengths are those of the lists."""
         for group in range(self._file.groups):
@@ -341,8 +352,8 @@ class TableReader:
         starts: NDArray[np.int64],
         start: int,
         stop: int,
-        read: Callable[[int], NDArray[Any]],
-    ) -> Iterator[NDArray[Any]]:
+        read: Callable[[int], Any],
+    ) -> Iterator[Any]:
         """Yield the parts of a range that groups have, each read by its group's number."""
         group = int(np.searchsorted(starts, start, side="right")) - 1
         while start < stop:
@@ -358,6 +369,12 @@ class TableReader:
             if lengths.size and lengths.min() < 0:
                 raise ValueError(f"a length is {int(lengths.min())}; expected 0 or more")
         return lengths
+
+    def _group_column(self, name: str, group: int) -> pa.Array:
+        with self._reading(f"group {group} of rows"):
+            column = self._file.read(group, name)
+            column.validate(full=True)
+        return column
 
     def _group_ids(self, group: int) -> NDArray[np.uint32]:
         ids: NDArray[np.int32] = self._group_lists(group).values.to_numpy()

@@ -123,6 +123,22 @@ class ShardReader(Protocol):
         """Return uint32[tokens]: the ids of one document."""
 
 
+class LabelledReader(ShardReader, Protocol):
+    """Reads a shard of a format that stores labels."""
+
+    def labels(self, start: int, stop: int) -> pa.RecordBatch:
+        """Return the columns `id` and `source` of documents, a row each.
+
+        Args:
+            start: The first document, from 0.
+            stop: The document behind the last.
+
+        Raises:
+            DataError: The labels cannot be read.
+            IndexError: The range is not within the shard.
+        """
+
+
 class ShardCheck(Protocol):
     """Checks what the bytes of one shard's files say, while they are read for their hashes."""
 
@@ -154,7 +170,9 @@ class ShardFormat(Struct, frozen=True):
         needs_prepend: Whether its readers know a document by the token that it begins with, so that
             the setting `prepend` must be given.
         labelled_writer: Opens a writer that stores labels and the origin of the tokens too: the
-            arguments of `writer`, and the origin. None if the format has no place for them.
+            arguments of `writer`, and the origin. None if the format has no place for them. Readers
+            of a format that has one are `LabelledReader`s.
+        max_shard_tokens: The most tokens that a shard may have; None: any number.
     """
 
     name: str
@@ -165,3 +183,4 @@ class ShardFormat(Struct, frozen=True):
     check: Callable[[str, int], ShardCheck]
     needs_prepend: bool = False
     labelled_writer: Callable[[Storage, str, str, int, ShardOrigin], ShardWriter] | None = None
+    max_shard_tokens: int | None = None

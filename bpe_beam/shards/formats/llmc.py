@@ -141,4 +141,5 @@ FORMAT = ShardFormat(
     reader=LlmcReader,
     check=partial(IdStreamCheck, writer=LlmcWriter, ids_at=_HEADER_BYTES, width_at=".bin: byte 0"),
     needs_prepend=True,
+    max_shard_tokens=MAX_FILE_TOKENS,
 )

@@ -42,17 +42,44 @@ _GROUP_FLAGS = re.compile(r"([a-zA-Z]+)?(-[a-zA-Z]+)?:")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z", re.ASCII)
 _SPECIAL = frozenset(r"\.[]{}()*+?^$|")
 _BLANKS = " \t\n\r\f\v"
-_LINE_START: dict[Dialect, Fragment] = {
-    # Oniguruma has no line after a line break that ends the text.
-    "regex": Fragment("^", r"(?:\A|(?<=\n))", 0, is_position=True),
-    "oniguruma": Fragment(r"(?:^(?!\Z)|\A)", "^", 0, is_position=True),
-}
-_LINE_END = Fragment("$", "$", 0, is_position=True)
 _WORD_ANCHORS = {
     "b": "(?:(?<={word})(?!{word})|(?<!{word})(?={word}))",
     "B": "(?:(?<={word})(?={word})|(?<!{word})(?!{word}))",
     "m": "(?:(?<!{word})(?={word}))",
     "M": "(?:(?<={word})(?!{word}))",
+}
+
+
+def _position(regex: str, oniguruma: str) -> Fragment:
+    return Fragment(regex, oniguruma, 0, is_position=True)
+
+
+def _word_anchor(letter: str, dialect: Dialect) -> Fragment:
+    """Return a word boundary of one engine, spelled as lookaround for the other."""
+    own, words = f"\\{letter}", word_set(dialect)
+    if dialect == "regex":
+        return _position(own, _WORD_ANCHORS[letter].format(word=words.bare_oniguruma))
+    return _position(_WORD_ANCHORS[letter].format(word=words.bare_regex), own)
+
+
+_LINE_START: dict[Dialect, Fragment] = {
+    # Oniguruma has no line after a line break that ends the text.
+    "regex": _position("^", r"(?:\A|(?<=\n))"),
+    "oniguruma": _position(r"(?:^(?!\Z)|\A)", "^"),
+}
+_ANCHORS: dict[Dialect, dict[str, Fragment]] = {
+    "regex": {
+        "A": _position(r"\A", r"\A"),
+        "z": _position(r"\Z", r"\z"),
+        "Z": _position(r"\Z", r"\z"),
+        **{letter: _word_anchor(letter, "regex") for letter in "bBmM"},
+    },
+    "oniguruma": {
+        "A": _position(r"\A", r"\A"),
+        "z": _position(r"\Z", r"\z"),
+        "Z": _position(r"(?=\n?\Z)", r"\Z"),
+        **{letter: _word_anchor(letter, "oniguruma") for letter in "bB"},
+    },
 }
 _MOST_REPEATS = 100_000  # Oniguruma's own limit
 _INTERVAL: dict[Dialect, re.Pattern[str]] = {
@@ -239,8 +266,8 @@ class _Parser:
             return atom
         if atom.is_position:
             reader.refuse(start, "repeats a position", "repeat what matches characters")
-        if self.in_lookbehind and (quantifier.suffix == "+" or quantifier.low == 0):
-            reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "write the cases with |")
+        if quantifier.suffix == "+" or quantifier.low == 0:
+            self._refuse_in_lookbehind(start, "write the cases with |")
         if quantifier.high != 1:
             self._check_joint(atom.last, atom, start)
         self._skip(flags)
@@ -253,12 +280,13 @@ class _Parser:
         """Read what a quantifier may follow."""
         reader = self.reader
         start = reader.at
+        for letter in _WORD_ANCHORS if self.dialect == "oniguruma" else ():
+            # What an anchor of `regex` was written as: `regex` runs the anchor again.
+            if reader.accept(_ANCHORS["regex"][letter].oniguruma):
+                return _ANCHORS["regex"][letter]
         character = reader.take()
         if character == "(":
-            reader.at = start
-            anchor = _read_spelled_anchor(reader) if self.dialect == "oniguruma" else None
-            reader.at += 0 if anchor else 1
-            return anchor or self._parenthesis(flags, start)
+            return self._parenthesis(flags, start)
         if character == "[":
             return ClassReader(reader, self.dialect, flags).read()
         if character == "\\":
@@ -268,7 +296,7 @@ class _Parser:
         if character == "^":
             return _LINE_START[self.dialect]
         if character == "$":
-            return _LINE_END
+            return _position("$", "$")
         if character in "*+?":
             reader.refuse(start, "repeats nothing", rf"write \{character} for the character")
         if character == "{":
@@ -310,11 +338,15 @@ class _Parser:
             return self._name_reference(reader.until(">", start), flags, start)
         if letter == "R":
             reader.take()
-            if self.in_lookbehind:
-                reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", r"write [\r\n]")
+            self._refuse_in_lookbehind(start, r"write [\r\n]")
             return Fragment(r"\R", r"\R")
-        anchor = _read_anchor(reader, self.dialect, in_lookbehind=bool(self.in_lookbehind))
+        anchor = _ANCHORS[self.dialect].get(letter)
         if anchor is not None:
+            reader.take()
+            if letter in "zZ":
+                self._refuse_in_lookbehind(start, "put it outside")
+            elif letter in _WORD_ANCHORS and self.in_lookbehind and self.dialect == "regex":
+                reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
             return anchor
         found = read_set(reader, self.dialect)
         if found is None:
@@ -324,6 +356,10 @@ class _Parser:
         if flags.ignore_case:
             return Fragment(f"(?-i:{found.bare_regex})", f"(?-i:{found.bare_oniguruma})")
         return Fragment(found.bare_regex, found.bare_oniguruma)
+
+    def _refuse_in_lookbehind(self, start: int, remedy: str) -> None:
+        if self.in_lookbehind:
+            self.reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", remedy)
 
     def _number_reference(self, flags: Flags, start: int) -> Fragment:
         number = self.reader.take()
@@ -358,8 +394,7 @@ class _Parser:
         if reader.accept(":"):
             return _group(self._body(flags, start), "(?:")
         if reader.accept(">"):
-            if self.in_lookbehind:
-                reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "write (?:...)")
+            self._refuse_in_lookbehind(start, "write (?:...)")
             return _group(self._body(flags, start), "(?>")
         for opening in ("=", "!", "<=", "<!"):
             if reader.accept(opening):
@@ -400,17 +435,15 @@ class _Parser:
         return _group(body, opening)
 
     def _lookaround(self, opening: str, flags: Flags, start: int) -> Fragment:
-        if self.in_lookbehind and opening != "(?<=":
-            self.reader.refuse(
-                start, f"in a lookbehind {NOT_SUPPORTED}", "put it outside the lookbehind"
-            )
+        if opening != "(?<=":
+            self._refuse_in_lookbehind(start, "put it outside the lookbehind")
         outer = self.in_lookbehind
         if opening.startswith("(?<"):
             self.in_lookbehind = opening if outer != "(?<!" else outer
         body = self._body(flags, start)
         self.in_lookbehind = outer
         found = _group(body, opening)
-        return Fragment(found.regex, found.oniguruma, 0, True)
+        return _position(found.regex, found.oniguruma)
 
     def _body(self, flags: Flags, start: int) -> Fragment:
         """Read up to the parenthesis that closes a group."""
@@ -447,21 +480,19 @@ def _opening(outer: Flags, inner: Flags) -> str:
 
 
 class _Quantifier(NamedTuple):
-    """A quantifier as it is written.
+    """A quantifier.
 
     Attributes:
         low: The fewest repeats.
         high: The most; None for any number.
-        is_interval: Whether it is written with braces.
-        is_single: Whether it is an interval of one number.
+        braces: The interval as it is written; empty for `*`, `+` and `?`.
         suffix: `?`, `+` or nothing.
     """
 
     low: int
     high: int | None
-    is_interval: bool = False
-    is_single: bool = False
-    suffix: str = ""
+    braces: str
+    suffix: str
 
     @property
     def base(self) -> str:
@@ -469,30 +500,30 @@ class _Quantifier(NamedTuple):
         for sign, bounds in _SIMPLE.items():
             if bounds == (self.low, self.high):
                 return sign
-        if self.high is None:
-            return f"{{{self.low},}}"
-        return f"{{{self.low}}}" if self.low == self.high else f"{{{self.low},{self.high}}}"
+        if self.low == self.high:
+            return f"{{{self.low}}}"
+        return f"{{{self.low},{'' if self.high is None else self.high}}}"
 
 
 def _read_quantifier(reader: Reader, dialect: Dialect) -> _Quantifier | None:
     """Read a quantifier with its suffix; None, with nothing read, if something else comes next."""
     start = reader.at
     if reader.next in _SIMPLE:
-        found = _Quantifier(*_SIMPLE[reader.take()])
+        braces = ""
+        low, high = _SIMPLE[reader.take()]
     else:
         match = _INTERVAL[dialect].match(reader.text, start)
         if match is None:
             return None
         reader.at = match.end()
+        braces = match[0]
         low = int(match[1][:9] or 0)
         high = low if not match[2] else int(match[3][:9]) if match[3] else None
         if max(low, high or 0) > _MOST_REPEATS:
             reader.refuse(start, f"repeats more than {_MOST_REPEATS:,} times")
         if high is not None and high < low:
             reader.refuse(start, "asks for more than it allows", "swap its numbers")
-        found = _Quantifier(low, high, is_interval=True, is_single=not match[2])
-    suffix = next((sign for sign in "?+" if reader.accept(sign)), "")
-    return found._replace(suffix=suffix)
+    return _Quantifier(low, high, braces, next(filter(reader.accept, "?+"), ""))
 
 
 def _repeated(atom: Fragment, quantifier: _Quantifier, dialect: Dialect) -> Fragment:
@@ -505,9 +536,9 @@ def _repeated(atom: Fragment, quantifier: _Quantifier, dialect: Dialect) -> Frag
     regex, oniguruma = atom.regex + base, atom.oniguruma + base
     least = quantifier.low * atom.least
     if suffix == "?" and quantifier.low == quantifier.high:
-        if dialect == "oniguruma" and quantifier.is_single:
+        if dialect == "oniguruma" and "," not in quantifier.braces:
             regex, oniguruma, least = f"(?:{regex})?", f"(?:{oniguruma})?", 0
-    elif quantifier.is_interval and suffix == "+":
+    elif quantifier.braces and suffix == "+":
         if dialect == "oniguruma":
             regex, oniguruma = f"(?:{regex})+", f"(?:{oniguruma})+"
         else:
@@ -515,48 +546,3 @@ def _repeated(atom: Fragment, quantifier: _Quantifier, dialect: Dialect) -> Frag
     else:
         regex, oniguruma = regex + suffix, oniguruma + suffix
     return replace(atom, regex=regex, oniguruma=oniguruma, least=least)
-
-
-def _read_anchor(reader: Reader, dialect: Dialect, *, in_lookbehind: bool) -> Fragment | None:
-    r"""Return an anchor after a backslash: `\A \z \Z \b \B`, and `\m \M` of `regex`.
-
-    Oniguruma supports few in a lookbehind. None, with nothing read, if something else comes next.
-    """
-    start = reader.at - 1
-    letter = reader.next
-    if letter == "A":
-        reader.take()
-        return Fragment(r"\A", r"\A", 0, is_position=True)
-    if letter in ("z", "Z"):
-        reader.take()
-        if in_lookbehind:
-            reader.refuse(start, f"in a lookbehind {NOT_SUPPORTED}", "put it outside")
-        if letter == "Z" and dialect == "oniguruma":
-            return Fragment(r"(?=\n?\Z)", r"\Z", 0, is_position=True)
-        return Fragment(r"\Z", r"\z", 0, is_position=True)
-    if letter not in _WORD_ANCHORS or (letter in "mM" and dialect == "oniguruma"):
-        return None
-    reader.take()
-    if dialect == "oniguruma":
-        spelled = _WORD_ANCHORS[letter].format(word=word_set(dialect).bare_regex)
-        return Fragment(spelled, f"\\{letter}", 0, is_position=True)
-    if in_lookbehind:
-        reader.refuse(start, f"{READ_OTHERWISE} in a lookbehind", "put it outside")
-    return Fragment(f"\\{letter}", _word_anchor(letter), 0, is_position=True)
-
-
-def _read_spelled_anchor(reader: Reader) -> Fragment | None:
-    r"""Read what `\b` and its like of `regex` were written as, so that `regex` runs these again.
-
-    None, with nothing read, if something else comes next.
-    """
-    for letter in _WORD_ANCHORS:
-        spelled = _word_anchor(letter)
-        if reader.accept(spelled):
-            return Fragment(f"\\{letter}", spelled, 0, is_position=True)
-    return None
-
-
-def _word_anchor(letter: str) -> str:
-    """Return Oniguruma's spelling of a word boundary of `regex`."""
-    return _WORD_ANCHORS[letter].format(word=word_set("regex").bare_oniguruma)

@@ -8,9 +8,12 @@ table of about `TABLE_BYTES`; while a shard is added up, all of its pairs or seg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from typing import Any, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +38,8 @@ from bpe_beam.counts.packed_words import (
 from bpe_beam.counts.pair_counts import PAIR_SCHEMA, PairCounts
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.storage import Storage
+from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.training.initial_vocabulary import InitialVocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import ShardPairs, threshold
@@ -44,62 +48,142 @@ from bpe_beam.training.special_token_conflicts import refuse_spelled
 from bpe_beam.training.trainer_limits import Size
 from bpe_beam.training.words import gather_words, weighted_total
 from bpe_beam.workers import metric_names
+from bpe_beam.workers.measured import TaskResult
 from bpe_beam.workers.rounds.task import (
     CANDIDATES,
     FREQUENT_PAIRS,
+    ROUND_FILE,
     STAGE,
     TABLE_BYTES,
     BlockReference,
     PairShard,
     PairStats,
     PartSlice,
-    RoundCache,
+    RoundFile,
     RoundTask,
     SegmentedStats,
     SegmentStats,
     WordBatch,
     WordBatchStats,
     WordBatchTask,
-    Written,
-    open_blocks,
-    read_blocks,
-    round_file,
     seen_file,
     size_of,
-    words_file,
-    write_file,
 )
 from bpe_beam.workers.split_task import require_visible, task_name
+
+T = TypeVar("T")
 
 Pairs = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 """Left, right and count of each pair."""
 
 _NO_PAIRS = (np.zeros(0, np.uint32), np.zeros(0, np.uint32), np.zeros(0, np.int64))
 
-_rewriter: RoundCache[_native.Rewriter] = RoundCache()
-_start: RoundCache[InitialVocabulary] = RoundCache()
-_cached_pairs: RoundCache[_native.FrequentPairs | None] = RoundCache()
+Blocks = tuple[int, Iterable[BlockReference]]
+"""A shard's number, and where its blocks are."""
+
+Applied = tuple[int, str, Iterable[tuple[int, BlockReference]]]
+"""A word batch's number, what it is now, and where its pairs are by shard."""
+
+_lock = threading.RLock()
+_cached: dict[str, Any] = {}
+_cached_round = ""
 
 
-def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, part: int) -> None:
+def _once_a_round(task: RoundTask, name: str, make: Callable[[], T]) -> T:
+    """Return a value that this process makes once for all tasks of a round."""
+    global _cached_round
+    with _lock:
+        if _cached_round != task.folder.url:  # each round has a folder of its own
+            _cached.clear()
+            _cached_round = task.folder.url
+        if name not in _cached:
+            _cached[name] = make()
+        return cast(T, _cached[name])
+
+
+def forget_round() -> None:
+    """Drop what this process has in memory of a round."""
+    with _lock:
+        _cached.clear()
+
+
+def _round_file(task: RoundTask) -> RoundFile:
+    def read() -> RoundFile:
+        storage, url = task.folder.storage, task.folder.path(ROUND_FILE)
+        require_visible(storage, task.folder.url, task.counts)
+        return RoundFile.from_bytes(read_hashed(storage, url, task.given))
+
+    return _once_a_round(task, "file", read)
+
+
+class _BlocksFile:
+    """The file of a word batch's blocks, one after another, and their references by shard.
+
+    It appears whole when the stack ends.
+    """
+
+    def __init__(self, task: RoundTask, stack: ExitStack, kind: str, number: int) -> None:
+        self._name = f"work/{task_name(kind, number, task.word_batches)}.blocks"
+        self._url = task.folder.path(self._name)
+        self._file = HashingFile(stack.enter_context(task.folder.storage.create(self._url)))
+        self.references: list[tuple[int, BlockReference]] = []
+
+    def write(self, blocks: Iterable[tuple[int, pa.RecordBatch]]) -> None:
+        """Append blocks with their shards."""
+        for shard, block in blocks:
+            data = to_stream(block)
+            start = self._file.bytes
+            self._file.write(data)
+            self.references.append((shard, (self._url, start, len(data), crc32(data))))
+
+    def info(self) -> FileInfo:
+        """Return the description of the bytes written so far."""
+        return FileInfo.written(self._name, self._file)
+
+
+def _read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Iterator[bytes]:
+    """Yield the bytes of blocks, each file opened once."""
+    opened = ""
+    with ExitStack() as stack:
+        for url, start, size, crc in sorted(references):
+            if url != opened:
+                stack.close()
+                file = stack.enter_context(storage.open(url))
+                opened = url
+            file.seek(start)
+            data = file.read(size)
+            if crc32(data) != crc:
+                raise DataError(f"{url}: the block at byte {start} is not the one that was written")
+            yield data
+
+
+def _write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
+    task.folder.storage.write_bytes(task.folder.path(name), data)
+    return FileInfo.of(name, data)
+
+
+def see_part(task: RoundTask, recipe: BpeRecipe | WordPieceRecipe, element: str) -> TaskResult:
     """Write which symbols the words of a part of the counts have, for the initial vocabulary.
 
     Args:
         task: The first round.
         recipe: What is trained.
-        part: The part's number.
+        element: The part's number.
+
+    Returns:
+        The same number.
     """
     require_visible(task.folder.storage, task.folder.url, task.counts)
+    part, parts = int(element), len(task.manifest.parts)
     batches = _part_words(task, PartSlice(part, 0, 1))
     seen = find_symbols(gather_words(batches, in_order_of_place=False), recipe)
-    parts = len(task.manifest.parts)
-    data = seen.to_bytes()
-    file = write_file(task, seen_file(part, parts), data)
+    file = _write_file(task, seen_file(part, parts), seen.to_bytes())
     task.folder.write_receipt(task_name("seen", part, parts), [file], {})
     progress.report(STAGE, pieces=1)
+    return TaskResult([element])
 
 
-def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
+def apply_merges(task: RoundTask, element: str) -> TaskResult:
     """Write a word batch with the last round's merges applied, and count its pairs.
 
     Args:
@@ -107,20 +191,22 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
         element: The word batch, see `WordBatchTask`.
 
     Returns:
-        The word batch as it is now, named by its URL; and the blocks of its pairs.
+        One output, see `Applied`; the word batch is named by its URL.
 
     Raises:
         DataError: A file is damaged.
         UsageError: A word spells a special token.
     """
     word_batch = WordBatchTask.from_json(element)
-    round_ = round_file(task)
+    number = word_batch.number
+    round_ = _round_file(task)
     pairs = PairCounts()
-    name = words_file(word_batch.number, task.word_batches)
+    words_task = task_name("words", number, task.word_batches)
+    name = f"state/{words_task}.arrow"
     total = width = 0
     read = _Read()
     with ExitStack() as stack:
-        blocks = open_blocks(task, stack, "pairs", word_batch.number)
+        blocks = _BlocksFile(task, stack, "pairs", number)
         writer = stack.enter_context(write_words(task.folder.storage, task.folder.path(name)))
         for columns in _next_words(task, word_batch, read):
             writer.write(columns)
@@ -140,16 +226,14 @@ def apply_merges(task: RoundTask, element: str) -> tuple[WordBatch, Written]:
         blocks=len(blocks.references),
     )
     file = writer.info(name)
-    task.folder.write_receipt(
-        task_name("words", word_batch.number, task.word_batches), [file, blocks.info()], stats
-    )
+    task.folder.write_receipt(words_task, [file, blocks.info()], stats)
     progress.report(STAGE, pieces=1)
     counts = {
         metric_names.WORDS_REWRITTEN: writer.words,
         metric_names.PAIR_BLOCK_BYTES: blocks.info().bytes,
     }
     travelling = WordBatch.of(replace(file, name=task.folder.path(name)), stats)
-    return travelling, Written(blocks.references, counts)
+    return TaskResult([(number, travelling.to_json(), blocks.references)], counts)
 
 
 def _weight_of(columns: Columns) -> int:
@@ -182,9 +266,7 @@ def _next_words(task: RoundTask, word_batch: WordBatchTask, read: _Read) -> Iter
             yield from _spelled(task, read, part)
         return
     url, sha256 = word_batch.file
-    rewriter = _rewriter.get(
-        (task.folder.url, task.given), lambda: _native.Rewriter(round_file(task).batches)
-    )
+    rewriter = _once_a_round(task, "rewriter", lambda: _native.Rewriter(_round_file(task).batches))
     for columns in read_words(task.folder.storage, url, sha256):
         with checked(url):
             rewritten = rewriter.rewrite(*columns)
@@ -200,8 +282,9 @@ def _spelled(task: RoundTask, read: _Read, part: PartSlice) -> Iterator[Columns]
     """Yield the words of a slice of a part of the counts, as packed symbols."""
     url, _ = task.start
     storage = task.folder.storage
-    start = _start.get(
-        task.start,
+    start = _once_a_round(
+        task,
+        "start",
         lambda: InitialVocabulary.from_bytes(read_hashed(storage, *task.start), source=url),
     )
     least = 1 if task.singles else 2
@@ -240,68 +323,65 @@ def _packed(
     return data, bounds, counts
 
 
-def sum_pairs(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> PairShard:
+def sum_pairs(task: RoundTask, element: Blocks) -> TaskResult:
     """Add up the pairs of a shard, and write its frequent pairs and its best ones.
 
     Args:
         task: The round.
-        shard: The shard's number.
-        references: Its blocks.
+        element: The shard.
 
     Returns:
-        The shard as it travels to the workers that segment words.
+        The shard as it travels to the workers that segment words, see `PairShard`.
 
     Raises:
         DataError: A block is there twice, or is damaged.
     """
     pairs = PairCounts()
-    references = _once("pairs", references)
-    for data in read_blocks(task.folder.storage, references):
+    shard, references = element[0], _once("pairs", element[1])
+    for data in _read_blocks(task.folder.storage, references):
         pairs.add_block(from_stream(data, PAIR_SCHEMA, "a block of pairs"))
-    settings = round_file(task)
+    settings = _round_file(task)
     frequent, floor = pairs.frequent(task.floor, FREQUENT_PAIRS // task.shards)
     best = pairs.best(CANDIDATES, settings.ranks)
     files = [
-        write_file(task, f"pairs/{task_name(kind, shard, task.shards)}.arrow", to_stream(batch))
+        _write_file(task, f"pairs/{task_name(kind, shard, task.shards)}.arrow", to_stream(batch))
         for kind, batch in (("hot", frequent), ("best", best))
     ]
     most = int(best.column("count")[0].as_py()) if best.num_rows else 0
     stats = PairStats(floor, most, len(pairs), len(references))
     task.folder.write_receipt(task_name("pairs", shard, task.shards), files, stats)
-    return PairShard(files[0], stats)
+    return TaskResult([PairShard(files[0], stats).to_json()])
 
 
 def segment_words(
     task: RoundTask,
-    number: int,
-    word_batch: WordBatch,
-    word_batches: Iterable[WordBatch],
-    shards: Iterable[PairShard],
-) -> Written:
+    word_batches: list[tuple[int, str]],
+    shards: list[str],
+    element: tuple[int, Iterable[str]],
+) -> TaskResult:
     """Divide the words of a word batch into segments, and count them.
 
     Args:
         task: The round.
-        number: The word batch's number.
-        word_batch: The word batch, as `apply_merges` returned it.
-        word_batches: All word batches; read once a process and round.
-        shards: All shards of pairs, as `sum_pairs` returned them; read once, too.
+        word_batches: All word batches, as `apply_merges` returned them.
+        shards: All shards of pairs, as `sum_pairs` returned them.
+        element: The number of the word batch, and the word batch.
 
     Returns:
-        The blocks of its segments, and metrics.
+        The blocks of its segments with their shards.
 
     Raises:
         DataError: The runner lost a block of pairs, or a file is damaged.
     """
-    storage = task.folder.storage
-    pairs = _cached_pairs.get(
-        (task.folder.url, task.given), lambda: _frequent_pairs(task, word_batches, shards)
-    )
+    number, (text, *others) = element
+    if others:
+        raise DataError(f"the runner returned word batch {number} twice")
+    words = WordBatch.from_json(text).file
+    pairs = _once_a_round(task, "pairs", lambda: _frequent_pairs(task, word_batches, shards))
     table = PackedCounts()
-    words = word_batch.file
     with ExitStack() as stack:
-        blocks = open_blocks(task, stack, "segments", number)
-        for columns in read_words(storage, words.name, words.sha256):
+        blocks = _BlocksFile(task, stack, "segments", number)
+        for columns in read_words(task.folder.storage, words.name, words.sha256):
             with checked(words.name):
                 segments = (
                     columns if pairs is None else pairs.segments(*columns, singles=task.singles)
@@ -315,8 +395,8 @@ def segment_words(
     name = task_name("cut", number, task.word_batches)
     task.folder.write_receipt(name, [blocks.info()], stats)
     progress.report(STAGE, pieces=1)
-    size = blocks.info().bytes
-    return Written(blocks.references, {metric_names.SEGMENT_BLOCK_BYTES: size})
+    counts = {metric_names.SEGMENT_BLOCK_BYTES: blocks.info().bytes}
+    return TaskResult(blocks.references, counts)
 
 
 def _once(kind: str, references: Iterable[BlockReference]) -> list[BlockReference]:
@@ -422,9 +502,10 @@ def _joined(pairs: Iterable[Pairs]) -> Pairs:
 
 
 def _frequent_pairs(
-    task: RoundTask, word_batches: Iterable[WordBatch], shards: Iterable[PairShard]
+    task: RoundTask, word_batches: list[tuple[int, str]], shards: list[str]
 ) -> _native.FrequentPairs | None:
-    rows, batches = list(shards), list(word_batches)
+    rows = list(map(PairShard.from_json, shards))
+    batches = [WordBatch.from_json(text) for _, text in word_batches]
     require_all("pairs", (row.blocks for row in batches), (row.stats.blocks for row in rows))
     known = [ShardPairs(row.stats.floor, row.stats.most) for row in rows]
     floor = floor_of(task, size_of(batches), known)
@@ -434,22 +515,21 @@ def _frequent_pairs(
     return _native.FrequentPairs(left, right)
 
 
-def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReference]) -> str:
+def add_segments(task: RoundTask, element: Blocks) -> TaskResult:
     """Add up the segments of a shard, and write them.
 
     Args:
         task: The round.
-        shard: The shard's number.
-        references: Its blocks.
+        element: The shard.
 
     Returns:
         The name of the task.
     """
     table = PackedCounts()
-    references = _once("segments", references)
-    for data in read_blocks(task.folder.storage, references):
+    shard, references = element[0], _once("segments", element[1])
+    for data in _read_blocks(task.folder.storage, references):
         table.add(columns_of(from_stream(data, PACKED_SCHEMA, "a block of segments")))
-    widths = round_file(task).widths
+    widths = _round_file(task).widths
     width = 0
     name = task_name("segments", shard, task.shards)
     file = f"segments/{name}.arrow"
@@ -460,4 +540,4 @@ def add_segments(task: RoundTask, shard: int, references: Iterable[BlockReferenc
             width += _width_of_columns(columns, widths)
     stats = SegmentStats(writer.words, writer.symbols, width, len(references))
     task.folder.write_receipt(name, [writer.info(file)], stats)
-    return name
+    return TaskResult([name])

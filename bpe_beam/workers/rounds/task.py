@@ -1,4 +1,4 @@
-"""A merge round as its workers know it: its settings, files, elements, and what a process caches.
+"""A merge round as its workers know it: its settings, its files, and what travels.
 
 The words of a corpus are kept in word batches, a file each. The first round makes them from the
 parts of the counts; each round writes them again with the last round's merges applied. Words, pairs
@@ -9,35 +9,26 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
-from zlib import crc32
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from bpe_beam.counts.manifest import CountsManifest
-from bpe_beam.counts.packed_words import to_stream
-from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.receipts import TaskFolder
-from bpe_beam.storage import Storage
-from bpe_beam.storage.hashing import HashingFile, read_hashed
 from bpe_beam.storage.json_file import Count, Sha256
 from bpe_beam.training.trainer_limits import Room, Size
-from bpe_beam.workers.split_task import require_visible, task_name
+from bpe_beam.workers.split_task import task_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-T = TypeVar("T")
 Ids = npt.NDArray[np.uint32]
 
 _MOST_SHARDS = 1024
@@ -241,13 +232,6 @@ def size_of(rows: Iterable[WordBatchStats | SegmentStats]) -> Size:
     return Size(*(sum(size[i] for size in sizes) for i in range(3)))
 
 
-class Written(NamedTuple):
-    """The result of a task: its blocks with their shards, and metrics by name."""
-
-    blocks: list[tuple[int, BlockReference]]
-    counts: dict[str, int]
-
-
 class RoundFile(Struct, frozen=True):
     """The merges and the settings of a round, as a file.
 
@@ -288,130 +272,3 @@ def seen_file(part: int, parts: int) -> str:
         parts: The number of parts of the counts.
     """
     return f"seen/{task_name('seen', part, parts)}.json"
-
-
-def words_file(number: int, word_batches: int) -> str:
-    """Return the name of the file of a word batch.
-
-    Args:
-        number: The word batch's number, from 0.
-        word_batches: The number of word batches.
-    """
-    return f"state/{task_name('words', number, word_batches)}.arrow"
-
-
-class _BlocksFile:
-    """The file of a word batch's blocks, one after another, and their references by shard."""
-
-    def __init__(self, file: BinaryIO, url: str, name: str) -> None:
-        self._file = HashingFile(file)
-        self._url = url
-        self._name = name
-        self.references: list[tuple[int, BlockReference]] = []
-
-    def write(self, blocks: Iterable[tuple[int, pa.RecordBatch]]) -> None:
-        """Append blocks with their shards."""
-        for shard, block in blocks:
-            data = to_stream(block)
-            start = self._file.bytes
-            self._file.write(data)
-            self.references.append((shard, (self._url, start, len(data), crc32(data))))
-
-    def info(self) -> FileInfo:
-        """Return the description of the bytes written so far."""
-        return FileInfo.written(self._name, self._file)
-
-
-def open_blocks(task: RoundTask, stack: ExitStack, kind: str, number: int) -> _BlocksFile:
-    """Return the open file of a word batch's blocks; it appears whole when the stack ends.
-
-    Args:
-        task: The round.
-        stack: Closes the file.
-        kind: `pairs` or `segments`.
-        number: The word batch's number.
-    """
-    name = f"work/{task_name(kind, number, task.word_batches)}.blocks"
-    url = task.folder.path(name)
-    return _BlocksFile(stack.enter_context(task.folder.storage.create(url)), url, name)
-
-
-def read_blocks(storage: Storage, references: Iterable[BlockReference]) -> Iterator[bytes]:
-    """Yield the bytes of blocks, each file opened once.
-
-    Args:
-        storage: The storage client.
-        references: The blocks.
-
-    Raises:
-        DataError: A block has changed since it was written.
-    """
-    opened = ""
-    with ExitStack() as stack:
-        for url, start, size, crc in sorted(references):
-            if url != opened:
-                stack.close()
-                file = stack.enter_context(storage.open(url))
-                opened = url
-            file.seek(start)
-            data = file.read(size)
-            if crc32(data) != crc:
-                raise DataError(f"{url}: the block at byte {start} is not the one that was written")
-            yield data
-
-
-def write_file(task: RoundTask, name: str, data: bytes) -> FileInfo:
-    """Return the description of a file of the run's folder, after writing it.
-
-    Args:
-        task: The round.
-        name: The file's name in the run's folder.
-        data: Its content.
-    """
-    task.folder.storage.write_bytes(task.folder.path(name), data)
-    return FileInfo.of(name, data)
-
-
-class RoundCache(Generic[T]):
-    """A value that a process makes once for all tasks of a round, and drops at the next round."""
-
-    every: ClassVar[list[RoundCache[Any]]] = []
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._key: tuple[str, ...] = ()
-        self._value: T | None = None
-        self.every.append(self)
-
-    def get(self, key: tuple[str, ...], make: Callable[[], T]) -> T:
-        """Return the value that was made for this key, or make it now.
-
-        Args:
-            key: Everything that the value depends on: hashes of content, not URLs alone.
-            make: Makes the value.
-        """
-        with self._lock:
-            if key != self._key:
-                self.forget()
-                self._value = make()
-                self._key = key
-            return cast(T, self._value)
-
-    def forget(self) -> None:
-        """Drop the value."""
-        with self._lock:
-            self._key, self._value = (), None
-
-
-_round_file: RoundCache[RoundFile] = RoundCache()
-
-
-def round_file(task: RoundTask) -> RoundFile:
-    """Return the round's file. Cost: read once a process."""
-    url = task.folder.path(ROUND_FILE)
-
-    def read() -> RoundFile:
-        require_visible(task.folder.storage, task.folder.url, task.counts)
-        return RoundFile.from_bytes(read_hashed(task.folder.storage, url, task.given))
-
-    return _round_file.get((url, task.given), read)

@@ -18,7 +18,7 @@ from bpe_beam.engines import merge_round
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.receipts import TaskFolder
 from bpe_beam.jobs.train.commits import remove_rounds
-from bpe_beam.jobs.train.rounds import rounds_left
+from bpe_beam.jobs.train.rounds import _rounds_left
 from bpe_beam.progress import Progress
 from bpe_beam.training import native_trainer as learning
 from bpe_beam.training.learn import learn
@@ -275,11 +275,10 @@ def test_no_words_and_no_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "target", "done", "left"),
-    [(0, 10, 10, True, 0), (10, 30, 90, False, 1), (10, 30, 1000, False, 4), (0, 0, 9, False, 2)],
+    ("before", "now", "target", "left"), [(10, 30, 90, 1), (10, 30, 1000, 4), (0, 0, 9, 2)]
 )
-def test_rounds_left(before: int, now: int, target: int, done: bool, left: int) -> None:
-    assert rounds_left(before, now, target, done) == left
+def test_rounds_left(before: int, now: int, target: int, left: int) -> None:
+    assert _rounds_left(before, now, target) == left
 
 
 def test_the_summary_tells_where_time_went(tmp_path: Path) -> None:
@@ -400,10 +399,11 @@ class TestRunnersThatLose:
         add = getattr(merge_round, step)
         left = [1]
 
-        def disturbed(task: Any, shard: int, places: list[Any]) -> Any:
+        def disturbed(task: Any, element: tuple[int, list[Any]]) -> Any:
+            shard, places = element
             if left and task.floor < 20 and left.pop():
                 places = places[1:] if what == "lost" else [*places, places[0]]
-            return add(task, shard, places)
+            return add(task, (shard, places))
 
         monkeypatch.setattr(merge_round, step, disturbed)
         with pytest.raises(DataError, match=r"the runner returned"):

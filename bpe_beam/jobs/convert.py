@@ -1,0 +1,373 @@
+"""The convert job: folders of shards to one of any format, without tokenizing again.
+
+The shards of one folder keep their splits, plan and rejects: `verify --full` proves them as it
+proves those of `tokenize`. Shards that are joined or divided are not those of a plan any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bpe_beam.engines.run import run_steps, run_summary
+from bpe_beam.engines.steps import Collection, Engine
+from bpe_beam.errors import UsageError, require
+from bpe_beam.folders.artifact_names import MANIFEST_FILE, TOKENIZER_FILE
+from bpe_beam.folders.output_folder import OutputFolder, RestoredTask
+from bpe_beam.folders.receipts import WORK, Receipt
+from bpe_beam.folders.run_folder import RunFolder
+from bpe_beam.jobs.corpus_summary import shard_source_facts
+from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice
+from bpe_beam.progress import Progress
+from bpe_beam.settings.convert import ConvertSettings
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.manifest import FRAMING, NO_PLAN, VERSION, Manifest, Rejects, read_manifest
+from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
+from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
+from bpe_beam.storage import Storage, redact
+from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.storage.names import absolute
+from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers.convert_shard import (
+    STAGE,
+    ConvertStats,
+    ConvertTask,
+    NewShard,
+    OldFiles,
+    check_files,
+    convert_shard,
+    even_shards,
+    same_shards,
+)
+from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.measured import Measured
+from bpe_beam.workers.split_task import rejects_name
+from bpe_beam.workers.tokenize_split import origin_of
+
+
+class ConvertSummary(Struct, frozen=True, kw_only=True):
+    """The summary of a conversion."""
+
+    job: str = "convert"
+    output: str
+    was_finished_before: bool | None
+    warnings: list[str] | None
+    shards_kept_from_before: int | None
+    converted: list[str]
+    format: str
+    documents: int
+    text_bytes: int | None
+    tokens: int
+    sources: dict[str, dict[str, Any]] | None
+    shards: int
+    shards_bytes: int
+    seconds: float
+    next: Sequence[str]
+    runner: str | None
+    workers: int | None
+    counters: dict[str, int] | None
+    distributions: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class _Old:
+    """The folders that are read, with the manifest and its SHA-256 of each."""
+
+    urls: tuple[str, ...]
+    manifests: tuple[Manifest, ...]
+    hashes: tuple[str, ...]
+
+    @property
+    def first(self) -> Manifest:
+        """The manifest of the first folder."""
+        return self.manifests[0]
+
+
+def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
+    """Convert folders of shards.
+
+    Args:
+        settings: The job's settings.
+        progress: Shows the progress.
+
+    Returns:
+        The summary.
+
+    Raises:
+        UsageError: Settings that cannot work, folders that cannot be joined, an output folder that
+            is not free.
+        DataError: A folder is damaged or not finished, or storage fails.
+    """
+    started = time.monotonic()
+    storage = Storage(settings.run.storage_options)
+    refuse_twice(settings.folders, "its documents would be there twice")
+    refuse_own_folder(settings.output, settings.folders)
+    old = _read(storage, settings.folders)
+    format_name = settings.format or old.first.format
+    shards = settings.shards
+    new = same_shards(old.manifests) if shards is None else even_shards(old.manifests, shards)
+    _refuse_format(format_name, old.first, new)
+    tokenizer = _tokenizer(storage, old)
+    folder = OutputFolder.claim(
+        storage,
+        settings.output,
+        {
+            "job": "convert",
+            "manifests": old.hashes,
+            "tokenizer": old.first.tokenizer.fingerprint,
+            "format": format_name,
+            "shards": shards,
+        },
+        _names(format_name, new),
+        settings.run.overwrite,
+        restore=_restore,
+    )
+    finished = folder.finished
+    kept = [each.name for each in new if folder.receipt(each.name) is not None]
+    measured = Measured()
+    if not folder.has_content(TOKENIZER_FILE, tokenizer):
+        storage.write_bytes(folder.path(TOKENIZER_FILE), tokenizer)
+    if not finished:
+        storage.make_folder(folder.path("rejects"))
+        left = [each for each in new if each.name not in kept]
+        job = folder.new_run()
+        if left:
+            task = _task(job, old, format_name, tokenizer)
+            _convert(settings, task, old, left, job, measured, progress)
+        folder.require_ours()
+        folder.take(job, all_files=False)
+        receipts = folder.all_receipts([each.name for each in new])
+        _finish(folder, format_name, old, [receipts[each.name] for each in new], shards is None)
+    manifest = read_manifest(storage, settings.output)
+    return ConvertSummary(
+        output=settings.output,
+        was_finished_before=finished or None,
+        warnings=_warnings(format_name, old) or None,
+        shards_kept_from_before=len(kept) or None,
+        converted=list(settings.folders),
+        format=format_name,
+        documents=manifest.totals.documents,
+        text_bytes=manifest.totals.text_bytes or None,
+        tokens=manifest.totals.tokens,
+        sources=shard_source_facts(manifest),
+        shards=manifest.totals.shards,
+        shards_bytes=sum(file.bytes for shard in manifest.shards for file in shard.files),
+        seconds=round(time.monotonic() - started, 3),
+        next=[f"bpe-beam verify {settings.output}", f"bpe-beam inspect {settings.output}"],
+        **run_summary(settings.run, len(new)),
+        **measured.to_json(),
+    )
+
+
+def _read(storage: Storage, folders: tuple[str, ...]) -> _Old:
+    """Return the folders, after a check that their shards can be in one."""
+    manifests = tuple(read_manifest(storage, folder) for folder in folders)
+    for folder, manifest in zip(folders[1:], manifests[1:], strict=True):
+        first, other = _kind(manifests[0]), _kind(manifest)
+        lines = [
+            f"  {name}: {first[name]} in {redact(folders[0])}, {other[name]} in {redact(folder)}"
+            for name in first
+            if first[name] != other[name]
+        ]
+        if lines:
+            raise UsageError("these shards cannot be joined; what differs:\n" + "\n".join(lines))
+    return _Old(
+        tuple(map(absolute, folders)),
+        manifests,
+        tuple(hashlib.sha256(manifest.to_bytes()).hexdigest() for manifest in manifests),
+    )
+
+
+def _kind(manifest: Manifest) -> dict[str, Any]:
+    """Return what shards that are joined must share."""
+    return {
+        "tokenizer": manifest.tokenizer.fingerprint,
+        **{name: manifest.settings[name] for name in FRAMING},
+    }
+
+
+def _refuse_format(format_name: str, first: Manifest, new: Sequence[NewShard]) -> None:
+    """Refuse a format that cannot hold the documents, before work is done."""
+    format_ = shard_format(format_name)
+    require(
+        first.settings["prepend"] is not None or not format_.needs_prepend,
+        f"must not be {format_name}: its readers know a document by the token that it begins with, "
+        "and these begin with none",
+        "format",
+        remedy="tokenize again with --prepend",
+    )
+    most, largest = format_.max_shard_tokens, max((each.tokens for each in new), default=0)
+    if most is not None and largest > most:
+        raise UsageError(
+            f"must not be {format_name}: a shard would have {largest:,} tokens, and the format "
+            f"allows {most:,}",
+            ("format",),
+            "divide the documents with {shards}",
+        )
+
+
+def _tokenizer(storage: Storage, old: _Old) -> bytes:
+    """Return the tokenizer's file, which must be the one that made the shards."""
+    url = storage.join(old.urls[0], TOKENIZER_FILE)
+    return read_hashed(storage, url, old.first.tokenizer.fingerprint)
+
+
+def _names(format_name: str, new: Sequence[NewShard]) -> list[str]:
+    """Return the names of all files that the job may write, but for the manifest."""
+    suffixes = shard_format(format_name).suffixes
+    files = [f"{each.name}{suffix}" for each in new for suffix in suffixes]
+    rejects = [each.rejects.name for each in new if each.rejects is not None]
+    return [TOKENIZER_FILE, *(f"{WORK}/{file}" for file in files), *files, *rejects]
+
+
+def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
+    """Return the tasks of a finished folder, from which it is repaired if a file is missing."""
+    found = Manifest.from_bytes(manifest)
+    rejects = {file.name: file for file in found.rejects.files}
+    tasks = {}
+    for index, row in enumerate(found.splits):
+        copied = rejects.get(rejects_name(index, len(found.splits)))
+        files = row.files if copied is None else (*row.files, copied)
+        stats = ConvertStats(row.documents if row.files else 0, row.tokens)
+        tasks[shard_name(index, len(found.splits))] = RestoredTask(files, stats)
+    return tasks
+
+
+def _task(run: RunFolder, old: _Old, format_name: str, tokenizer: bytes) -> ConvertTask:
+    framing = {name: old.first.settings[name] for name in FRAMING}
+    return ConvertTask(
+        folder=run.for_workers(),
+        urls=old.urls,
+        formats=tuple(manifest.format for manifest in old.manifests),
+        shard_format=format_name,
+        vocab_size=old.first.tokenizer.vocab_size,
+        origin=origin_of(Encoding.of(Tokenizer.from_json(tokenizer), **framing)),
+    )
+
+
+def _convert(
+    settings: ConvertSettings,
+    task: ConvertTask,
+    old: _Old,
+    left: Sequence[NewShard],
+    run: RunFolder,
+    measured: Measured,
+    progress: Progress,
+) -> None:
+    """Write the shards that are left."""
+    needed = {(part.folder, part.name) for each in left for part in each.parts}
+    files = [
+        OldFiles(number, shard.files)
+        for number, manifest in enumerate(old.manifests)
+        for shard in manifest.shards
+        if (number, shard.name) in needed
+    ]
+
+    def steps(engine: Engine) -> Collection:
+        checked = engine.run(
+            "CheckFiles",
+            partial(check_files, task),
+            engine.tasks("OldShards", map(_json, files)),
+            str,
+        )
+        return engine.run(
+            "WriteShard",
+            partial(convert_shard, task),
+            engine.tasks("NewShards", map(_json, left)),
+            str,
+            checked,
+        )
+
+    sizes = {each.name: each.tokens for each in left}
+    with progress.stage(STAGE, sum(sizes.values()), "tokens") as stage:
+        run_steps(
+            settings.run,
+            "Convert",
+            steps,
+            max(len(files), len(left)),
+            measured,
+            lambda: stage.at_least(sum(sizes.get(name, 0) for name in run.finished_tasks())),
+            min_ram="1GB",
+        )
+
+
+def _json(value: Struct) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _finish(
+    folder: OutputFolder, format_name: str, old: _Old, receipts: list[Receipt], same: bool
+) -> None:
+    """Give all files their final names, and write the manifest."""
+    stats = [receipt.read_stats(ConvertStats) for receipt in receipts]
+    publications = number_shards(receipts, [each.tokens for each in stats])
+    rows = _rows(old.manifests) if same else [_row(index) for index in range(len(receipts))]
+    shards: list[Shard] = []
+    tokenless: list[TokenlessSplit] = []
+    for row, found, publication in zip(rows, stats, publications, strict=True):
+        files = shard_files(publication.receipt)
+        if files:
+            name = files[0].name.partition(".")[0]
+            counts = {"documents": found.documents, "tokens": found.tokens}
+            shards.append(Shard(**{**row, **counts, "name": name, "files": files}))
+        else:
+            tokenless.append(TokenlessSplit(**row))
+    changed: dict[str, Any] = {
+        "format": format_name,
+        "version": VERSION,
+        "shards": tuple(shards),
+        "tokenless": tuple(tokenless),
+        "totals": Totals.of(shards, tokenless),
+    }
+    if not same or len(old.manifests) > 1:
+        settings = {name: old.first.settings[name] for name in FRAMING}
+        changed |= {"plan": NO_PLAN, "settings": settings, "rejects": Rejects({}, ())}
+    folder.publish(publications)
+    folder.storage.remove_folder_if_empty(folder.path("rejects"))
+    folder.finish(MANIFEST_FILE, replace(old.first, **changed).to_bytes())
+
+
+def _rows(manifests: Sequence[Manifest]) -> list[dict[str, Any]]:
+    """Return what is known of the splits of all folders, in their order."""
+    rows = [row for manifest in manifests for row in manifest.splits]
+    by_source = all(row.sources is not None for row in rows)
+    one = len(manifests) == 1
+    return [
+        _row(
+            index,
+            slices=row.slices if one else (),
+            documents=row.documents,
+            text_bytes=row.text_bytes,
+            rejects=row.rejects if one else 0,
+            sources=row.sources if by_source else None,
+        )
+        for index, row in enumerate(rows)
+    ]
+
+
+def _row(index: int, **known: Any) -> dict[str, Any]:
+    """Return the fields that `Shard` and `TokenlessSplit` share; 0 where nobody knows more."""
+    unknown = {"slices": (), "documents": 0, "text_bytes": 0, "rejects": 0, "sources": None}
+    return {"split": index, **unknown, **known}
+
+
+def _warnings(format_name: str, old: _Old) -> list[str]:
+    labelled = {
+        manifest.format
+        for manifest in old.manifests
+        if shard_format(manifest.format).labelled_writer is not None
+    }
+    if not labelled or shard_format(format_name).labelled_writer is not None:
+        return []
+    return [
+        f"{format_name} has no place for the ids and sources of documents, which "
+        f"{', '.join(sorted(labelled))} has; they are left out"
+    ]

@@ -1,0 +1,54 @@
+"""Folders that a job reads to make a new one: none twice, and none the output."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+from bpe_beam.errors import UsageError
+
+
+def same_folder(one: str, other: str) -> bool:
+    """Return whether two names mean one folder; URLs are compared as texts.
+
+    Args:
+        one: A path or URL.
+        other: A path or URL.
+    """
+    paths = [Path(name.removeprefix("file://")) for name in (one, other)]
+    if all(path.exists() for path in paths):
+        return paths[0].samefile(paths[1])
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def refuse_own_folder(output: str, folders: tuple[str, ...]) -> None:
+    """Refuse an output that is an input: overwriting would remove it before it is read.
+
+    Args:
+        output: The output folder.
+        folders: The folders that the job reads.
+
+    Raises:
+        UsageError: The output is one of them.
+    """
+    for folder in folders:
+        if same_folder(output, folder):
+            raise UsageError(
+                f"must be a folder other than those that are read, got {output}", ("output",)
+            )
+
+
+def refuse_twice(folders: Sequence[str], harm: str) -> None:
+    """Refuse a folder that is named twice.
+
+    Args:
+        folders: The folders that the job reads.
+        harm: What would happen, such as "its words would be counted twice".
+
+    Raises:
+        UsageError: Names the folder.
+    """
+    for one, other in itertools.combinations(folders, 2):
+        if same_folder(one, other):
+            raise UsageError(f"{other} is named twice: {harm}")

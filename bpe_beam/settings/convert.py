@@ -1,0 +1,54 @@
+"""Settings of `convert`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bpe_beam.errors import require
+from bpe_beam.settings.common import RunSettings, output_option
+from bpe_beam.settings.dataflow import require_reachable
+from bpe_beam.settings.field import Settings, option, part
+from bpe_beam.shards.formats import SHARD_FORMATS
+
+MAX_SHARDS = 100_000
+
+
+@dataclass(frozen=True)
+class ConvertSettings(Settings):
+    """Settings of `convert`: folders of shards to one, without tokenizing again."""
+
+    folders: tuple[str, ...] = option(
+        flag="folders",
+        metavar="DIR",
+        kind="many",
+        help="Folder of shards. Several of one tokenizer are joined in this order.",
+    )
+    output: str = output_option("new shards")
+    run: RunSettings = part(RunSettings, RunSettings())
+    format: str | None = option(
+        None,
+        choices=SHARD_FORMATS,
+        help="Format of the new shards.",
+        default_help="that of the first folder",
+    )
+    shards: int | None = option(
+        None,
+        help="Divide all documents into N shards of about as many tokens each, in their order.",
+        default_help="as they are",
+        between=(1, MAX_SHARDS),
+    )
+
+    def check(self) -> None:
+        """Refuse a conversion that changes nothing, a template, and paths out of reach."""
+        require(
+            len(self.folders) > 1 or self.format is not None or self.shards is not None,
+            "are both missing, and there is one folder: nothing would change",
+            "format",
+            "shards",
+            remedy="give {format} or {shards}",
+        )
+        require(
+            not any(f.startswith("--template_location=") for f in self.run.runner_options),
+            "templates exist of count and tokenize, not of convert",
+        )
+        require_reachable(self.run.runner, folders=self.folders, output=(self.output,))

@@ -1,0 +1,66 @@
+"""The documents of a shard in batches of bounded size, as writers take them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bpe_beam.shards.formats.interface import LabelledReader, ShardReader
+
+_DOCUMENTS = 1 << 16
+_TOKENS = 1 << 20
+
+
+class DocumentBatch(NamedTuple):
+    """Documents in a row; see `ShardWriter.write_documents`."""
+
+    ids: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    labels: pa.RecordBatch | None
+
+
+def document_batches(
+    reader: ShardReader,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    labels_of: LabelledReader | None = None,
+) -> Iterator[DocumentBatch]:
+    """Yield documents in order, by the positions of their first tokens.
+
+    A document without tokens has the position of the token that would follow.
+
+    Args:
+        reader: The open shard.
+        start: The first position, in tokens of the shard.
+        stop: The position behind the last; None: up to the end of the shard.
+        labels_of: The same reader, if labels are wanted.
+
+    Yields:
+        Batches of at most 2^16 documents and 2^20 tokens, or of one larger document.
+
+    Raises:
+        DataError: The shard cannot be read.
+    """
+    token = 0
+    for first in range(0, len(reader), _DOCUMENTS):
+        lengths = reader.lengths(first, min(first + _DOCUMENTS, len(reader)))
+        bounds = token + np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+        token = int(bounds[-1])
+        row = int(np.searchsorted(bounds[:-1], start))
+        end = lengths.size if stop is None else int(np.searchsorted(bounds[:-1], stop))
+        while row < end:
+            last = int(np.searchsorted(bounds, bounds[row] + _TOKENS, side="right")) - 1
+            last = min(max(last, row + 1), end)
+            yield DocumentBatch(
+                reader.tokens(int(bounds[row]), int(bounds[last])),
+                bounds[row : last + 1] - bounds[row],
+                None if labels_of is None else labels_of.labels(first + row, first + last),
+            )
+            row = last
+        if stop is not None and end < lengths.size:
+            return

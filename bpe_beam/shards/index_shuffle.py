@@ -1,0 +1,140 @@
+"""A seeded order of 0 to N - 1 without a table: the permutation of grain's `index_shuffle`.
+
+A small block cipher (Simon, with 16 bits or more) permutes the numbers of its block; a number that
+falls beyond N - 1 is enciphered again until it does not. So every number is mapped by itself, in
+both directions, and any process that knows N and the seed agrees with every other.
+
+The result equals grain's wherever grain's is a permutation. For N = 65,537 and other powers of 4
+plus 1 grain chooses a block that is too small for the last number; the block here is large enough.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+ROUNDS = 4
+"""The rounds of the cipher, as grain's `MapDataset.shuffle` has them."""
+
+MAX_SEED = 2**32 - 1
+
+_LEAST_BLOCK_BITS = 16
+
+
+class IndexShuffle:
+    """A permutation of 0 to `count` - 1.
+
+    Args:
+        count: The number of numbers, 1 to 2^63.
+        seed: Chooses the permutation, 0 to MAX_SEED.
+
+    Raises:
+        ValueError: `count` or `seed` is out of range.
+    """
+
+    def __init__(self, count: int, seed: int) -> None:
+        if not 1 <= count <= 2**63:
+            raise ValueError(f"count must be 1 to 2^63, got {count}")
+        if not 0 <= seed <= MAX_SEED:
+            raise ValueError(f"seed must be 0 to {MAX_SEED}, got {seed}")
+        self._last = np.uint64(count - 1)
+        bits = max((count - 1).bit_length(), _LEAST_BLOCK_BITS)
+        self._word = (bits + 1) // 2
+        mask = (1 << self._word) - 1
+        self._mask = np.uint64(mask)
+        self._keys = [np.uint64(key & mask) for key in _round_keys(seed)]
+        # In the smallest block most numbers are beyond a small `count`, and walks are long.
+        self._tables = self._walk_all() if bits == _LEAST_BLOCK_BITS else None
+
+    def number_at(self, positions: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return uint64[n]: the numbers at these positions of the order.
+
+        Args:
+            positions: uint64[n], each below `count`.
+        """
+        return self._walk(positions, forward=True)
+
+    def position_of(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return uint64[n]: the positions at which these numbers are; the inverse of `number_at`.
+
+        Args:
+            numbers: uint64[n], each below `count`.
+        """
+        return self._walk(numbers, forward=False)
+
+    def _walk(self, values: NDArray[np.uint64], forward: bool) -> NDArray[np.uint64]:
+        """Encipher or decipher each value until it is in range."""
+        if values.size and values.max() > self._last:
+            raise ValueError(f"values must be at most {self._last}, got {values.max()}")
+        if self._tables is not None:
+            return self._tables[forward][values]
+        found = self._cipher(values, forward)
+        beyond = np.flatnonzero(found > self._last)
+        while beyond.size:
+            again = self._cipher(found[beyond], forward)
+            found[beyond] = again
+            beyond = beyond[again > self._last]
+        return found
+
+    def _walk_all(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the positions of all numbers, and the numbers at all positions."""
+        block = np.arange(1 << _LEAST_BLOCK_BITS, dtype=np.uint64)
+        step, last = self._cipher(block, True).tolist(), int(self._last)
+        numbers = []
+        for position in range(last + 1):
+            number = step[position]
+            while number > last:
+                number = step[number]
+            numbers.append(number)
+        order = np.array(numbers, dtype=np.uint64)
+        return np.argsort(order).astype(np.uint64), order
+
+    def _cipher(self, values: NDArray[np.uint64], forward: bool) -> NDArray[np.uint64]:
+        left, right = values >> np.uint64(self._word), values & self._mask
+        if forward:
+            for key, other in zip(self._keys[::2], self._keys[1::2], strict=True):
+                left ^= self._mixed(right) ^ key
+                right ^= self._mixed(left) ^ other
+        else:
+            for key, other in zip(self._keys[-2::-2], self._keys[::-2], strict=True):
+                right ^= self._mixed(left) ^ other
+                left ^= self._mixed(right) ^ key
+        joined: NDArray[np.uint64] = (left << np.uint64(self._word)) | right
+        return joined
+
+    def _mixed(self, word: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the round function of Simon."""
+        return (self._rotated(word, 1) & self._rotated(word, 8)) ^ self._rotated(word, 2)
+
+    def _rotated(self, word: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+        high, low = np.uint64(bits), np.uint64(self._word - bits)
+        rotated: NDArray[np.uint64] = ((word << high) | (word >> low)) & self._mask
+        return rotated
+
+
+def _round_keys(seed: int) -> list[int]:
+    """Return a key of 32 bits for each round: C++'s `std::seed_seq{seed}.generate`."""
+    size = ROUNDS
+    keys = [0x8B8B8B8B] * size
+    middle = (size - 1) // 2 if size < 7 else 3
+    near = (size - middle) // 2
+    far = near + middle
+    for step in range(size):
+        mixed = _spread(keys[step] ^ keys[(step + near) % size] ^ keys[step - 1], 1664525)
+        last = mixed + (1 if step == 0 else step + seed if step == 1 else step)
+        keys[(step + near) % size] += mixed
+        keys[(step + far) % size] += last
+        keys[step] = last
+        keys = [key & 0xFFFFFFFF for key in keys]
+    for step in range(size):
+        mixed = _spread(keys[step] + keys[(step + near) % size] + keys[step - 1], 1566083941)
+        last = (mixed - step) & 0xFFFFFFFF
+        keys[(step + near) % size] ^= mixed
+        keys[(step + far) % size] ^= last
+        keys[step] = last
+    return keys
+
+
+def _spread(value: int, factor: int) -> int:
+    value &= 0xFFFFFFFF
+    return factor * (value ^ value >> 27) & 0xFFFFFFFF

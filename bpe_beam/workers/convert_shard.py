@@ -1,0 +1,251 @@
+"""Write the documents of shards as a shard of another format, without tokenizing again.
+
+A worker reads the documents of one new shard a batch at a time and writes them, in one task. Before
+that, other tasks compare the files that are read with their hashes, so that no damage gets a new
+hash. As in `tokenize_split.py`, the shard becomes visible in `work/` as a whole and then gets its
+receipt, and final names follow from all receipts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bpe_beam import progress
+from bpe_beam.errors import DataError
+from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.folders.receipts import WORK, TaskFolder
+from bpe_beam.shards.document_batches import document_batches
+from bpe_beam.shards.formats import shard_format
+from bpe_beam.shards.formats.interface import LabelledReader, ShardOrigin, ShardWriter
+from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.numbering import shard_name
+from bpe_beam.storage import redact
+from bpe_beam.storage.hashing import read_hashed
+from bpe_beam.storage.json_file import Count
+from bpe_beam.workers import metric_names
+from bpe_beam.workers.measured import TaskResult
+from bpe_beam.workers.split_task import rejects_name, require_visible
+
+STAGE = "convert"
+"""The progress stage, in tokens, that gets reports."""
+
+
+class ConvertStats(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a receipt says of a new shard: the numbers of its documents and tokens."""
+
+    documents: Count
+    tokens: Count
+
+
+class OldFiles(Struct, frozen=True):
+    """Files of one of the folders that are read, by the folder's number."""
+
+    folder: int
+    files: tuple[FileInfo, ...]
+
+
+class ShardPart(Struct, frozen=True):
+    """Documents of a shard that is read.
+
+    Attributes:
+        folder: The number of the shard's folder.
+        name: The shard's name.
+        start: The position of the first document, see `document_batches`.
+        stop: The position behind the last; None: up to the end of the shard.
+    """
+
+    folder: int
+    name: str
+    start: Count = 0
+    stop: Count | None = None
+
+
+class NewShard(Struct, frozen=True):
+    """A shard to be written.
+
+    Attributes:
+        index: Its number, from 0.
+        count: The number of all new shards.
+        tokens: The number of its tokens; of divided shards about so many.
+        parts: Its documents, in order.
+        rejects: The file of rejects that is copied; None without one.
+    """
+
+    index: int
+    count: int
+    tokens: int
+    parts: tuple[ShardPart, ...]
+    rejects: FileInfo | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in `work/`, and that of its task."""
+        return shard_name(self.index, self.count)
+
+
+@dataclass(frozen=True)
+class ConvertTask:
+    """What the workers of a conversion need to know; plain and picklable.
+
+    Attributes:
+        folder: The folder of the run.
+        urls: The folders that are read.
+        formats: The format of each.
+        shard_format: The format of the new shards.
+        vocab_size: One more than the tokenizer's greatest id.
+        origin: What made the tokens.
+    """
+
+    folder: TaskFolder
+    urls: tuple[str, ...]
+    formats: tuple[str, ...]
+    shard_format: str
+    vocab_size: int
+    origin: ShardOrigin
+
+
+def same_shards(manifests: Sequence[Manifest]) -> list[NewShard]:
+    """Return a new shard for each split of all folders, with its rejects if there is one folder."""
+    rows = [(folder, row) for folder, manifest in enumerate(manifests) for row in manifest.splits]
+    rejects = {file.name: file for file in manifests[0].rejects.files if len(manifests) == 1}
+    return [
+        NewShard(
+            index,
+            len(rows),
+            row.tokens,
+            (ShardPart(folder, row.name),) if row.files else (),
+            rejects.get(rejects_name(index, len(rows))),
+        )
+        for index, (folder, row) in enumerate(rows)
+    ]
+
+
+def even_shards(manifests: Sequence[Manifest], count: int) -> list[NewShard]:
+    """Return new shards of about as many tokens each: a document is where its first token is.
+
+    Args:
+        manifests: The manifests of the folders that are read.
+        count: The number of new shards.
+    """
+    total = sum(manifest.totals.tokens for manifest in manifests)
+    bounds = [total * index // count for index in range(count + 1)]
+
+    def shard_at(position: int) -> int:
+        """Return the last shard that begins at a position of all tokens, or before it."""
+        return min(count - 1, (count * (position + 1) - 1) // max(total, 1))
+
+    parts: list[list[ShardPart]] = [[] for _ in range(count)]
+    begin = 0
+    for part, tokens in _parts_of(manifests):
+        end = begin + tokens
+        # Documents without tokens at the end of a shard are at the position of the next token.
+        for index in range(shard_at(begin), shard_at(end) + 1):
+            start = max(0, bounds[index] - begin)
+            stop = (
+                None if index == count - 1 or bounds[index + 1] > end else bounds[index + 1] - begin
+            )
+            if stop is None or start < stop:
+                parts[index].append(replace(part, start=start, stop=stop))
+        begin = end
+    sizes = (stop - start for start, stop in itertools.pairwise(bounds))
+    return [
+        NewShard(index, count, size, tuple(each))
+        for index, (size, each) in enumerate(zip(sizes, parts, strict=True))
+    ]
+
+
+def _parts_of(manifests: Sequence[Manifest]) -> Iterator[tuple[ShardPart, int]]:
+    """Yield each shard of all folders as a whole, and its number of tokens."""
+    for folder, manifest in enumerate(manifests):
+        for shard in manifest.shards:
+            yield ShardPart(folder, shard.name), shard.tokens
+
+
+def check_files(task: ConvertTask, element: str) -> TaskResult:
+    """Compare the files of a shard that is read with their hashes.
+
+    Args:
+        task: The job.
+        element: An `OldFiles` as JSON.
+
+    Returns:
+        The name of the first file as the output.
+
+    Raises:
+        DataError: A file is missing or changed.
+    """
+    old = msgspec.json.decode(element, type=OldFiles)
+    folder = TaskFolder(task.folder.storage, task.urls[old.folder], "")
+    require_visible(folder.storage, folder.url)
+    for file in old.files:
+        if not folder.matches(file):
+            raise DataError(
+                f"{redact(folder.path(file.name))} is missing, or is not the file that was written",
+                remedy=f"bpe-beam verify {redact(folder.url)} shows what is damaged",
+            )
+    return TaskResult([old.files[0].name])
+
+
+def convert_shard(task: ConvertTask, checked: list[str], element: str) -> TaskResult:
+    """Write a new shard, and its receipt.
+
+    Args:
+        task: The job.
+        checked: The outputs of `check_files`, which this task waits for.
+        element: A `NewShard` as JSON.
+
+    Returns:
+        The shard's name as the output, and metrics.
+
+    Raises:
+        DataError: Storage fails, or a document does not fit the format.
+    """
+    new = msgspec.json.decode(element, type=NewShard)
+    folder = task.folder
+    require_visible(folder.storage, folder.url)
+    format_ = shard_format(task.shard_format)
+    target = folder.storage, folder.path(WORK), new.name, task.vocab_size
+    labelled = format_.labelled_writer
+    with format_.writer(*target) if labelled is None else labelled(*target, task.origin) as writer:
+        for part in new.parts:
+            _write_part(task, writer, part, with_labels=labelled is not None)
+    shard = writer.result()
+    files = [replace(file, name=f"{WORK}/{file.name}") for file in shard.files]
+    if new.rejects is not None:
+        _copy(folder, task.urls[0], new.rejects)
+        files.append(new.rejects)
+    folder.write_receipt(new.name, files, ConvertStats(shard.documents, shard.tokens))
+    counts = {
+        metric_names.DOCUMENTS_WRITTEN: shard.documents,
+        metric_names.TOKENS_WRITTEN: shard.tokens,
+    }
+    return TaskResult([new.name], counts)
+
+
+def _write_part(
+    task: ConvertTask, writer: ShardWriter, part: ShardPart, *, with_labels: bool
+) -> None:
+    source = shard_format(task.formats[part.folder])
+    with source.reader(task.folder.storage, task.urls[part.folder], part.name) as reader:
+        labels_of = None
+        if with_labels and source.labelled_writer is not None:
+            labels_of = cast(LabelledReader, reader)
+        for batch in document_batches(reader, part.start, part.stop, labels_of=labels_of):
+            writer.write_documents(*batch)
+            documents = batch.offsets.size - 1
+            progress.report(STAGE, done=batch.ids.size, documents=documents)
+
+
+def _copy(folder: TaskFolder, source: str, file: FileInfo) -> None:
+    """Copy a file of rejects, which has some MB at most."""
+    url = folder.storage.join(source, *file.name.split("/"))
+    folder.storage.write_bytes(
+        folder.path(file.name), read_hashed(folder.storage, url, file.sha256)
+    )

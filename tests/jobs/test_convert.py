@@ -1,0 +1,191 @@
+"""`convert`: the folder that `tokenize` would have written, in any format and number of shards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from command_line import COMMAND, run, run_whole
+from killed_jobs import kill_when
+from made_text import documents, write
+from read_back import read_shards, tree
+
+from bpe_beam.shards.formats import SHARD_FORMATS
+from bpe_beam.shards.manifest import Manifest, read_manifest
+from bpe_beam.storage import Storage
+
+END = "<|endoftext|>"
+LABELLED = ("parquet", "arrow")
+
+
+@dataclass
+class Ground:
+    """A corpus with empty documents and a reject, its tokenizer, and its shards in any format."""
+
+    folder: Path
+
+    @property
+    def corpus(self) -> Path:
+        return self.folder / "a.jsonl"
+
+    def shards(self, format_name: str) -> Path:
+        """Return the folder that `tokenize` writes."""
+        out = self.folder / format_name
+        if not out.exists():
+            reading = ("--input", self.corpus, "--range-bytes", "3KB", "--max-rejects", "1")
+            tokenizer = ("--tokenizer", self.folder / "tok", "--prepend", END)
+            run_whole("tokenize", *reading, *tokenizer, "--format", format_name, "--output", out)
+        return out
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    folder = tmp_path_factory.mktemp("ground")
+    corpus = write(folder / "a.jsonl", ["", *documents(90, seed=6), "", ""])
+    given = ("--input", corpus, "--vocab-size", "400", "--special-token", END)
+    run_whole("train", *given, "--output", folder / "tok")
+    with corpus.open("a") as file:
+        file.write('{"no text": 1}\n')
+    return Ground(folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return tree(folder, without=("job.json",))
+
+
+@pytest.mark.parametrize("format_name", SHARD_FORMATS)
+def test_what_is_converted_is_what_tokenize_writes(
+    ground: Ground, tmp_path: Path, format_name: str
+) -> None:
+    """To the byte: shards, manifest, rejects, tokenizer; and back again."""
+    before = {"parquet": "arrow", "arrow": "parquet", "megatron": "dolma"}.get(format_name)
+    old = ground.shards(before or "megatron")
+    there, back = tmp_path / "there", tmp_path / "back"
+    run_whole("convert", old, "--format", format_name, "--output", there)
+    assert contents(there) == contents(ground.shards(format_name))
+    run_whole("convert", there, "--format", old.name, "--output", back)
+    assert contents(back) == contents(old)
+
+
+def test_the_corpus_proves_what_is_converted(ground: Ground, tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    run_whole("convert", ground.shards("megatron"), "--format", "flat", "--output", there)
+    proof = run_whole("verify", there, "--full", "--input", ground.corpus).summary
+    assert proof["whole"] is True
+
+
+def table(folder: Path) -> pa.Table:
+    """Return the rows of a folder of Arrow shards."""
+    paths = sorted(folder.glob("*.arrow"))
+    return pa.concat_tables(pa.ipc.open_file(path.read_bytes()).read_all() for path in paths)
+
+
+def tokens_of(folder: Path) -> list[int]:
+    """Return the number of tokens of each shard."""
+    manifest: Manifest = read_manifest(Storage(), str(folder))
+    return [shard.tokens for shard in manifest.shards]
+
+
+@pytest.mark.parametrize("shards", [1, 7, 300])
+def test_divided_evenly_in_order(ground: Ground, tmp_path: Path, shards: int) -> None:
+    """Also into more shards than there are documents: those without tokens are not written."""
+    out, again = tmp_path / "out", tmp_path / "again"
+    old = ground.shards("arrow")
+    run_whole("convert", old, "--shards", shards, "--output", out)
+    assert table(out).equals(table(old))
+    sizes, lengths = tokens_of(out), table(old).column("length").to_pylist()
+    if shards < 300:
+        assert len(sizes) == shards
+        assert max(sizes) - min(sizes) <= 2 * max(lengths)
+    else:
+        assert len(sizes) < shards
+    assert min(sizes) > 0
+    assert run_whole("verify", out).summary["whole"] is True
+    refused = run("verify", out, "--input", ground.corpus)
+    assert refused.code == 2
+    assert "--input must not be given: these shards were joined" in refused.message
+    run_whole("convert", out, "--shards", len(tokens_of(old)), "--output", again)
+    assert table(again).equals(table(old))
+
+
+def test_folders_are_joined_in_their_order(ground: Ground, tmp_path: Path) -> None:
+    flat, joined, one = tmp_path / "flat", tmp_path / "joined", tmp_path / "one"
+    run_whole("convert", ground.shards("dolma"), "--format", "flat", "--output", flat)
+    folders = (ground.shards("megatron"), flat)
+    run_whole("convert", *folders, "--output", joined)
+    documents = read_shards(ground.shards("megatron"))
+    assert read_shards(joined) == 2 * documents
+    assert tokens_of(joined) == 2 * tokens_of(flat)
+    totals = json.loads((joined / "manifest.json").read_bytes())["totals"]
+    each = json.loads((flat / "manifest.json").read_bytes())["totals"]
+    assert totals["text_bytes"] == 2 * each["text_bytes"]
+    assert totals["documents"] == 2 * each["documents"]
+    assert run_whole("verify", joined).summary["whole"] is True
+    run_whole("convert", *folders, "--shards", "1", "--output", one)
+    assert read_shards(one) == 2 * documents
+
+
+def test_labels_without_a_place_are_warned_of(ground: Ground, tmp_path: Path) -> None:
+    ran = run_whole(
+        "convert", ground.shards("parquet"), "--format", "flat", "--output", tmp_path / "out"
+    )
+    (warning,) = ran.warnings
+    assert warning.startswith("flat has no place for the ids and sources of documents")
+
+
+def test_killed_and_resumed(ground: Ground, tmp_path: Path) -> None:
+    """On either engine; a folder that lost a file is repaired."""
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    command = ("convert", ground.shards("megatron"), "--format", "parquet", "--shards", "24")
+    run_whole(*command, "--output", whole)
+    assert kill_when(
+        [*COMMAND, *map(str, command), "--output", str(out), "--quiet"],
+        lambda: len([*(out / "work").glob("*/work/*.json")]) > 2,
+        "the receipts of three of 24 shards",
+    )
+    ran = run_whole(*command, "--output", out, "--runner", "FnApiRunner")
+    assert ran.summary["shards_kept_from_before"] > 0
+    assert tree(out) == tree(whole)
+    min(out.glob("shard-*")).unlink()
+    assert run_whole(*command, "--output", out).summary["shards_kept_from_before"] == 23
+    assert tree(out) == tree(whole)
+    assert run_whole(*command, "--output", out).summary["was_finished_before"]
+
+
+def test_damage_is_not_converted(ground: Ground, tmp_path: Path) -> None:
+    old, out = tmp_path / "old", tmp_path / "out"
+    run_whole("convert", ground.shards("megatron"), "--format", "flat", "--output", old)
+    damaged = min(old.glob("*.bin"))
+    data = damaged.read_bytes()
+    damaged.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    ran = run("convert", old, "--format", "megatron", "--output", out)
+    assert ran.code == 1
+    assert f"{damaged} is missing, or is not the file that was written" in ran.message
+    damaged.write_bytes(data)
+    run_whole("convert", old, "--format", "megatron", "--output", out)
+
+
+def test_what_cannot_be_converted(ground: Ground, tmp_path: Path) -> None:
+    out = ("--output", tmp_path / "out")
+    megatron = ground.shards("megatron")
+    bare = tmp_path / "bare"
+    run_whole(
+        *("tokenize", "--input", ground.corpus, "--max-rejects", "1"),
+        *("--tokenizer", ground.folder / "tok", "--output", bare),
+    )
+    for args, code, said in (
+        ((megatron,), 2, "--format and --shards are both missing"),
+        ((megatron, megatron), 2, "is named twice: its documents would be there twice"),
+        ((megatron, bare), 2, f"prepend: {END} in"),
+        ((bare, "--format", "llmc"), 2, "--format must not be llmc"),
+        ((ground.folder / "tok", "--format", "flat"), 2, "holds a tokenizer, not shards"),
+        ((tmp_path / "none", "--format", "flat"), 1, "manifest.json"),
+    ):
+        ran = run("convert", *args, *out)
+        assert (ran.code, said in ran.message) == (code, True), ran.message
+        assert not (tmp_path / "out").exists()
+    ran = run("convert", megatron, "--format", "flat", "--output", megatron)
+    assert "must be a folder other than those that are read" in ran.message
