@@ -24,17 +24,11 @@ from bpe_beam.errors import DataError, NotFoundError, UsageError
 from bpe_beam.folders.artifact_names import JOB_FILE, MANIFEST_FILE, TOKENIZER_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord, differences
-from bpe_beam.folders.receipts import (
-    WORK,
-    Publication,
-    Receipt,
-    receipt_name,
-    side_by_side,
-)
-from bpe_beam.folders.run_folder import JobFolder, folders_of, is_job_attempt, names_present
+from bpe_beam.folders.receipts import WORK, Publication, Receipt, receipt_name, side_by_side
+from bpe_beam.folders.run_folder import JobFolder, folders_of, names_present
 from bpe_beam.messages import list_few
 from bpe_beam.storage import Storage
-from bpe_beam.storage.names import absolute, is_local
+from bpe_beam.storage.names import absolute, attempted_name, is_local
 
 _MAX_JOB_BYTES = 1 << 28
 
@@ -124,18 +118,15 @@ class OutputFolder(JobFolder):
 
         Cost: one listing; when resuming, all finished tasks' files are read once for their hashes.
         """
-        settings = {key: value for key, value in job.items() if key != "job"}
         # Convert through JSON, so that the settings equal those that are read back: tuples become
         # lists.
-        settings = json.loads(json.dumps(settings, allow_nan=False))
-        record = JobRecord(str(job["job"]), settings, final, frozenset(names))
+        settings = json.loads(json.dumps(job, allow_nan=False))
+        record = JobRecord(str(settings.pop("job")), settings, final, frozenset(names))
         data = record.to_bytes()
         if storage.exists(url) and not storage.is_folder(url):
             raise UsageError(f"must be a folder, got the file {url}", ("output",))
         present = names_present(storage, url, folders_of(record.all_names))
-        old = None
-        if JOB_FILE in present:
-            old = _read_job(storage, storage.join(url, JOB_FILE))
+        old = _read_job(storage, storage.join(url, JOB_FILE)) if JOB_FILE in present else None
         if old is not None:
             present |= names_present(storage, url, folders_of(old.all_names))
         present -= frozenset(beside)
@@ -200,11 +191,10 @@ class OutputFolder(JobFolder):
 
         Files go first: a receipt whose files are missing is not trusted.
         """
-        forgotten = list(receipts)
-        self.remove([file.name for receipt in forgotten for file in receipt.files])
-        self.remove([receipt_name(receipt.task) for receipt in forgotten])
-        for receipt in forgotten:
-            self._kept.pop(receipt.task, None)
+        forgotten = {receipt.task: receipt for receipt in receipts}
+        self.remove(file.name for receipt in forgotten.values() for file in receipt.files)
+        self.remove(map(receipt_name, forgotten))
+        self._kept = {task: kept for task, kept in self._kept.items() if task not in forgotten}
 
     def publish(self, publications: Iterable[Publication]) -> list[Receipt]:
         """Move the files of all tasks from `work/` to their final names; return the receipts.
@@ -241,15 +231,14 @@ class OutputFolder(JobFolder):
         receipt = publication.receipt
         if all(name == final or name.startswith(f"{WORK}/") for name, final in publication.moves):
             return publication
-        moves = tuple(
-            (f"{WORK}/{receipt.task}.{name.rpartition('/')[2].partition('.')[2]}", final)
-            for name, final in publication.moves
-        )
-        self._move_files(
-            (name, back) for (name, _), (back, _) in zip(publication.moves, moves, strict=True)
-        )
-        back = {final: name for name, final in moves}
-        files = [replace(file, name=back.get(file.name, file.name)) for file in receipt.files]
+        back = {
+            name: f"{WORK}/{receipt.task}.{name.rpartition('/')[2].partition('.')[2]}"
+            for name, _ in publication.moves
+        }
+        self._move_files(back.items())
+        moves = tuple((back[name], final) for name, final in publication.moves)
+        names = {final: name for name, final in moves}
+        files = [replace(file, name=names.get(file.name, file.name)) for file in receipt.files]
         self.write_receipt(receipt.task, files, receipt.stats)
         return Publication(receipt, moves)
 
@@ -334,11 +323,9 @@ class OutputFolder(JobFolder):
         matching = side_by_side(
             lambda receipt: all(map(self.matches, receipt.files)), receipts.values()
         )
-        for (task, receipt), matches in zip(receipts.items(), matching, strict=True):
-            if matches:
-                self._kept[task] = receipt
-            else:
-                self.storage.remove(self.path(receipt_name(task)))
+        whole = dict(zip(receipts, matching, strict=True))
+        self._kept = {task: receipt for task, receipt in receipts.items() if whole[task]}
+        self.remove(receipt_name(task) for task in receipts if not whole[task])
 
     def _is_whole(self, present: frozenset[str], restore: Restore | None) -> bool:
         """Return whether a finished folder is whole by names and sizes, and by hashes where cheap.
@@ -418,9 +405,8 @@ def _refuse_others(
     overwrite: bool,
 ) -> None:
     """Refuse a folder that this job must not use; nothing has been changed yet."""
-    top = {name for name in present if "/" not in name}
     # A run that was killed at its start may leave an incomplete job.json, which does not count.
-    top = {name for name in top if not is_job_attempt(name)}
+    top = {name for name in present if "/" not in name and attempted_name(name) != JOB_FILE}
     if old is None and top and not overwrite:
         raise UsageError(
             f"output {url} holds files that no job of bpe-beam recorded ({list_few(sorted(top))})",

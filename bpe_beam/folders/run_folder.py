@@ -12,18 +12,13 @@ import re
 import secrets
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from bpe_beam.errors import DataError, NotFoundError
 from bpe_beam.folders.artifact_names import JOB_FILE
 from bpe_beam.folders.file_info import FileInfo
 from bpe_beam.folders.job_json import JobRecord
-from bpe_beam.folders.receipts import (
-    WORK,
-    Receipt,
-    TaskFolder,
-    receipt_name,
-    side_by_side,
-    task_of,
-)
+from bpe_beam.folders.receipts import WORK, Receipt, TaskFolder, receipt_name, side_by_side, task_of
 from bpe_beam.storage import Storage
 from bpe_beam.storage.names import attempted_name
 
@@ -157,18 +152,21 @@ class JobFolder(RunFolder):
         """
 
         def move_files(receipt: Receipt) -> list[FileInfo] | None:
+            """Return the files where they are then; None if one is missing: the task runs again."""
             files = []
-            whole = True
             for file in receipt.files:
-                name = file.name
-                if all_files or not name.startswith(f"{WORK}/"):
-                    whole &= self._moved(run, name)
+                if all_files or not file.name.startswith(f"{WORK}/"):
+                    try:
+                        self.storage.move(run.path(file.name), self.path(file.name))
+                    except NotFoundError:
+                        return None
+                    files.append(file)
                 else:
-                    name = f"{WORK}/{run.name}/{name}"
-                files.append(FileInfo(name, file.bytes, file.sha256))
-            return files if whole else None
+                    files.append(replace(file, name=f"{WORK}/{run.name}/{file.name}"))
+            return files
 
-        def write_receipt(receipt: Receipt, files: list[FileInfo] | None) -> None:
+        def write_receipt(pair: tuple[Receipt, list[FileInfo] | None]) -> None:
+            receipt, files = pair
             if files is not None:
                 self.write_receipt(receipt.task, files, receipt.stats)
 
@@ -178,17 +176,9 @@ class JobFolder(RunFolder):
             self.storage.make_folder(self.path(folder))
         moved = side_by_side(move_files, receipts)
         self.storage.sync_folders(self.url, *map(self.path, folders))
-        side_by_side(lambda pair: write_receipt(*pair), zip(receipts, moved, strict=True))
+        side_by_side(write_receipt, zip(receipts, moved, strict=True))
         self.storage.sync_folders(self.path(WORK))
         run.remove(receipt_name(receipt.task) for receipt in receipts)
-
-    def _moved(self, run: RunFolder, name: str) -> bool:
-        """Move a file of a run; return False if it is missing: its task must run again."""
-        try:
-            self.storage.move(run.path(name), self.path(name))
-        except NotFoundError:
-            return False
-        return True
 
     def sync(self) -> None:
         """Sync the folders, so that files survive a power cut by name; their bytes do already."""
@@ -204,11 +194,6 @@ class JobFolder(RunFolder):
             name for name in there if name in known or self.owns(name) or self._is_attempt(name)
         )
         self.storage.remove_folder_if_empty(self.path(WORK))
-
-
-def is_job_attempt(name: str) -> bool:
-    """Return whether a name is that of a `job.json` that was never completed."""
-    return attempted_name(name) == JOB_FILE
 
 
 def folders_of(names: Iterable[str]) -> set[str]:
