@@ -14,7 +14,7 @@ from bpe_beam.corpus.formats.interface import input_format as format_named
 from bpe_beam.corpus.listing import list_files
 from bpe_beam.corpus.plan import InputFile, Plan, Slice, Split
 from bpe_beam.corpus.read_settings import WHOLE_FILE
-from bpe_beam.corpus.streams.unit_search import UNIT_START
+from bpe_beam.corpus.streams import UNIT_START
 from bpe_beam.errors import UsageError
 from bpe_beam.storage import Storage
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
+import signal
 import threading
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,6 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOpt
 from apache_beam.runners.runner import PipelineState
 from apache_beam.typehints.decorators import no_annotations
 
-from bpe_beam.engines.cancel import cancelled_if_left
 from bpe_beam.engines.run import TemplateMade, template_of
 from bpe_beam.engines.runner_errors import was_interrupted
 from bpe_beam.engines.steps import Steps
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from apache_beam.runners.runner import PipelineRunner
 
 _WATCH_SECONDS = 2.0
+_CANCEL_SECONDS = 10
+_RUNNING_ON_FLINK = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")
 
 _DATAFLOW_FLAGS = (
     "--no_save_main_session",
@@ -138,7 +142,7 @@ def run_pipeline(
         if run.in_process:
             state = result.wait_until_finish()
         else:
-            with cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
+            with _cancelled_if_left(result, options.view_as(FlinkRunnerOptions).flink_master):
                 state = result.wait_until_finish()
     if state not in (None, PipelineState.DONE):
         raise DataError(f"the runner ended the job in state {state}; its log tells why")
@@ -156,6 +160,48 @@ def _interrupts(debug: bool) -> Iterator[None]:
         if not debug:
             logging.getLogger("apache_beam").setLevel(logging.CRITICAL + 1)
         raise KeyboardInterrupt from error
+
+
+@contextlib.contextmanager
+def _cancelled_if_left(result: Any, flink_master: str | None) -> Iterator[None]:
+    """Cancel a job if the block ends with an error; after an interrupt, end Beam's job server too.
+
+    On SIGINT Beam ends its job server, but not the job. A Flink job then runs on, and Beam's own
+    cancellation does not reach it, so the request goes to Flink itself: `flink_master` is the
+    address of its REST interface; None, or a word in brackets, means that there is none. A second
+    interrupt does not wait for the cancellation.
+    """
+    main = threading.current_thread() is threading.main_thread()  # which alone gets signals
+    beams = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None
+    try:
+        yield
+    except BaseException as error:
+        # A failure here is not reported: there is an error already.
+        with contextlib.suppress(Exception):
+            result.cancel()
+        if flink_master and not flink_master.startswith("["):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                _cancel_on_flink(flink_master, getattr(result, "_job_id", ""))
+        if isinstance(error, KeyboardInterrupt) and callable(beams):
+            beams(signal.SIGINT, None)
+        raise
+    finally:
+        if main and beams is not None:  # None: not set by Python
+            signal.signal(signal.SIGINT, beams)
+
+
+def _cancel_on_flink(master: str, job_id: str) -> None:
+    """Cancel the job of which Flink has the name that Beam's own id begins with."""
+    url = (master if "://" in master else f"http://{master}").rstrip("/")
+    with urllib.request.urlopen(f"{url}/jobs/overview", timeout=_CANCEL_SECONDS) as answer:
+        jobs = json.load(answer)["jobs"]
+    name = job_id.rpartition("_")[0]
+    found = [job for job in jobs if job["name"] == name and job["state"] in _RUNNING_ON_FLINK]
+    # Two jobs may have the same --job_name; then it is unknown which is ours.
+    if len(found) == 1:
+        to = f"{url}/jobs/{found[0]['jid']}?mode=cancel"
+        request = urllib.request.Request(to, method="PATCH")
+        urllib.request.urlopen(request, timeout=_CANCEL_SECONDS).close()
 
 
 def _quiet_threads() -> None:

@@ -5,13 +5,19 @@ Light: Beam is imported only for a runner.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bpe_beam.engines.local import LocalEngine, default_workers, local_workers
-from bpe_beam.engines.steps import Steps
+from bpe_beam.engines.steps import Collection, Engine, Steps
+from bpe_beam.errors import UsageError
+from bpe_beam.progress import Progress
 from bpe_beam.settings.common import RunSettings
-from bpe_beam.workers.measured import Measured
+from bpe_beam.storage.names import is_local
+from bpe_beam.workers.measured import Measured, TaskResult
 
 if TYPE_CHECKING:
     from bpe_beam.settings.count import CountSettings
@@ -76,11 +82,16 @@ def run_steps(
         watch: Called every few seconds where workers are elsewhere and cannot report.
         min_ram: The memory that a worker needs, such as "2GB", for runners that choose machines.
         holds_gil: Whether tasks hold the GIL, so that worker processes must run them.
-        finish: The job's name and settings, with which a template's pipeline ends; see `with_end`.
+        finish: The job's name and settings, with which a template's pipeline ends: its driver only
+            writes the job's description (`--template_location`). On a worker, the last step runs
+            the same job on the same folder, on the local engine. That run takes over the results
+            of the pipeline, and makes what is missing.
 
     Raises:
         Exception: The error of a task.
         DataError: A worker process died, or the runner ended without success.
+        UsageError: A list of a template's inputs is on the driver's machine, where workers cannot
+            read it.
         TemplateMade: The pipeline was only described.
     """
     if run.is_local:
@@ -92,8 +103,35 @@ def run_steps(
     from bpe_beam.engines.beam import StepsTransform, run_pipeline
 
     if template_of(run) and finish is not None:
-        from bpe_beam.engines.templates import with_end
-
-        steps = with_end(steps, *finish)
+        steps = _with_end(steps, *finish)
     transform = StepsTransform(steps, min_ram)
     run_pipeline(run, label, transform, workers_of(run, tasks), measured, watch)
+
+
+def _with_end(steps: Steps, job: str, settings: CountSettings | TokenizeSettings) -> Steps:
+    """Return the steps with a last one, which finishes the job when all tasks have ended."""
+    for name in settings.input.inputs:
+        if name.startswith("@") and is_local(name[1:]):
+            raise UsageError(f"must be lists at URLs for a template, got {name}", ("inputs",))
+    # No setting of the launching machine; --overwrite must not remove the results.
+    here = RunSettings(quiet=True, storage_options=settings.run.storage_options)
+    finish = partial(_finish, job, replace(settings, run=here))
+
+    def all_steps(engine: Engine) -> Collection:
+        # Not by a whole collection, for which Dataflow uses a coder that pickles.
+        keyed = engine.run("KeyResults", _under_one_key, steps(engine), tuple[int, str])
+        return engine.run("FinishFolder", finish, engine.gather("GatherResults", keyed), str)
+
+    return all_steps
+
+
+def _under_one_key(name: str) -> TaskResult:
+    return TaskResult([(0, name)])
+
+
+def _finish(
+    job: str, settings: CountSettings | TokenizeSettings, _: tuple[int, Iterable[str]]
+) -> TaskResult:
+    """Run the job to its end; the output is the URL of its folder."""
+    importlib.import_module(f"bpe_beam.jobs.{job}").run(settings, Progress("none"))
+    return TaskResult([settings.output])

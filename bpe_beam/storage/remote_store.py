@@ -15,8 +15,7 @@ from bpe_beam.errors import UsageError
 from bpe_beam.storage.error_messages import named_errors
 from bpe_beam.storage.file_systems import connect, secrets_of
 from bpe_beam.storage.names import OBJECT_STORES, SCHEME, WEB, attempt_name, protocol_of, redact
-from bpe_beam.storage.ranges import RangeSource, open_ranges
-from bpe_beam.storage.remote_file import open_reader, read_range
+from bpe_beam.storage.remote_file import RangeSource, open_ranges, open_reader, read_range
 from bpe_beam.storage.retry import CONNECTING, retried
 from bpe_beam.storage.stored_file import StoredFile, stored_file
 from bpe_beam.storage.uploading import Upload

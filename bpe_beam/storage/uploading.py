@@ -10,8 +10,7 @@ from typing import Any
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage.names import AZURE, protocol_of
-from bpe_beam.storage.ranges import open_ranges
-from bpe_beam.storage.remote_file import BLOCK, open_reader
+from bpe_beam.storage.remote_file import BLOCK, open_ranges, open_reader
 from bpe_beam.storage.retry import UPLOAD_PATIENCE_SECONDS, retried
 
 # A store takes an upload in parts: S3 at most 10,000, of equal size on some servers. So 62.5 GiB go

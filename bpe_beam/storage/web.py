@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from fsspec.asyn import sync
 
-from bpe_beam.storage.ranges import RangeSource
+from bpe_beam.storage.remote_file import RangeSource
 from bpe_beam.storage.retry import (
     CONNECT_SECONDS,
     SILENCE_SECONDS,

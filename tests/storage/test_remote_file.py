@@ -8,8 +8,7 @@ import pytest
 
 from bpe_beam.errors import DataError
 from bpe_beam.storage import StoredFile, retry
-from bpe_beam.storage.ranges import RangeSource
-from bpe_beam.storage.remote_file import BLOCK, FIRST_BLOCK, open_reader
+from bpe_beam.storage.remote_file import BLOCK, FIRST_BLOCK, RangeSource, open_reader
 
 pytestmark = pytest.mark.quick
 

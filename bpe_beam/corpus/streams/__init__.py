@@ -5,31 +5,49 @@ raises `BrokenStream`, after everything before the flaw has been returned: for g
 byte, for the others to the block. Checksums follow their data: if a decompressor accepts damaged
 data, wrong bytes may have been returned before the error.
 
-A gzip file of many members, and a zstd file of many frames, can be read from any of them: a slice
-in the middle of such a file begins at the first that it finds, see `unit_search.py`.
+A gzip file of many members, and a zstd file of many frames, can be read from any of these units: a
+slice in the middle of such a file begins at the first that it finds. A unit begins with a few known
+bytes, which other data may contain, too. So a candidate is decompressed for a while; data that only
+looks like a unit fails soon. A candidate that passes and is none (say, a gzip file stored as it is
+within another) is noticed at the job's end, see `boundaries.py`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from bpe_beam.corpus.streams.block_streams import BLOCK_STREAMS
-from bpe_beam.corpus.streams.decompressed import BrokenStream, Decompressed
+from bpe_beam.corpus.streams.decompressed import STORED_BLOCK, BrokenStream, Decompressed
 from bpe_beam.corpus.streams.gzip_stream import Gzip
 from bpe_beam.corpus.streams.stored import Stored
-from bpe_beam.corpus.streams.unit_search import find_unit
 from bpe_beam.corpus.streams.zstd_stream import Zstd
 
-__all__ = ["BrokenStream", "Source", "Stored", "decompress"]
+__all__ = ["UNIT_START", "BrokenStream", "Source", "Stored", "decompress"]
 
 Source = Stored | Decompressed
 """Bytes of a file from some position to its end."""
+
+UNIT_START = {
+    "gzip": re.compile(rb"\x1f\x8b\x08(?=[\x00-\x1f])"),  # the other flags are reserved
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+"""The compressions whose files may have many units, and the first bytes of a unit."""
 
 _KINDS: dict[str, Callable[[Stored], Decompressed]] = {
     "gzip": Gzip,
     "zstd": Zstd,
     **BLOCK_STREAMS,
 }
+
+_TRIED_BYTES = 256 << 10
+"""How much of a candidate is decompressed, in stored bytes or in decompressed ones."""
+
+_MOST_TRIALS = 200
+"""After so many failures, no further candidate of a slice is tried. Then no unit is found here, the
+slices are not contiguous, and the file is read as one."""
+
+_START_BYTES = 4
 
 
 def decompress(stored: Stored, compression: str, end: int) -> Decompressed | None:
@@ -46,17 +64,56 @@ def decompress(stored: Stored, compression: str, end: int) -> Decompressed | Non
     Raises:
         DataError: Reading fails, or the file is shorter or longer than planned.
     """
-    kind = _KINDS[compression]
     if stored.position:
         unit = None
         try:
-            unit = find_unit(stored, compression, kind, stored.position, end)
+            unit = _find_unit(stored, compression, end)
         finally:
             if unit is None:
                 stored.close()
         if unit is None:
             return None
         stored.seek(unit)
-    source = kind(stored)
+    source = _KINDS[compression](stored)
     source.end = end
     return source
+
+
+def _find_unit(stored: Stored, compression: str, end: int) -> int | None:
+    """Return where the first unit at or after the position and before `end` begins, or None.
+
+    Cost: reads up to the unit, and a block for each candidate; two blocks are in memory.
+    """
+    base, data, trials = stored.position, b"", 0
+    while base < end:
+        stored.seek(base + len(data))
+        more = stored.read(STORED_BLOCK)
+        data += more
+        for found in UNIT_START[compression].finditer(data):
+            unit = base + found.start()
+            if unit >= end or trials == _MOST_TRIALS:
+                return None
+            if _is_unit(stored, compression, unit):
+                return unit
+            trials += 1
+        if not more:
+            return None
+        used = max(0, len(data) - _START_BYTES + 1)
+        base, data = base + used, data[used:]
+    return None
+
+
+def _is_unit(stored: Stored, compression: str, start: int) -> bool:
+    """Return whether the bytes from `start` on decompress, as far as they are tried."""
+    stored.seek(start)
+    tried = _KINDS[compression](stored)
+    size = 0
+    try:
+        while max(size, stored.position - start) <= _TRIED_BYTES and tried.units < 2:
+            output = tried.advance(STORED_BLOCK)
+            if output is None:
+                break
+            size += len(output)
+    except BrokenStream:
+        return tried.units > 1
+    return True
