@@ -29,6 +29,17 @@ ALPHABETS: tuple[Alphabet, ...] = get_args(Alphabet)
 SYMBOLS: tuple[Symbols, ...] = get_args(Symbols)
 
 _MAX_INT64 = 2**63 - 1
+_RANGES = {
+    "vocab_size": (1, MAX_VOCAB_SIZE),
+    "min_frequency": (0, _MAX_INT64),
+    "limit_alphabet": (0, _MAX_INT64),
+    "max_token_length": (1, _MAX_INT64),
+}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "tie_break": TIE_BREAKS,
+    "symbols": SYMBOLS,
+    "alphabet": ALPHABETS,
+}
 _DECORATIONS = ("end_of_word_suffix", "end_of_word_symbol", "continuing_subword_prefix")
 
 
@@ -54,8 +65,13 @@ class _Entries(msgspec.Struct, frozen=True):
     template: str = ""
 
     def __post_init__(self) -> None:
-        require_between("vocab_size", self.vocab_size, 1, MAX_VOCAB_SIZE)
-        require_between("min_frequency", self.min_frequency, 0, _MAX_INT64)
+        for name, value in msgspec.structs.asdict(self).items():
+            if name in _RANGES and value is not None:
+                require_between(name, value, *_RANGES[name])
+            elif name in _CHOICES and value is not None:
+                require_choice(name, value, _CHOICES[name])
+            elif isinstance(value, str | tuple):
+                _require_unicode(name, (value,) if isinstance(value, str) else value)
         require(
             len(set(self.special_tokens)) == len(self.special_tokens),
             f"must not repeat a token, got {', '.join(self.special_tokens)}",
@@ -63,9 +79,6 @@ class _Entries(msgspec.Struct, frozen=True):
         )
         _require_tokens("special_tokens", self.special_tokens)
         _require_tokens("unk_token", () if self.unk_token is None else (self.unk_token,))
-        self._check_template()
-
-    def _check_template(self) -> None:
         parts = self.template.split()
         require(
             not parts or parts.count("$A") == 1,
@@ -106,18 +119,12 @@ class _Merging(_Entries, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice("tie_break", self.tie_break, TIE_BREAKS)
         for character in self.initial_alphabet:
             require(
                 len(character) == 1,
                 f"must be single characters, got {character!r}",
                 "initial_alphabet",
             )
-        _require_unicode("initial_alphabet", self.initial_alphabet)
-        if self.limit_alphabet is not None:
-            require_between("limit_alphabet", self.limit_alphabet, 0, _MAX_INT64)
-        if self.max_token_length is not None:
-            require_between("max_token_length", self.max_token_length, 1, _MAX_INT64)
 
 
 class BpeRecipe(_Merging, frozen=True):
@@ -151,11 +158,6 @@ class BpeRecipe(_Merging, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice("symbols", self.symbols, SYMBOLS)
-        if self.alphabet is not None:
-            require_choice("alphabet", self.alphabet, ALPHABETS)
-        for name in _DECORATIONS:
-            _require_unicode(name, (getattr(self, name),))
         if self.symbols == "bytes":
             self._check_bytes()
         require(
@@ -222,10 +224,6 @@ class WordPieceRecipe(_Merging, frozen=True):
     unk_token: str = "[UNK]"
     continuing_subword_prefix: str = "##"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_unicode("continuing_subword_prefix", (self.continuing_subword_prefix,))
-
 
 class WordLevelRecipe(_Entries, frozen=True):
     """How a word-level vocabulary is made: the most frequent words.
@@ -244,14 +242,8 @@ MergingRecipe = BpeRecipe | WordPieceRecipe
 Recipe = BpeRecipe | WordPieceRecipe | WordLevelRecipe
 
 
-def reads_bytes(recipe: Recipe) -> bool:
-    """Whether the words of a recipe consist of bytes, not of characters."""
-    return isinstance(recipe, BpeRecipe) and recipe.symbols == "bytes"
-
-
 def _require_tokens(name: str, tokens: Iterable[str]) -> None:
-    """Refuse texts that cannot be tokens: empty, too long, or not Unicode."""
-    _require_unicode(name, tokens)
+    """Refuse texts that cannot be tokens: empty or too long."""
     for token in tokens:
         require(token != "", "must not be empty", name)
         require(
