@@ -13,7 +13,6 @@ import pytest
 
 import bpe_beam
 from bpe_beam.tokenizer import (
-    component_json,
     decoders,
     models,
     normalizers,
@@ -65,7 +64,7 @@ def test_the_files_of_a_row_exist(row: str) -> None:
     ],
 )
 def test_every_component_is_read_and_written(module: ModuleType, family: str) -> None:
-    assert set(typing.get_args(component_json.FAMILIES[family])) == components(module)
+    assert set(typing.get_args(tokenizer_json.FAMILIES[family])) == components(module)
 
 
 def test_every_model_is_read_and_written() -> None:

@@ -6,7 +6,8 @@ which are added on request and have the offsets (0, 0).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -14,6 +15,9 @@ from bpe_beam import _native
 from bpe_beam.errors import UsageError
 from bpe_beam.tokenizer import byte_level
 from bpe_beam.tokenizer.component import Component, Count, OneKey, TokenId
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Frame = tuple[list[tuple[str, int]], list[tuple[str, int]]]
 """The tokens before a text and those after it, each with its id."""
@@ -238,3 +242,30 @@ PostProcessor = (
     | SequencePostProcessor
     | TemplateProcessing
 )
+
+
+def framed(
+    ids: pa.LargeListArray, before: Sequence[int], after: Sequence[int]
+) -> pa.LargeListArray:
+    """Return each list with `before` and `after` around it; the same lists if both are empty.
+
+    Args:
+        ids: Lists of uint32.
+        before: Ids that are added before each list.
+        after: Ids that are added after each list.
+    """
+    if not before and not after:
+        return ids
+    import numpy as np
+    import pyarrow as pa
+
+    offsets = ids.offsets.to_numpy()
+    values = ids.values.to_numpy()[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    # For each list the positions of its added ids: first those before it, then those after it.
+    ends = np.stack([offsets[:-1], offsets[1:]], axis=1)
+    positions = np.repeat(ends, [len(before), len(after)], axis=1)
+    added = np.tile(np.array([*before, *after], np.uint32), len(ids))
+    result = np.insert(values, positions.ravel(), added)
+    bounds = offsets + positions.shape[1] * np.arange(len(offsets))
+    return pa.LargeListArray.from_arrays(pa.array(bounds), pa.array(result))

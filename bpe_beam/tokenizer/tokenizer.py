@@ -364,10 +364,10 @@ class Tokenizer:
                 has the number of the text, from 0, and the position.
         """
         rules = self._encoder.rules(allowed_special, disallowed_special)
-        from bpe_beam.tokenizer import framing
+        from bpe_beam.tokenizer.postprocessors import framed
 
         ids = self._encoder.encode_batch(texts, rules)
-        return framing.framed(ids, *self._frame(add_special_tokens))
+        return framed(ids, *self._frame(add_special_tokens))
 
     def encode_iterable(
         self,

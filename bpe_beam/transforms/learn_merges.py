@@ -17,7 +17,7 @@ from bpe_beam.tokenizer.normalizers import normalizer_from_name
 from bpe_beam.tokenizer.pretokenizers import pretokenizer_from_name
 from bpe_beam.training.learn import learn
 from bpe_beam.training.recipe import Recipe, WordLevelRecipe
-from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
+from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.tokenizer_parts import check_parts, tokenizer_of
 from bpe_beam.training.words import gather_words, memory_needed
 from bpe_beam.transforms.chunks import Chunk, from_chunks, to_chunks

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.framing import framed
+from bpe_beam.tokenizer.postprocessors import framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 
 AllowedSpecial = Literal["all"] | Collection[str]

@@ -9,7 +9,7 @@ from tokenizer_files import BPE, SEQUENCES, file, split
 
 from bpe_beam import Tokenizer
 from bpe_beam.errors import UsageError
-from bpe_beam.tokenizer.component_json import MAX_COMPONENTS, MAX_DEPTH
+from bpe_beam.tokenizer.tokenizer_json import MAX_COMPONENTS, MAX_DEPTH
 
 
 def test_a_split_without_behavior() -> None:

@@ -19,10 +19,16 @@ from bpe_beam.training.initial_vocabulary import (
     needs_seen,
 )
 from bpe_beam.training.learn import learn
-from bpe_beam.training.merge_batches import plain_batch
 from bpe_beam.training.native_trainer import Row, TrainingResult, Vocabulary
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
-from bpe_beam.training.rounds import ShardPairs, batches_of, gather, learn_round, threshold
+from bpe_beam.training.rounds import (
+    ShardPairs,
+    batches_of,
+    gather,
+    learn_round,
+    plain_batch,
+    threshold,
+)
 from bpe_beam.training.seen_symbols import find_symbols
 from bpe_beam.training.tokenizer_parts import tokenizer_of
 from bpe_beam.training.words import Words

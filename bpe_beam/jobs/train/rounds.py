@@ -35,7 +35,6 @@ from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
 from bpe_beam.training import trainer_limits
 from bpe_beam.training.initial_vocabulary import InitialVocabulary, begin_vocabulary, needs_seen
-from bpe_beam.training.merge_batches import plain_batch
 from bpe_beam.training.native_trainer import NewMerges, TrainingResult, Vocabulary, WordTotals
 from bpe_beam.training.recipe import BpeRecipe, WordPieceRecipe
 from bpe_beam.training.rounds import (
@@ -47,9 +46,9 @@ from bpe_beam.training.rounds import (
     gather,
     learn_round,
     next_divisor,
+    plain_batch,
 )
-from bpe_beam.training.seen_symbols import SeenSymbols
-from bpe_beam.training.special_token_conflicts import ambiguous_tokens
+from bpe_beam.training.seen_symbols import SeenSymbols, ambiguous_tokens
 from bpe_beam.training.symbols import WordSymbols
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, Room
 from bpe_beam.training.words import memory_needed

@@ -20,7 +20,7 @@ from bpe_beam.training.initial_vocabulary import check_distributed
 from bpe_beam.training.learn import learn
 from bpe_beam.training.native_trainer import TrainingResult
 from bpe_beam.training.recipe import WordLevelRecipe
-from bpe_beam.training.special_token_conflicts import ambiguous_tokens, refuse_spelled
+from bpe_beam.training.seen_symbols import ambiguous_tokens, refuse_spelled
 from bpe_beam.training.trainer_limits import DRIVER_SHARE, too_many
 from bpe_beam.training.words import gather_words, memory_needed
 
