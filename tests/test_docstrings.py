@@ -34,11 +34,23 @@ def public_functions(tree: ast.Module) -> Iterator[tuple[str, Function, str]]:
             if not isinstance(method, Function):
                 continue
             name = f"{node.name}.{method.name}"
-            own = ast.get_docstring(method) or ""
+            own = ast.get_docstring(method) or inherited(tree, node, method.name)
             if method.name == "__init__":
                 yield name, method, own if "Args:" in own else ast.get_docstring(node) or ""
             elif not method.name.startswith("_"):
                 yield name, method, own
+
+
+def inherited(tree: ast.Module, node: ast.ClassDef, name: str) -> str:
+    """The docstring of a method's first base of the same module, which `help` shows too."""
+    bases = {ast.unparse(base) for base in node.bases}
+    for base in tree.body:
+        if isinstance(base, ast.ClassDef) and base.name in bases:
+            for method in base.body:
+                if isinstance(method, Function) and method.name == name:
+                    return ast.get_docstring(method) or ""
+            return inherited(tree, base, name)
+    return ""
 
 
 def arguments_of(function: Function) -> list[str]:
@@ -140,4 +152,12 @@ def test_the_run_of_all_jobs_is_documented_once() -> None:
 )
 def test_what_is_missing_is_found(source: str, missing: list[str]) -> None:
     (_, function, text), *_ = public_functions(ast.parse(source))
+    assert missing_in(function, text) == missing
+
+
+@pytest.mark.parametrize(("documented", "missing"), [("Args: a: A. b: B.", []), ("", ["Args"])])
+def test_a_method_has_the_docstring_that_it_overrides(documented: str, missing: list[str]) -> None:
+    base = f"class _A:\n  def f(self, a, b) -> None:\n    '{documented}'"
+    derived = "class B(_A):\n  def f(self, a, b) -> None:\n    pass"
+    ((_, function, text),) = public_functions(ast.parse(f"{base}\n{derived}"))
     assert missing_in(function, text) == missing

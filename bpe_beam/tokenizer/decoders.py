@@ -118,6 +118,7 @@ class MetaspaceDecoder(MetaspaceComponent, frozen=True, tag="Metaspace"):
     """Replaces a visible character by a space; in the first token, removes it."""
 
     def apply(self, tokens: list[bytes], *, lossy: bool) -> list[bytes]:
+        """See `_Decoder.apply`."""
         replacement = self.replacement.encode()
         first = b" " if self.prepend_scheme == "never" else b""
         decoded = [token.replace(replacement, first) for token in tokens[:1]]
