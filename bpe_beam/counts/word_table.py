@@ -122,10 +122,12 @@ class WordTable(CountTable):
             words = pa.LargeStringArray.from_buffers(
                 len(counts), pa.py_buffer(offsets), pa.py_buffer(data)
             )
-            columns = [words, pa.array(counts)]
-            if self.with_places:
-                columns += [pa.array(place) for place in places]
-            whole = pa.RecordBatch.from_arrays(columns, schema=schema)
+            # Over the memory of the arrays; `pa.array` would import `numpy.ma`.
+            columns = [
+                pa.Array.from_buffers(field.type, len(values), [None, pa.py_buffer(values)])
+                for field, values in zip(list(schema)[1:], (counts, *places), strict=False)
+            ]
+            whole = pa.RecordBatch.from_arrays([words, *columns], schema=schema)
             for start, end in block_bounds(offsets, max_bytes, _ROW_BYTES[self.with_places]):
                 yield partition, whole.slice(start, end - start)
 

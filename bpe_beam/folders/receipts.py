@@ -192,5 +192,8 @@ def side_by_side(call: Callable[[S], T], items: Iterable[S]) -> list[T]:
         call: The call; made by several threads at once.
         items: Its arguments.
     """
+    items = list(items)
+    if len(items) < 2:
+        return [call(item) for item in items]
     with ThreadPoolExecutor(min(16, 4 * (os.cpu_count() or 1))) as pool:
         return list(pool.map(call, items))

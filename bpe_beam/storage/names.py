@@ -62,7 +62,8 @@ def local_path(url: str) -> Path:
 
     One file so has one name. Links are kept: a corpus may be laid out by the names of links.
     """
-    path = Path("/" + str(Path(url.removeprefix("file://")).absolute()).lstrip("/"))
+    name = url.removeprefix("file://")
+    path = Path("/" + name.lstrip("/")) if name.startswith("/") else Path(name).absolute()
     if ".." not in path.parts:
         return path
     # the part before ".." may be a link

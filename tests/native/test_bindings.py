@@ -115,6 +115,24 @@ def test_buffers_with_gaps() -> None:
             word_table().add_texts(GPT2, [], data, offsets(0, 3))
 
 
+@pytest.mark.parametrize(
+    ("texts", "ascend"),
+    [
+        ([], True),
+        (["a"], True),
+        (["a", "ab", "b", "é"], True),
+        (["", "a"], False),
+        (["a", "a"], False),
+        (["b", "a"], False),
+        (["é", "a"], False),  # by unsigned bytes
+    ],
+)
+def test_texts_ascend(texts: list[str], ascend: bool) -> None:
+    parts = [text.encode() for text in texts]
+    bounds = offsets(*itertools.accumulate(map(len, parts), initial=0))
+    assert _native.texts_ascend(b"".join(parts), bounds) is ascend
+
+
 def test_partition_of_is_fixed_for_ever() -> None:
     """The same as tests/native/test_hash.cpp: counts of other years are added to these."""
     words = [b"", b"a", b" the", b"Hello!!", b"fifteen letters", b"sixteen letters.", b"t" * 33]

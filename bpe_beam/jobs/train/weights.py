@@ -10,7 +10,6 @@ from decimal import Decimal
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe_beam import _native
 from bpe_beam.counts.artifact import iter_sources, read_part
@@ -164,6 +163,8 @@ def _tokens(encoder: _native.Encoder, words: pa.Table, ending: str) -> int | Non
     """Return the number of tokens of counted words; None if one of them cannot be encoded."""
     texts = words["word"].combine_chunks()
     if ending:  # the tokenizer's normalizer adds it to the words
+        import pyarrow.compute as pc  # slow to import: only for such tokenizers
+
         texts = pc.binary_join_element_wise(
             texts, *(pa.scalar(t, texts.type) for t in (ending, ""))
         )

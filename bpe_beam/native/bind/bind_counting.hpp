@@ -146,8 +146,25 @@ class PyWordTable {
   std::mutex mutex_;
 };
 
+/// Whether each text is not empty and is greater than the one before, by its bytes.
+inline bool texts_ascend(const py::buffer& data, const InputArray<std::int64_t>& offsets) {
+  const py::buffer_info info = data.request();
+  const std::string_view bytes = bytes_of(info);
+  const auto bounds = checked_offsets(offsets, bytes.size());
+  const py::gil_scoped_release release;
+  std::string_view last;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const std::string_view text = text_at(bytes, bounds, i);
+    if (text <= last) return false;
+    last = text;
+  }
+  return true;
+}
+
 inline void bind_counting(py::module_& m) {
   using namespace pybind11::literals;
+  m.def("texts_ascend", &texts_ascend, "data"_a, "offsets"_a,
+        "Whether each text is not empty and is greater than the one before, by its bytes.");
   m.def("partition_of", [](const py::bytes& word, std::uint32_t partitions) {
           return partition_of(std::string_view(word), partitions);
         }, "word"_a, "partitions"_a, "The word's partition, which never changes.");
