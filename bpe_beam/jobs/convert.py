@@ -29,7 +29,8 @@ from bpe_beam.jobs.input_folders import refuse_own_folder, refuse_twice
 from bpe_beam.progress import Progress
 from bpe_beam.settings.convert import ConvertSettings
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import FRAMING, NO_PLAN, VERSION, Manifest, Rejects, read_manifest
+from bpe_beam.shards.formats.interface import ShardOrigin
+from bpe_beam.shards.manifest import ENCODING, NO_PLAN, VERSION, Manifest, Rejects, read_manifest
 from bpe_beam.shards.numbering import number_shards, shard_files, shard_name
 from bpe_beam.shards.shard_rows import Shard, TokenlessSplit, Totals
 from bpe_beam.storage import Storage, redact
@@ -114,8 +115,9 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
     format_name = settings.format or old.first.format
     shards = settings.shards
     new = same_shards(old.manifests) if shards is None else even_shards(old.manifests, shards)
-    _refuse_format(format_name, old.first, new)
     tokenizer = _tokenizer(storage, old)
+    origin = origin_of(Encoding.of(Tokenizer.from_json(tokenizer), **old.first.encoding))
+    _refuse_format(format_name, origin, new)
     folder = OutputFolder.claim(
         storage,
         settings.output,
@@ -140,7 +142,7 @@ def run(settings: ConvertSettings, progress: Progress) -> ConvertSummary:
         left = [each for each in new if each.name not in kept]
         job = folder.new_run()
         if left:
-            task = _task(job, old, format_name, tokenizer)
+            task = _task(job, old, format_name, origin)
             _convert(settings, task, old, left, job, measured, progress)
         folder.require_ours()
         folder.take(job, all_files=False)
@@ -190,15 +192,15 @@ def _kind(manifest: Manifest) -> dict[str, Any]:
     """Return what shards that are joined must share."""
     return {
         "tokenizer": manifest.tokenizer.fingerprint,
-        **{name: manifest.settings[name] for name in FRAMING},
+        **{name: manifest.encoding.get(name, "the default") for name in ENCODING},
     }
 
 
-def _refuse_format(format_name: str, first: Manifest, new: Sequence[NewShard]) -> None:
+def _refuse_format(format_name: str, origin: ShardOrigin, new: Sequence[NewShard]) -> None:
     """Refuse a format that cannot hold the documents, before work is done."""
     format_ = shard_format(format_name)
     require(
-        first.settings["prepend"] is not None or not format_.needs_prepend,
+        bool(origin.prepend) or not format_.needs_prepend,
         f"must not be {format_name}: its readers know a document by the token that it begins with, "
         "and these begin with none",
         "format",
@@ -241,15 +243,14 @@ def _restore(manifest: bytes) -> Mapping[str, RestoredTask]:
     return tasks
 
 
-def _task(run: RunFolder, old: _Old, format_name: str, tokenizer: bytes) -> ConvertTask:
-    framing = {name: old.first.settings[name] for name in FRAMING}
+def _task(run: RunFolder, old: _Old, format_name: str, origin: ShardOrigin) -> ConvertTask:
     return ConvertTask(
         folder=run.for_workers(),
         urls=old.urls,
         formats=tuple(manifest.format for manifest in old.manifests),
         shard_format=format_name,
         vocab_size=old.first.tokenizer.vocab_size,
-        origin=origin_of(Encoding.of(Tokenizer.from_json(tokenizer), **framing)),
+        origin=origin,
     )
 
 
@@ -328,8 +329,7 @@ def _finish(
         "totals": Totals.of(shards, tokenless),
     }
     if not same or len(old.manifests) > 1:
-        settings = {name: old.first.settings[name] for name in FRAMING}
-        changed |= {"plan": NO_PLAN, "settings": settings, "rejects": Rejects({}, ())}
+        changed |= {"plan": NO_PLAN, "settings": old.first.encoding, "rejects": Rejects({}, ())}
     folder.publish(publications)
     folder.storage.remove_folder_if_empty(folder.path("rejects"))
     folder.finish(MANIFEST_FILE, replace(old.first, **changed).to_bytes())

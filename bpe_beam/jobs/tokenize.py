@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+from msgspec import UNSET, to_builtins
 from msgspec.structs import asdict
 
 from bpe_beam.corpus.plan import Plan
@@ -22,7 +23,7 @@ from bpe_beam.progress import Progress
 from bpe_beam.settings.field import identity_of
 from bpe_beam.settings.tokenize import TokenizeSettings
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.manifest import Manifest
+from bpe_beam.shards.manifest import ENCODING, Manifest
 from bpe_beam.shards.numbering import shard_name
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -42,23 +43,23 @@ def run(settings: TokenizeSettings, progress: Progress) -> CorpusSummary | Templ
     Raises:
         DataError: A corpus that is empty or has too many rejects.
     """
+    storage = Storage(settings.run.storage_options)
+    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
+    encoding = Encoding.of(tokenizer, **framing(settings))
     require(
-        settings.prepend is not None or not shard_format(settings.format).needs_prepend,
+        bool(encoding.frame(tokenizer)[0]) or not shard_format(settings.format).needs_prepend,
         f"must be given for shards of {settings.format}, whose readers know a document by the "
         "token that it begins with",
         "prepend",
         remedy="give the end-of-text token, such as <|endoftext|>",
     )
-    storage = Storage(settings.run.storage_options)
-    tokenizer = Tokenizer.from_file(settings.tokenizer, storage=storage)
-    encoding = Encoding.of(tokenizer, **framing(settings))
     plan = corpus_input.plan_of(storage, settings.input, output=settings.output)
     return _TokenizeJob(settings, storage, plan, tokenizer, encoding).run(progress)
 
 
 def framing(settings: TokenizeSettings) -> dict[str, Any]:
     """Return the settings of encoding, as `job.json` and the manifest have them."""
-    return {key: value for key, value in identity_of(settings).items() if key != "format"}
+    return {key: value for key, value in identity_of(settings).items() if key in ENCODING}
 
 
 class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
@@ -112,6 +113,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
                 **asdict(SplitReading.restored(plan.splits[row.split])),
                 tokens=row.tokens,
                 sources=row.sources,
+                changes=row.changes,
             )
             # The manifest has the sum of reject reasons only: a split with rejects is read again.
             tasks[shard_name(row.split, len(plan.splits))] = RestoredTask(
@@ -180,6 +182,7 @@ class _TokenizeJob(CorpusJob[TokenizeSettings, Manifest]):
             "tokens": totals.tokens,
             "bytes_per_token": totals.text_bytes / totals.tokens if totals.tokens else None,
             "sources": shard_source_facts(manifest),
+            "documents_changed": to_builtins(manifest.changes) or UNSET,
             "shards": totals.shards,
             "shards_bytes": sum(file.bytes for shard in manifest.shards for file in shard.files),
         }

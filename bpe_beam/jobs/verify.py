@@ -21,7 +21,7 @@ from bpe_beam.messages import and_more
 from bpe_beam.progress import Progress
 from bpe_beam.settings.common import InputSettings
 from bpe_beam.settings.tools import VerifySettings
-from bpe_beam.shards.manifest import FRAMING, Manifest, read_manifest
+from bpe_beam.shards.manifest import Manifest, read_manifest
 from bpe_beam.shards.verify import VerifyReport, verify
 from bpe_beam.storage import Storage
 from bpe_beam.tokenizer.tokenizer import Tokenizer
@@ -132,9 +132,7 @@ def _check_records(storage: Storage, folder: str, manifest: Manifest) -> None:
         "format": manifest.format,
     }
     if record.job == "tokenize":
-        expected |= {key: manifest.settings[key] for key in FRAMING}
-        reading = {key: value for key, value in manifest.settings.items() if key not in FRAMING}
-        expected["reading"] = reading
+        expected |= {**manifest.encoding, "reading": manifest.reading}
     for key, value in expected.items():
         if record.settings.get(key) != value:
             raise DataError(
@@ -195,10 +193,9 @@ def _compare(
     """
     url = storage.join(folder, TOKENIZER_FILE)
     tokenizer = Tokenizer.from_file(url, storage=storage)
-    chosen = dict(manifest.settings)
-    framing = {name: chosen.pop(name) for name in FRAMING}
+    chosen = manifest.reading
     chosen["sources"] = tuple((name, glob) for name, glob in chosen.get("sources", ()))
-    encoding = Encoding.of(tokenizer, **framing).kept_at(storage, url)
+    encoding = Encoding.of(tokenizer, **manifest.encoding).kept_at(storage, url)
     task = CompareTask(storage, folder, ReadSettings(**chosen), encoding, manifest.format)
     with (
         progress.stage(STAGE, plan.size, "bytes"),

@@ -239,7 +239,7 @@ def identity_of(settings: Settings) -> dict[str, Any]:
     identity = {}
     for each in own_options(type(settings)):
         value = getattr(settings, each.name)
-        if each.identity == "always" or (each.identity == "if set" and value not in (None, ())):
+        if each.identity == "always" or (each.identity == "if set" and value != each.default):
             identity[each.name] = _json(value)
     return identity
 

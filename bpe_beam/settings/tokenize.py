@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bpe_beam.errors import require
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.settings.common import (
     InputSettings,
     RunSettings,
@@ -60,9 +61,41 @@ class TokenizeSettings(Settings):
         None, metavar="TOKEN", help="Token put before each document.", identity="always"
     )
     allowed_special: AllowedSpecial = allowed_special_option(identity="always")
+    add_special_tokens: bool = option(
+        False,
+        help="Put the special tokens of the tokenizer's post-processor, such as <s>, around each "
+        "document; those of --prepend and --append come outside of them.",
+        identity="if set",
+    )
+    empty_documents: str = option(
+        "keep",
+        choices=("keep", "drop"),
+        help="What happens to documents without a token of their text. Dropped ones are counted.",
+        identity="if set",
+    )
+    max_document_tokens: int | None = option(
+        None,
+        help="Most tokens of a document, those around it included.",
+        default_help="what the format allows",
+        between=(1, MAX_DOCUMENT_TOKENS),
+        identity="if set",
+    )
+    long_documents: str = option(
+        "split",
+        choices=("split", "cut"),
+        help="What happens to documents beyond --max-document-tokens: they become several "
+        "documents, or tokens at the end of their texts are left out. They are counted.",
+        identity="if set",
+    )
 
     def check(self) -> None:
-        """Refuse paths that the workers cannot reach."""
+        """Refuse a rule without effect, and paths that the workers cannot reach."""
+        require(
+            self.max_document_tokens is not None or self.long_documents == "split",
+            "has no effect without a limit",
+            "long_documents",
+            remedy="give {max_document_tokens}",
+        )
         require_reachable(self.run.runner, inputs=self.input.inputs, output=(self.output,))
 
 

@@ -22,7 +22,14 @@ from bpe_beam.limits import MAX_VOCAB_SIZE
 from bpe_beam.messages import shortened
 from bpe_beam.shards.formats import SHARD_FORMATS, shard_format
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import Shard, SourceTotals, TokenlessSplit, Totals
+from bpe_beam.shards.shard_rows import (
+    NO_CHANGES,
+    DocumentChanges,
+    Shard,
+    SourceTotals,
+    TokenlessSplit,
+    Totals,
+)
 from bpe_beam.storage import Storage, redact
 from bpe_beam.storage.json_file import Count, Sha256, read_signed, to_struct, with_checksum
 
@@ -34,7 +41,16 @@ NO_PLAN = {"fingerprint": hashlib.sha256(b"{}").hexdigest()}
 """The plan of a folder whose shards are not those of the splits of a plan."""
 
 FRAMING = ("append", "prepend", "allowed_special")
-"""The settings of encoding in a manifest; the others are those of reading."""
+"""The settings of encoding that each manifest has."""
+
+ENCODING = (
+    *FRAMING,
+    "add_special_tokens",
+    "empty_documents",
+    "max_document_tokens",
+    "long_documents",
+)
+"""All settings of encoding; a manifest lacks those that have their defaults."""
 
 
 class TokenizerInfo(Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +110,7 @@ class Manifest(
         version: The version of the manifest.
         tokenizer: The tokenizer.
         settings: `append` and `prepend` (a token or None), `allowed_special` ("none", "all" or a
-            list of tokens), and any settings of reading, as JSON values.
+            list of tokens), other settings of encoding, and any of reading, as JSON values.
         totals: The sums, `Totals.of(shards, tokenless)`.
         rejects: What could not be used.
         plan: The plan's `fingerprint`, a SHA-256, and the plan as its own `to_json()` returns it.
@@ -117,6 +133,21 @@ class Manifest(
     def has_plan(self) -> bool:
         """Whether a job with a plan wrote it, not `WriteTokens`."""
         return len(self.plan) > 1
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """The settings of encoding."""
+        return {key: value for key, value in self.settings.items() if key in ENCODING}
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """The settings of reading."""
+        return {key: value for key, value in self.settings.items() if key not in ENCODING}
+
+    @property
+    def changes(self) -> DocumentChanges:
+        """What rules for documents changed."""
+        return sum((row.changes or NO_CHANGES for row in self.splits), NO_CHANGES)
 
     @property
     def splits(self) -> list[Shard | TokenlessSplit]:

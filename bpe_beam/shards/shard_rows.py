@@ -38,12 +38,33 @@ class SourceTotals(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: Count
 
 
+class DocumentChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How many documents were changed by rules for empty and for long ones.
+
+    Attributes:
+        dropped: Empty ones that were left out.
+        cut: Long ones of which tokens were left out.
+        split: Long ones of which several documents were made.
+    """
+
+    dropped: Count = 0
+    cut: Count = 0
+    split: Count = 0
+
+    def __add__(self, other: DocumentChanges) -> DocumentChanges:
+        return DocumentChanges(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+NO_CHANGES = DocumentChanges()
+
+
 class TokenlessSplit(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A split of the plan without tokens: it has no shard.
 
     Attributes:
         split: The split's number in the plan, from 0.
-        slices, documents, text_bytes, rejects, sources: See `Shard`; the documents are empty.
+        slices, documents, text_bytes, rejects, sources, changes: See `Shard`; the documents are
+            empty.
     """
 
     tokens: ClassVar[int] = 0
@@ -55,6 +76,7 @@ class TokenlessSplit(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     text_bytes: Count
     rejects: Count
     sources: dict[str, SourceTotals] | None = None
+    changes: DocumentChanges | None = None
 
     @property
     def name(self) -> str:
@@ -75,6 +97,7 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         rejects: The number of records of its slices that could not be used.
         files: Its files, in the order of the format's suffixes.
         sources: What it has of each source, sorted by name; None without sources.
+        changes: What rules for documents changed; None if they changed nothing.
     """
 
     name: str
@@ -86,6 +109,7 @@ class Shard(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     rejects: Count
     files: tuple[FileInfo, ...]
     sources: dict[str, SourceTotals] | None = None
+    changes: DocumentChanges | None = None
 
 
 class Totals(Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.storage import Storage
-from bpe_beam.tokenizer.postprocessors import framed
+from bpe_beam.tokenizer.postprocessors import Frame, framed
 from bpe_beam.tokenizer.tokenizer import Tokenizer
+from bpe_beam.workers.document_rules import DocumentRules
 
 AllowedSpecial = Literal["all"] | Collection[str]
 
@@ -60,13 +61,16 @@ def _read(storage: Storage, url: str, digest: str) -> bytes:
 
 
 class Encoding:
-    """How documents become ids. Made by `of`; travels as the tokenizer's file and three settings.
+    """How documents become ids. Made by `of`; travels as the tokenizer's file and some settings.
 
     Args:
         tokenizer_json: The content of the tokenizer's file.
         append: The token after each document.
         prepend: The token before each document.
         allowed_special: Special tokens that are recognised in the text.
+        add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around each
+            document, within `prepend` and `append`.
+        rules: What happens to documents that are empty or long.
     """
 
     def __init__(
@@ -75,11 +79,15 @@ class Encoding:
         append: str | None,
         prepend: str | None,
         allowed_special: AllowedSpecial,
+        add_special_tokens: bool = False,
+        rules: DocumentRules | None = None,
     ) -> None:
         self.tokenizer_json = tokenizer_json
         self.append = append
         self.prepend = prepend
         self.allowed_special = allowed_special
+        self.add_special_tokens = add_special_tokens
+        self.rules = rules or DocumentRules()
         self._tokenizer: Tokenizer | None = None
         self._file: tuple[Storage, str, str] | None = None
 
@@ -90,6 +98,8 @@ class Encoding:
         append: str | None = None,
         prepend: str | None = None,
         allowed_special: str | Collection[str] = (),
+        add_special_tokens: bool = False,
+        **rules: Any,
     ) -> Encoding:
         """Return the encoding with a tokenizer, after a check of the settings.
 
@@ -99,9 +109,13 @@ class Encoding:
             prepend: The token before each document.
             allowed_special: Special tokens that are recognised in the text: "all", "none", or a
                 list of tokens.
+            add_special_tokens: Whether the tokens of the tokenizer's post-processor are put around
+                each document.
+            **rules: The fields of `DocumentRules`.
 
         Raises:
-            UsageError: The tokenizer does not have a token.
+            UsageError: The tokenizer does not have a token, its post-processor adds the same one
+                or none, or the tokens around a document leave no room for its text.
         """
         if not isinstance(tokenizer, Tokenizer):
             raise UsageError(
@@ -117,9 +131,18 @@ class Encoding:
                 )
         else:
             allowed = tuple(allowed_special)
-        encoding = Encoding(tokenizer.to_json(), append, prepend, allowed)
+        chosen = DocumentRules(**rules)
+        encoding = Encoding(
+            tokenizer.to_json(), append, prepend, allowed, add_special_tokens, chosen
+        )
         encoding._tokenizer = cached_under(tokenizer.fingerprint, lambda: tokenizer)
-        encoding.frame(tokenizer)
+        around = sum(map(len, encoding.frame(tokenizer)))
+        if chosen.max_document_tokens is not None and chosen.max_document_tokens <= around:
+            raise UsageError(
+                f"must be more than {around}, the number of tokens around each document, got "
+                f"{chosen.max_document_tokens}",
+                ("max_document_tokens",),
+            )
         tokenizer.encode("", allowed_special=allowed)
         return encoding
 
@@ -161,12 +184,45 @@ class Encoding:
         """Return the ids before and after each document.
 
         Raises:
-            UsageError: The tokenizer does not have a token.
+            UsageError: See `of`.
         """
-        return _ids("prepend", self.prepend, tokenizer), _ids("append", self.append, tokenizer)
+        before, after = self.frame_tokens(tokenizer)
+        return [token_id for _, token_id in before], [token_id for _, token_id in after]
+
+    def frame_tokens(self, tokenizer: Tokenizer) -> Frame:
+        """Return the tokens before and after each document, each with its id.
+
+        Raises:
+            UsageError: See `of`.
+        """
+        before = _token("prepend", self.prepend, tokenizer)
+        after = _token("append", self.append, tokenizer)
+        if not self.add_special_tokens:
+            return before, after
+        processor = tokenizer.spec.post_processor
+        first, last = ([], []) if processor is None else processor.frame()
+        if not first and not last:
+            raise UsageError(
+                "has no effect: the post-processor of the tokenizer adds no tokens",
+                ("add_special_tokens",),
+                "name the tokens with {prepend} and {append}",
+            )
+        for name, own, added in (("prepend", before, first), ("append", after, last)):
+            if own and own[0] in added:
+                raise UsageError(
+                    f"must not be {own[0][0]}, which the post-processor of the tokenizer adds "
+                    "too: it would be there twice",
+                    (name,),
+                    "leave it out, or {add_special_tokens}",
+                )
+        return before + first, last + after
+
+    def encode_texts(self, texts: pa.Array) -> pa.LargeListArray:
+        """Return the ids of each text; `texts` are as those of `encode`."""
+        return self.tokenizer().encode_batch(texts, allowed_special=self.allowed_special)
 
     def encode(self, texts: pa.Array, tokenizer: Tokenizer | None = None) -> pa.LargeListArray:
-        """Return the ids of each text, with the ids before and after it.
+        """Return the ids of each text, with the ids before and after it, whatever the rules.
 
         Args:
             texts: string or large_string, without nulls.
@@ -181,10 +237,10 @@ class Encoding:
         return framed(ids, before, after)
 
 
-def _ids(name: str, token: str | None, tokenizer: Tokenizer) -> list[int]:
+def _token(name: str, token: str | None, tokenizer: Tokenizer) -> list[tuple[str, int]]:
     if token is None:
         return []
     found = tokenizer.token_to_id(token)
     if found is None:
         raise UsageError(f"{name}: the tokenizer has no token {token!r}")
-    return [found]
+    return [(token, found)]

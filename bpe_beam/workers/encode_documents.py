@@ -1,4 +1,4 @@
-"""A batch of documents to ids, without those that no shard can hold."""
+"""A batch of documents to ids, by the rules for documents, without those that no shard can hold."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from bpe_beam.corpus.plan import InputFile, Plan
 from bpe_beam.corpus.rejects import Reject, RejectReason
 from bpe_beam.errors import DataError, TextError
 from bpe_beam.workers.document_encoding import Encoding
+from bpe_beam.workers.document_rules import RuledDocuments, apply_rules
 
 
 def encode_documents(
@@ -22,8 +23,8 @@ def encode_documents(
     plan: Plan,
     on_reject: Callable[[Reject], None],
     max_tokens: int,
-) -> tuple[pa.RecordBatch, pa.LargeListArray]:
-    """Encode a batch of documents, and reject those of more tokens than a shard's index can say.
+) -> RuledDocuments:
+    """Encode documents by the rules for them, and reject those too long for a shard's index.
 
     A record has at most 2^31 - 1 bytes, but a normalizer, or the bytes of unknown characters, may
     make a longer document of it.
@@ -36,23 +37,26 @@ def encode_documents(
         max_tokens: The most tokens of a document that the format of the shards allows.
 
     Returns:
-        The documents that are left, and the ids of each.
+        The documents that are left, the ids of each, and what was changed.
 
     Raises:
         DataError: The tokenizer has no ids for a document; names its position.
     """
     try:
-        ids = encoding.encode(batch.column("text"))
+        found = encoding.encode_texts(batch.column("text"))
     except TextError as error:
         raise DataError(f"{_record(batch, error.number, plan)}: {error.reason}") from None
+    frame = encoding.frame(encoding.tokenizer())
+    ruled = apply_rules(encoding.rules, batch, found, *frame)
+    batch, ids, changes = ruled
     lengths = np.diff(ids.offsets.to_numpy())
     if lengths.max(initial=0) <= max_tokens:
-        return batch, ids
+        return ruled
     fits = lengths <= max_tokens
     for number in np.flatnonzero(~fits).tolist():
         on_reject(_reject(batch, number, plan, int(lengths[number]), max_tokens))
     kept: npt.NDArray[np.int64] = np.flatnonzero(fits)
-    return batch.take(pa.array(kept)), ids.take(pa.array(kept))
+    return RuledDocuments(batch.take(pa.array(kept)), ids.take(pa.array(kept)), changes)
 
 
 def _reject(batch: pa.RecordBatch, number: int, plan: Plan, tokens: int, max_tokens: int) -> Reject:

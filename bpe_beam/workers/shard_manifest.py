@@ -51,6 +51,7 @@ def manifest_of(
             "text_bytes": found.text_bytes,
             "rejects": sum(found.rejects.values()),
             "sources": found.sources,
+            "changes": found.changes,
         }
         if files:
             name = files[0].name.partition(".")[0]

@@ -20,7 +20,7 @@ from bpe_beam.folders.receipts import WORK, TaskFolder
 from bpe_beam.shards.formats import DEFAULT_SHARD_FORMAT, shard_format
 from bpe_beam.shards.formats.interface import ShardOrigin
 from bpe_beam.shards.numbering import shard_name
-from bpe_beam.shards.shard_rows import SourceTotals
+from bpe_beam.shards.shard_rows import NO_CHANGES, DocumentChanges, SourceTotals
 from bpe_beam.storage.json_file import Count
 from bpe_beam.workers import metric_names
 from bpe_beam.workers.document_encoding import Encoding
@@ -37,10 +37,12 @@ class TokenizeStats(SplitStats, frozen=True, kw_only=True):
     Attributes:
         tokens: The number of its tokens.
         sources: What it has of each source, sorted by name; None without sources.
+        changes: What rules for documents changed; None if they changed nothing.
     """
 
     tokens: Count
     sources: dict[str, SourceTotals] | None = None
+    changes: DocumentChanges | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
     folder = task.folder
     format_ = shard_format(task.shard_format)
     sources: dict[str, dict[str, int]] = {}
+    changes = NO_CHANGES
     with ExitStack() as stack:
         split = stack.enter_context(
             SplitReader(folder, element, task.reading, task.stage, lose_changed=task.lose_changed)
@@ -95,7 +98,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
             else labelled(*target, origin_of(task.encoding))
         )
         for texts in split.batches(labelled=labelled is not None):
-            batch, ids = encode_documents(
+            batch, ids, changed = encode_documents(
                 task.encoding,
                 texts,
                 split.task.plan,
@@ -103,6 +106,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
                 format_.max_document_tokens,
             )
             writer.write_documents(ids.values.to_numpy(), ids.offsets.to_numpy(), batch)
+            changes += changed
             if task.reading.names_sources:
                 add_token_totals(sources, batch, ids.offsets.to_numpy())
             split.add(batch, tokens=len(ids.values))
@@ -113,6 +117,7 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
         **split.stats(),
         tokens=shard.tokens,
         sources=by_source if task.reading.names_sources else None,
+        changes=None if changes == NO_CHANGES else changes,
     )
     folder.write_receipt(name, [*files, *split.reject_files()], stats)
     counts = {
@@ -127,9 +132,5 @@ def tokenize_split(task: TokenizeTask, element: str) -> TaskResult:
 def origin_of(encoding: Encoding) -> ShardOrigin:
     """Return what formats store of an encoding."""
     tokenizer = encoding.tokenizer()
-    before, after = encoding.frame(tokenizer)
-    return ShardOrigin(
-        fingerprint=tokenizer.fingerprint,
-        prepend=None if encoding.prepend is None else (encoding.prepend, before[0]),
-        append=None if encoding.append is None else (encoding.append, after[0]),
-    )
+    prepend, append = encoding.frame_tokens(tokenizer)
+    return ShardOrigin(tokenizer.fingerprint, tuple(prepend), tuple(append))

@@ -12,7 +12,7 @@ from bpe_beam.corpus.readers import read_split
 from bpe_beam.corpus.rejects import Reject
 from bpe_beam.folders.artifact_names import MANIFEST_FILE
 from bpe_beam.shards.formats import shard_format
-from bpe_beam.shards.shard_rows import Shard, TokenlessSplit
+from bpe_beam.shards.shard_rows import NO_CHANGES, DocumentChanges, Shard, TokenlessSplit
 from bpe_beam.shards.verify import compare_split
 from bpe_beam.storage import Storage
 from bpe_beam.workers.document_encoding import Encoding
@@ -67,6 +67,7 @@ class _ReadAgain:
 
     def __init__(self, task: CompareTask, split_task: SplitTask) -> None:
         self._task, self._split_task = task, split_task
+        self._changes = NO_CHANGES
         self._found = {"documents": 0, "text_bytes": 0, "rejects": 0}
 
     def encoded(self) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64]]]:
@@ -81,7 +82,10 @@ class _ReadAgain:
             self._reject,
             on_read=lambda count: progress.report(STAGE, done=count),
         ):
-            batch, ids = encode_documents(task.encoding, batch, split_task.plan, self._reject, most)
+            batch, ids, changed = encode_documents(
+                task.encoding, batch, split_task.plan, self._reject, most
+            )
+            self._changes += changed
             self._found["documents"] += batch.num_rows
             self._found["text_bytes"] += text_bytes_of(batch)
             yield ids.values.to_numpy(), ids.offsets.to_numpy()
@@ -97,6 +101,14 @@ class _ReadAgain:
 
     def difference_from(self, row: Shard | TokenlessSplit) -> str | None:
         """Return how the manifest's numbers differ from what was read."""
+        changes = row.changes or NO_CHANGES
+        for kind in DocumentChanges.__struct_fields__:
+            found, expected = getattr(self._changes, kind), getattr(changes, kind)
+            if found != expected:
+                return (
+                    f"the rules for documents {kind} {found:,} documents of the input; "
+                    f"{MANIFEST_FILE} has {expected:,}"
+                )
         for name, found in self._found.items():
             expected = getattr(row, name)
             if found != expected:

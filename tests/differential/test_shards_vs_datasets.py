@@ -91,7 +91,7 @@ def columns(vocab_size: int) -> Columns:
 
 def write(folder: Path, format_name: str, documents: Columns, vocab_size: int) -> Path:
     format_ = shard_format(format_name)
-    origin = ShardOrigin("0" * 64, None, ("<|endoftext|>", 0))
+    origin = ShardOrigin("0" * 64, (), (("<|endoftext|>", 0),))
     rows = len(documents["id"])
     assert format_.labelled_writer is not None
     with format_.labelled_writer(Storage(), str(folder), NAME, vocab_size, origin) as writer:

@@ -684,6 +684,14 @@ READING: dict[str, Case] = {
     "--max-lost": allowed_losses,
     **SOURCES,
 }
+FEW_EMPTY = ("--document-separator", "o")
+RULES: dict[str, Case] = {
+    "--empty-documents": changes(
+        *("--empty-documents", "drop"), base=("--input", "{shared}/b.txt", *FEW_EMPTY)
+    ),
+    "--max-document-tokens": changes("--max-document-tokens", "4"),
+    "--long-documents": changes("--long-documents", "cut", base=("--max-document-tokens", "4")),
+}
 CUT_SMALL = ("--range-bytes", "1KB")
 CHARACTERS = ("--symbols", "characters")
 WORDS = ("--pretokenizer", "whitespace_split")
@@ -730,11 +738,15 @@ CASES: dict[str, dict[str, Case]] = {
         "--append": frame("--append"),
         "--prepend": frame("--prepend"),
         "--allowed-special": allowed_specials,
+        "--add-special-tokens": refused("--add-special-tokens", said="adds no tokens"),
+        **RULES,
     },
     "stream-tokenize": {
         **COMMON,
         **READING,
         **STREAMING,
+        "--add-special-tokens": refused("--add-special-tokens", said="adds no tokens"),
+        **RULES,
         "--output": output_is_where_it_was_asked_for,
         "--tokenizer": other_tokenizer,
         "--progress": shown_as_json,

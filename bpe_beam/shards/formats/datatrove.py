@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.artifact_names import TOKENIZER_FILE
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import (
-    MAX_DOCUMENT_TOKENS,
     IdStreamCheck,
     IdStreamWriter,
 )

@@ -9,8 +9,8 @@ A row is a document:
 
 The schema's metadata has a JSON object under the key `bpe_beam`: `document` is `row`, where a
 document begins and ends; `prepend` and `append` are the token that is put before and after each
-document and its id, or null; `tokenizer` has the `fingerprint` and the `vocab_size`. The
-fingerprint, `prepend` and `append` are absent if nobody knows them.
+document and its id, or a list of several, or null; `tokenizer` has the `fingerprint` and the
+`vocab_size`. The fingerprint, `prepend` and `append` are absent if nobody knows them.
 
 Rows are in groups of at most GROUP_BYTES, which depend on the documents alone: equal documents give
 equal bytes from one version of pyarrow. int32 holds the ids of any vocabulary.
@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
 from bpe_beam.folders.file_info import FileInfo
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.id_stream import (
-    MAX_DOCUMENT_TOKENS,
     check_batch,
     check_range,
     fitting_dtype,
@@ -480,7 +480,8 @@ def _metadata(vocab_size: int, origin: ShardOrigin | None) -> dict[bytes, str]:
     if origin is not None:
         values["tokenizer"]["fingerprint"] = origin.fingerprint
         for name, frame in (("prepend", origin.prepend), ("append", origin.append)):
-            values[name] = None if frame is None else dict(zip(("token", "id"), frame, strict=True))
+            tokens = [{"token": token, "id": token_id} for token, token_id in frame]
+            values[name] = tokens if len(tokens) > 1 else tokens[0] if tokens else None
     return {METADATA_KEY: json.dumps(values, ensure_ascii=False, sort_keys=True)}
 
 

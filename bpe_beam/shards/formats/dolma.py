@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.ends_reader import EndsReader
 from bpe_beam.shards.formats.id_stream import (
-    MAX_DOCUMENT_TOKENS,
     SPOOL_IN_MEMORY,
     IdStreamCheck,
     IdStreamWriter,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.id_stream import (
     BLOCK,
-    MAX_DOCUMENT_TOKENS,
     IdStreamReader,
     check_range,
 )

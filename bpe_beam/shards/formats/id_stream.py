@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError, UsageError
 from bpe_beam.folders.file_info import FileInfo
-from bpe_beam.limits import MAX_VOCAB_SIZE
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS, MAX_VOCAB_SIZE
 from bpe_beam.shards.formats.interface import ShardFiles, ShardReader
 from bpe_beam.shards.formats.range_file import RangeFile
 from bpe_beam.storage import Storage
@@ -28,9 +28,6 @@ from bpe_beam.storage.hashing import HashingFile
 if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
-
-MAX_DOCUMENT_TOKENS = 2**31 - 1
-"""The most tokens of a document: `ShardReader.lengths` are int32."""
 
 BLOCK = 1 << 18
 """The number of documents, or of tokens, that are processed at a time."""

@@ -35,13 +35,13 @@ class ShardOrigin(Struct, frozen=True):
 
     Attributes:
         fingerprint: The SHA-256 of the folder's `tokenizer.json`.
-        prepend: The token before each document and its id; None without one.
-        append: The same of the token after each document.
+        prepend: The tokens before each document, each with its id.
+        append: The same of the tokens after each document.
     """
 
     fingerprint: str
-    prepend: tuple[str, int] | None
-    append: tuple[str, int] | None
+    prepend: tuple[tuple[str, int], ...]
+    append: tuple[tuple[str, int], ...]
 
 
 class ShardWriter(Protocol):

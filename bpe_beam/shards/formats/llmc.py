@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bpe_beam.errors import DataError
+from bpe_beam.limits import MAX_DOCUMENT_TOKENS
 from bpe_beam.shards.formats.flat import FlatReader, FlatWriter
-from bpe_beam.shards.formats.id_stream import MAX_DOCUMENT_TOKENS, IdStreamCheck, spool_errors
+from bpe_beam.shards.formats.id_stream import IdStreamCheck, spool_errors
 from bpe_beam.shards.formats.interface import ShardFormat
 
 if TYPE_CHECKING:

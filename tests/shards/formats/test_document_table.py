@@ -21,7 +21,7 @@ from bpe_beam.storage import Storage
 
 NAME = "shard-00000-of-00001"
 STORAGE = Storage()
-ORIGIN = ShardOrigin("f" * 64, prepend=None, append=("<|ende…|>", 299))
+ORIGIN = ShardOrigin("f" * 64, prepend=(), append=(("<|ende…|>", 299),))
 METADATA = {
     "append": {"id": 299, "token": "<|ende…|>"},
     "document": "row",
@@ -346,7 +346,7 @@ def test_a_missing_shard(format_: ShardFormat, tmp_path: Path) -> None:
 # Files that `tests/differential/test_shards_vs_datasets.py` has proven.
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "shards"
-GOLDEN_ORIGIN = ShardOrigin("0" * 64, None, ("<|endoftext|>", 0))
+GOLDEN_ORIGIN = ShardOrigin("0" * 64, (), (("<|endoftext|>", 0),))
 GOLDEN_DOCUMENTS = [[1, 65_536, 2, 0], [], [70_000], [0]]
 
 
@@ -362,3 +362,15 @@ def test_what_is_written_is_what_others_have_read(format_: ShardFormat, tmp_path
     write_golden(format_, tmp_path)
     assert read(format_, GOLDEN) == GOLDEN_DOCUMENTS
     assert table_of(format_, tmp_path).equals(table_of(format_, GOLDEN), check_metadata=True)
+
+
+def test_several_tokens_around_documents_are_a_list(tmp_path: Path) -> None:
+    format_ = shard_format("arrow")
+    origin = ShardOrigin("0" * 64, (("<s>", 1), ("<en>", 7)), ())
+    assert format_.labelled_writer is not None
+    with format_.labelled_writer(STORAGE, str(tmp_path), NAME, 9, origin) as writer:
+        writer.write_documents(np.array([1, 7], np.uint32), np.array([0, 2]))
+    schema = pa.ipc.open_file(tmp_path / f"{NAME}.arrow").schema
+    metadata = json.loads(schema.metadata[b"bpe_beam"])
+    assert metadata["prepend"] == [{"token": "<s>", "id": 1}, {"token": "<en>", "id": 7}]
+    assert metadata["append"] is None

@@ -1,0 +1,115 @@
+"""Rules for empty and for long documents: which of them are dropped, cut or split."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bpe_beam.shards.shard_rows import DocumentChanges
+from bpe_beam.tokenizer.postprocessors import framed
+
+
+class DocumentRules(Struct, frozen=True):
+    """What happens to documents that are empty or long.
+
+    Attributes:
+        empty_documents: Whether documents without tokens of their text are kept or dropped.
+        max_document_tokens: The most tokens of a document, those around it included; None: any.
+        long_documents: What happens to longer ones. `split`: documents of that many tokens, and a
+            rest; the tokens around it are in the first and in the last. `cut`: tokens at the end of
+            the text are left out.
+    """
+
+    empty_documents: Literal["keep", "drop"] = "keep"
+    max_document_tokens: int | None = None
+    long_documents: Literal["split", "cut"] = "split"
+
+
+class RuledDocuments(NamedTuple):
+    """Documents after the rules.
+
+    Attributes:
+        batch: Their rows. The first part of a split document has its text, the others none.
+        ids: Their ids, with those around each document.
+        changes: What was changed.
+    """
+
+    batch: pa.RecordBatch
+    ids: pa.LargeListArray
+    changes: DocumentChanges
+
+
+def apply_rules(
+    rules: DocumentRules,
+    batch: pa.RecordBatch,
+    ids: pa.LargeListArray,
+    before: list[int],
+    after: list[int],
+) -> RuledDocuments:
+    """Apply the rules to a batch of documents, and put ids around each.
+
+    Args:
+        rules: The rules.
+        batch: The documents, of `BATCH_SCHEMA`.
+        ids: The ids of their texts, from the start of the values to the end.
+        before: Ids that are put before each document.
+        after: Ids that are put after each document.
+
+    Returns:
+        The documents that are left.
+    """
+    dropped = cut = split = 0
+    if rules.empty_documents == "drop":
+        kept = np.flatnonzero(_lengths(ids))
+        dropped = len(ids) - kept.size
+        if dropped:
+            batch, ids = batch.take(pa.array(kept)), ids.take(pa.array(kept))
+    most = rules.max_document_tokens
+    if most is not None and rules.long_documents == "cut":
+        ids, cut = _cut(ids, most - len(before) - len(after))
+    ids = framed(ids, before, after)
+    if most is not None and rules.long_documents == "split":
+        parts = -(-_lengths(ids) // most)
+        split = int(np.count_nonzero(parts > 1))
+        if split:
+            batch, ids = _split(batch, ids, np.maximum(parts, 1), most)
+    return RuledDocuments(batch, ids, DocumentChanges(dropped, cut, split))
+
+
+def _lengths(ids: pa.LargeListArray) -> NDArray[np.int64]:
+    lengths: NDArray[np.int64] = np.diff(ids.offsets.to_numpy())
+    return lengths
+
+
+def _cut(ids: pa.LargeListArray, most: int) -> tuple[pa.LargeListArray, int]:
+    """Leave out all but the first ids of each document; return how many documents were longer."""
+    lengths = _lengths(ids)
+    longer = int(np.count_nonzero(lengths > most))
+    if not longer:
+        return ids, 0
+    starts = ids.offsets.to_numpy()[:-1]
+    positions = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.minimum(lengths, most))))
+    values = ids.values.to_numpy()[positions < most]
+    return pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values)), longer
+
+
+def _split(
+    batch: pa.RecordBatch, ids: pa.LargeListArray, parts: NDArray[np.int64], most: int
+) -> tuple[pa.RecordBatch, pa.LargeListArray]:
+    """Split documents into so many parts of at most `most` ids."""
+    rows = np.repeat(np.arange(len(ids)), parts)
+    number = np.arange(rows.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    offsets = np.append(ids.offsets.to_numpy()[:-1][rows] + most * number, len(ids.values))
+    taken = batch.take(pa.array(rows))
+    column = batch.schema.get_field_index("text")
+    text = pc.if_else(pa.array(number == 0), taken.column(column), pa.scalar("", pa.large_string()))
+    return (
+        taken.set_column(column, batch.schema.field(column), text),
+        pa.LargeListArray.from_arrays(pa.array(offsets), ids.values),
+    )

@@ -1,0 +1,132 @@
+"""Rules for documents in whole jobs: empty and long ones, and the tokens around each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from command_line import run, run_whole
+from made_text import documents, write
+from read_back import read_shards, tree
+
+from bpe_beam import Tokenizer
+
+BOS, EOS = "<s>", "</s>"
+
+
+@dataclass
+class Ground:
+    """A corpus with empty documents, tokenizers with a BOS by template and without, its ids."""
+
+    folder: Path
+    ids: list[list[int]]
+    bos: int
+
+    def command(self, out: Path, *extra: object, tokenizer: str = "tok") -> tuple[object, ...]:
+        reading = ("--input", self.folder / "a.jsonl", "--range-bytes", "2KB")
+        made_by = ("--tokenizer", self.folder / tokenizer, "--output", out)
+        return ("tokenize", *reading, *made_by, *extra)
+
+    def made(self, out: Path, *extra: object) -> tuple[list[list[int]], dict[str, Any]]:
+        """Tokenize, prove it by the corpus, repair it, and return the documents and the summary."""
+        command = self.command(out, *extra)
+        summary = run_whole(*command).summary
+        proof = run_whole("verify", out, "--full", "--input", self.folder / "a.jsonl").summary
+        assert proof["whole"] is True
+        whole = tree(out)
+        min(out.glob("shard-*")).unlink()
+        run_whole(*command)
+        assert tree(out) == whole
+        return read_shards(out), summary
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    folder = tmp_path_factory.mktemp("ground")
+    texts = ["", *documents(60, seed=4), "", ""]
+    given = ("--input", write(folder / "a.jsonl", texts), "--vocab-size", "400")
+    special = ("--special-token", BOS, "--special-token", EOS)
+    run_whole("train", *given, *special, "--template", f"{BOS} $A", "--output", folder / "tok")
+    run_whole("train", *given, *special, "--output", folder / "plain")
+    tokenizer = Tokenizer.from_file(str(folder / "tok" / "tokenizer.json"))
+    bos = tokenizer.token_to_id(BOS)
+    assert bos is not None
+    return Ground(folder, [tokenizer.encode(text) for text in texts], bos)
+
+
+def test_empty_documents_are_dropped_and_counted(ground: Ground, tmp_path: Path) -> None:
+    found, summary = ground.made(tmp_path / "out", "--empty-documents", "drop", "--append", EOS)
+    assert [ids[:-1] for ids in found] == [ids for ids in ground.ids if ids]
+    assert summary["documents_changed"] == {"dropped": ground.ids.count([])}
+    assert summary["documents"] == len(found)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    assert manifest["settings"]["empty_documents"] == "drop"
+    changed = [row["changes"]["dropped"] for row in manifest["shards"] if "changes" in row]
+    assert sum(changed) == ground.ids.count([])
+    assert min(changed) > 0
+    assert 0 < len(changed) < len(manifest["shards"])
+
+
+def test_long_documents_are_split_without_a_lost_token(ground: Ground, tmp_path: Path) -> None:
+    rule = ("--max-document-tokens", "16", "--add-special-tokens")
+    found, summary = ground.made(tmp_path / "out", *rule)
+    whole = [[ground.bos, *ids] for ids in ground.ids]
+    assert found == [ids[i : i + 16] for ids in whole for i in range(0, len(ids), 16)]
+    longer = sum(len(ids) > 16 for ids in whole)
+    assert summary["documents_changed"] == {"split": longer}
+    plain = run_whole(*ground.command(tmp_path / "plain")).summary
+    assert summary["text_bytes"] == plain["text_bytes"]
+
+    run_whole(*ground.command(tmp_path / "rows", *rule, "--format", "parquet", "--source", "a=a*"))
+    tables = [pq.read_table(path) for path in sorted((tmp_path / "rows").glob("*.parquet"))]
+    assert [ids for table in tables for ids in table["input_ids"].to_pylist()] == found
+    ids = [each for table in tables for each in table["id"].to_pylist()]
+    assert list(dict.fromkeys(ids)) == [f"{number}" for number in range(len(whole))]
+    assert len(ids) == len(found)
+
+
+def test_long_documents_are_cut_within_the_tokens_around_them(
+    ground: Ground, tmp_path: Path
+) -> None:
+    rule = ("--max-document-tokens", "16", "--long-documents", "cut")
+    found, summary = ground.made(tmp_path / "out", *rule, "--add-special-tokens", "--append", EOS)
+    eos = found[0][-1]
+    assert found == [[ground.bos, *ids[:14], eos] for ids in ground.ids]
+    assert summary["documents_changed"] == {"cut": sum(len(ids) > 14 for ids in ground.ids)}
+
+
+def test_the_post_processor_gives_the_token_that_llmc_needs(ground: Ground, tmp_path: Path) -> None:
+    """And `convert` knows it."""
+    made = ground.command(tmp_path / "megatron", "--add-special-tokens")
+    run_whole(*made)
+    run_whole(*ground.command(tmp_path / "llmc", "--add-special-tokens", "--format", "llmc"))
+    converted = tmp_path / "converted"
+    run_whole("convert", tmp_path / "megatron", "--format", "llmc", "--output", converted)
+    without = ("job.json",)
+    assert tree(converted, without=without) == tree(tmp_path / "llmc", without=without)
+
+
+@pytest.mark.parametrize(
+    ("extra", "tokenizer", "said"),
+    [
+        (("--add-special-tokens", "--prepend", BOS), "tok", "--prepend must not be <s>, which"),
+        (("--add-special-tokens",), "plain", "--add-special-tokens has no effect: the post-"),
+        (("--long-documents", "cut"), "tok", "--long-documents has no effect without a limit"),
+        (
+            ("--max-document-tokens", "2", "--add-special-tokens", "--append", EOS),
+            "tok",
+            "--max-document-tokens must be more than 2, the number of tokens around each",
+        ),
+    ],
+)
+def test_rules_that_cannot_work(
+    ground: Ground, tmp_path: Path, extra: tuple[str, ...], tokenizer: str, said: str
+) -> None:
+    ran = run(*ground.command(tmp_path / "out", *extra, tokenizer=tokenizer))
+    assert ran.code == 2
+    assert said in ran.message
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,68 @@
+"""Rules for empty and long documents, against a definition of one document at a time."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+
+from bpe_beam.corpus.batches import BATCH_SCHEMA
+from bpe_beam.shards.shard_rows import DocumentChanges
+from bpe_beam.workers.document_rules import DocumentRules, apply_rules
+
+Row = tuple[int, str, list[int]]
+"""A document's number, its text, and its ids."""
+
+
+def slowly(
+    rules: DocumentRules, texts: list[list[int]], before: list[int], after: list[int]
+) -> tuple[list[Row], DocumentChanges]:
+    found: list[Row] = []
+    dropped = cut = split = 0
+    for number, ids in enumerate(texts):
+        if not ids and rules.empty_documents == "drop":
+            dropped += 1
+            continue
+        whole, most = [*before, *ids, *after], rules.max_document_tokens
+        if most is None or len(whole) <= most:
+            found.append((number, f"text {number}", whole))
+        elif rules.long_documents == "cut":
+            cut += 1
+            kept = ids[: most - len(before) - len(after)]
+            found.append((number, f"text {number}", [*before, *kept, *after]))
+        else:
+            split += 1
+            for start in range(0, len(whole), most):
+                text = "" if start else f"text {number}"
+                found.append((number, text, whole[start : start + most]))
+    return found, DocumentChanges(dropped, cut, split)
+
+
+def test_each_rule_does_what_its_definition_says() -> None:
+    draw = random.Random(5)
+    for _ in range(400):
+        texts = [
+            [draw.randrange(9) for _ in range(draw.choice((0, 0, 1, 3, 20)))]
+            for _ in range(draw.randrange(6))
+        ]
+        before, after = [90] * draw.randrange(3), [91] * draw.randrange(3)
+        rules = DocumentRules(
+            draw.choice(("keep", "drop")),
+            draw.choice((None, 1 + len(before) + len(after), 7, 20)),
+            draw.choice(("split", "cut")),
+        )
+        rows: list[dict[str, Any]] = [
+            {"place": number, "source": "s", "id": f"{number}", "text": f"text {number}"}
+            for number in range(len(texts))
+        ]
+        batch = pa.RecordBatch.from_pylist(rows, BATCH_SCHEMA)
+        made = apply_rules(rules, batch, pa.array(texts, pa.large_list(pa.uint32())), before, after)
+        expected, changes = slowly(rules, texts, before, after)
+        assert made.changes == changes
+        assert made.ids.to_pylist() == [ids for _, _, ids in expected]
+        offsets = made.ids.offsets.to_numpy()
+        assert (offsets[0], offsets[-1]) == (0, len(made.ids.values))
+        assert made.batch.schema.equals(BATCH_SCHEMA)
+        assert made.batch.column("text").to_pylist() == [text for _, text, _ in expected]
+        assert made.batch.column("id").to_pylist() == [f"{number}" for number, _, _ in expected]
